@@ -29,13 +29,6 @@ enum {
     BUCKETS = 256
 };
 
-struct region {
-    struct region *next;
-    uint64_t key;
-    char *base;
-    uint64_t len_bytes;
-};
-
 /* A put or get with outstanding answers. */
 struct transfer {
     struct transfer *next;
@@ -51,7 +44,7 @@ struct transfer {
 
 struct amph_carry {
     pthread_mutex_t lock;
-    struct region *regions;
+    struct amph_mem_region *regions;
     struct transfer *bucket[BUCKETS];
     uint64_t next_id; /* from 1 */
 };
@@ -79,19 +72,15 @@ static uint64_t join(const int32_t *low_high)
 enum amph_status amph_am_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
                                    struct amph_mem *mem)
 {
-    struct region *r = malloc(sizeof *r);
+    pthread_mutex_lock(&ep->carry->lock);
 
+    struct amph_mem_region *r = amph_conduit_region_add(&ep->carry->regions, base, len_bytes);
+
+    pthread_mutex_unlock(&ep->carry->lock);
     if (!r)
         return AMPH_ERR_NOMEM;
 
-    *r = (struct region){ .base = base, .len_bytes = len_bytes };
-    amph_random(&r->key, sizeof r->key);
     amph_conduit_memkey_put(mem, KEY_MARK, r->key, base, len_bytes, r);
-    pthread_mutex_lock(&ep->carry->lock);
-    r->next = ep->carry->regions;
-    ep->carry->regions = r;
-    pthread_mutex_unlock(&ep->carry->lock);
-
     return AMPH_OK;
 }
 
@@ -109,14 +98,13 @@ bool amph_am_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
         return false;
 
     pthread_mutex_lock(&ep->carry->lock);
-    for (struct region **at = &ep->carry->regions; *at; at = &(*at)->next)
-        if (*at == mem->impl) {
-            *at = (*at)->next;
-            free(mem->impl);
-            break;
-        }
+
+    bool found = amph_conduit_region_remove(&ep->carry->regions, mem->impl);
 
     pthread_mutex_unlock(&ep->carry->lock);
+    if (found)
+        free(mem->impl);
+
     mem->impl = NULL;
     mem->key_len = 0;
 
@@ -126,11 +114,7 @@ bool amph_am_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem)
 /* Returns the address of a range of a region, or NULL.  Lock held. */
 static char *find(struct amph_carry *c, uint64_t key, uint64_t offset, uint64_t len_bytes)
 {
-    for (struct region *r = c->regions; r; r = r->next)
-        if (r->key == key && len_bytes <= r->len_bytes && offset <= r->len_bytes - len_bytes)
-            return r->base + offset;
-
-    return NULL;
+    return amph_conduit_region_find(c->regions, key, offset, len_bytes);
 }
 
 enum amph_status amph_am_carry_import(struct amph_am_ep *ep, const void *key, size_t key_len,
@@ -488,13 +472,7 @@ void amph_am_carry_close(struct amph_am_ep *ep)
     if (!c)
         return;
 
-    while (c->regions) {
-        struct region *r = c->regions;
-
-        c->regions = r->next;
-        free(r);
-    }
-
+    amph_conduit_regions_free(&c->regions);
     for (unsigned i = 0; i < BUCKETS; i++)
         while (c->bucket[i]) {
             struct transfer *t = c->bucket[i];

@@ -10,7 +10,8 @@
  *
  * Before the process ends, messages that its conduits still hold must be sent.  So exiting members
  * continue to poll until all members are exiting (member 0 collects this and informs all), or until
- * GASNET_EXITTIMEOUT has passed.
+ * GASNET_EXITTIMEOUT has passed.  A member that returns an exit code other than 0 ends the job by its
+ * end, so it waits for a moment only: as long as members that return together need for each other.
  */
 #include <poll.h>
 #include <signal.h>
@@ -33,6 +34,10 @@
 #define ACK_WAIT_NS \
     (250 * \
      AMPH_NS_PER_MS) /* at most, until all have answered it: a network may have to send it again */
+
+#define FAILED_WAIT_NS \
+    (250 * \
+     AMPH_NS_PER_MS) /* at most, for the other members, where an exit code has failed the job */
 
 #define CAUSE_WAIT_NS (2 * AMPH_NS_PER_S) /* for the launcher to say why a member was lost */
 
@@ -90,8 +95,42 @@ static void poll_until(unsigned wanted, uint64_t end_ns)
         amph_am_wait_step(amph_job.ep, &w);
 }
 
-/* Waits for the other members to exit.  Needed only if a network may still hold messages. */
-static void exit_barrier(uint64_t limit_ns)
+/* Waits for the other members to exit.  Returns true if all have met. */
+static bool meet(uint64_t limit_ns)
+{
+    struct amph_am_ep *ep = amph_job.ep;
+
+    if (amph_job.size < 2)
+        return true;
+    if (!ep || amph_ep_in_handler(ep) || amph_job.member_died)
+        return false;
+
+    uint64_t end_ns = amph_now_ns() + limit_ns;
+    unsigned awaited = amph_job.rank == 0 ? amph_job.size - 1 : 1;
+    bool met;
+
+    if (amph_job.rank == 0) {
+        poll_until(awaited, end_ns);
+        met = __atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) >= awaited;
+        for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
+            send_notice(i, AMPH_AM_ALL_EXIT);
+
+        end_ns = amph_now_ns() + ACK_WAIT_NS;
+        poll_until(2 * awaited, end_ns);
+    } else {
+        send_notice(0, AMPH_AM_EXITING);
+        poll_until(awaited, end_ns);
+        met = __atomic_load_n(&amph_job.exits_seen, __ATOMIC_ACQUIRE) >= awaited;
+    }
+
+    for (end_ns = amph_now_ns() + FINAL_POLL_NS; amph_now_ns() < end_ns;)
+        amph_ep_poll_once(ep);
+
+    return met;
+}
+
+/* A network may hold messages of this process; other conduits have delivered them. */
+static bool network_is_used(void)
 {
     struct amph_am_ep *ep = amph_job.ep;
     bool network = false;
@@ -99,25 +138,37 @@ static void exit_barrier(uint64_t limit_ns)
     for (unsigned i = 0; ep && i < ep->nactive; i++)
         network |= ep->active[i].cx == ep->cx[AMPH_CX_NET];
 
-    if (!network || amph_job.size < 2 || amph_ep_in_handler(ep) || amph_job.member_died)
-        return;
+    return network;
+}
 
-    uint64_t end_ns = amph_now_ns() + limit_ns;
+static void exit_barrier(uint64_t limit_ns)
+{
+    if (network_is_used())
+        meet(limit_ns);
+}
 
-    if (amph_job.rank == 0) {
-        poll_until(amph_job.size - 1, end_ns);
-        for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
-            send_notice(i, AMPH_AM_ALL_EXIT);
+static bool own_launcher(void)
+{
+    return strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
+}
 
-        end_ns = amph_now_ns() + ACK_WAIT_NS;
-        poll_until(2 * (amph_job.size - 1), end_ns);
-    } else {
-        send_notice(0, AMPH_AM_EXITING);
-        poll_until(1, end_ns);
-    }
+/* Leaves after a return with an exit code other than 0, which ends the job.  Our own launcher does so
+ * at the end of the process.  Others do nothing after a process has left in order, so a compute
+ * process aborts the job unless all leave together. */
+static void leave_failed(void)
+{
+    uint64_t limit_ns = amph_env_exit_timeout_ns(amph_job.size);
+    bool together = true;
 
-    for (end_ns = amph_now_ns() + FINAL_POLL_NS; amph_now_ns() < end_ns;)
-        amph_ep_poll_once(ep);
+    if (limit_ns > FAILED_WAIT_NS)
+        limit_ns = FAILED_WAIT_NS;
+
+    if (own_launcher() || amph_boot_group(amph_job.boot) != AMPH_COMPUTE)
+        exit_barrier(limit_ns);
+    else
+        together = meet(limit_ns);
+
+    amph_boot_leave(amph_job.boot, !together, amph_job.exit_code);
 }
 
 static void final_actions(void)
@@ -159,7 +210,7 @@ void amph_job_exit(int code)
     if (ours) {
         /* Our own launcher informs the others at once.  With another launcher, leaving waits for
          * them in its last fence. */
-        bool first = code != 0 || strcmp(amph_boot_kind(amph_job.boot), "launcher") == 0;
+        bool first = code != 0 || own_launcher();
 
         if (first)
             amph_boot_leave(amph_job.boot, !amph_job.shutdown_requested, code);
@@ -188,8 +239,13 @@ __attribute__((destructor(101))) static void leave_at_return(void)
 
     amph_job.exiting = true;
     fflush(NULL);
-    exit_barrier(amph_env_exit_timeout_ns(amph_job.size));
-    amph_boot_leave(amph_job.boot, false, amph_job.exit_code);
+    if (amph_job.exit_code == 0) {
+        exit_barrier(amph_env_exit_timeout_ns(amph_job.size));
+        amph_boot_leave(amph_job.boot, false, 0);
+    } else {
+        leave_failed();
+    }
+
     final_actions();
 }
 

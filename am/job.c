@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/note.h"
 #include "base/wire.h"
@@ -193,6 +194,12 @@ static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *
     return amph_am_host_id(name);
 }
 
+/* A process joins a network only if so many descriptors are left: for its segments and shared memory, and for
+ * its first connections. */
+enum {
+    INCOMING_MIN = 11
+};
+
 static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self,
                                       bool one_host)
 {
@@ -205,17 +212,23 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .anywhere = amph_job.built_anywhere,
         .use_smp = amph_env_bool(AMPH_ENV_SMP),
         .loopback_only = !desc->several_machines,
+        .incoming = INCOMING_MIN,
         .host_id = memory_id(desc, self, &split),
         .on_peer_error = on_peer_error,
     };
 
     memcpy(cfg.key, desc->key, sizeof cfg.key);
 
+    bool all_near = one_host && cfg.use_smp && !split;
     enum amph_status st = AMPH_OK;
 
+    /* libfabric needs more than shared memory does */
+    if (amph_job.size > 1 && !all_near &&
+        !amph_limit_stack_suffices("a process of this job", AMPH_STACK_MIN_BYTES))
+        return AMPH_ERR_NOMEM;
+
     if (amph_job.size > 1)
-        st = amph_conduit_choose_for(amph_job.built_conduit, one_host && cfg.use_smp && !split,
-                                     &cfg.net);
+        st = amph_conduit_choose_for(amph_job.built_conduit, all_near, &cfg.net);
 
     if (st == AMPH_OK)
         st = amph_am_open(&cfg, &amph_job.ep);

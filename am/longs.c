@@ -145,9 +145,8 @@ static enum amph_status put_request(struct amph_am_ep *ep, uint32_t peer, const 
 
     struct copy *copy = lc ? NULL : make_copy(ep, peer, am);
     struct amph_op *done = copy ? &copy->op : lc;
-    enum amph_status st = amph_am_put(ep, peer, segment, offset,
-                                      copy ? copy->bytes : am->payload, am->nbytes, flags,
-                                      done ? done : &wait.op, NULL);
+    enum amph_status st = amph_am_put(ep, peer, segment, offset, copy ? copy->bytes : am->payload,
+                                      am->nbytes, flags, done ? done : &wait.op, NULL);
 
     if (st != AMPH_OK) {
         if (copy)
@@ -241,8 +240,11 @@ static enum amph_status plain_reply(struct amph_am_ep *ep, uint32_t peer, const 
 
     /* It must not overtake its data, which may be deferred. */
     bool waits = !packed && ep->deferred && amph_ep_carries(ep, peer);
-    enum amph_status st = waits ? AMPH_AGAIN
-                                : amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
+    enum amph_status st = AMPH_AGAIN;
+
+    if (!waits)
+        st = amph_ep_send(ep, peer, AMPH_LANE_REPLY, am, packed ? lc : NULL);
+
     bool put_off = st == AMPH_AGAIN && !(flags & AMPH_AM_IMMEDIATE);
 
     if (put_off)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/platform.h"
 
@@ -103,13 +104,8 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
             return AMPH_OK;
         }
 
-        errno = err;
-        if (err == EFBIG)
-            amph_error("cannot make %zu bytes of shared memory for %s: the limit of file sizes "
-                       "(ulimit -f) is below that",
-                       len_bytes, label);
-        else
-            amph_error("cannot make %zu bytes of shared memory for %s: %m", len_bytes, label);
+        amph_error("cannot make %zu bytes of shared memory for %s: %s%s", len_bytes, label,
+                   strerror(err), amph_limit_remedy(err));
 
         if (fd >= 0)
             close(fd);
@@ -133,7 +129,8 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
     if (own < 0) {
         enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
 
-        amph_error("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
+        amph_error("cannot open the shared memory of process %ld (%s): %s%s", (long)pid, path,
+                   strerror(errno), amph_limit_remedy(errno));
         return st;
     }
 
@@ -152,8 +149,8 @@ enum amph_status amph_shm_map_peer(pid_t pid, int fd, uint64_t offset, size_t le
 
     close(own);
     if (addr == MAP_FAILED) {
-        errno = saved;
-        amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
+        amph_error("cannot map %zu bytes of process %ld: %s%s", len_bytes, (long)pid,
+                   strerror(saved), amph_limit_remedy(saved));
         return amph_status_from_errno(saved);
     }
 

@@ -152,6 +152,10 @@
         "posix: a write has been executed when it returns; session: small consecutive calls are " \
         "coalesced, and other processes see them after fsync or close (except calls at an offset " \
         "that processes share)") \
+    ENV(IOFWD_CACHE_AGE, "IOFWD_CACHE_AGE", INT, "10", "ms", 0, 60000, "iofwd", \
+        "how long a process may use data and attributes that it has read ahead from servers of its " \
+        "own host without asking again.  It notices all changes that are made through the servers; " \
+        "this bounds how late it notices those of other programs.  0: each call asks") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", \
         "how many pieces of IOFWD_PIECE a file may hold for write-behind or read-ahead at one " \
         "time") \
@@ -179,6 +183,18 @@
     ENV(IOFWD_STRICT, "IOFWD_STRICT", BOOL, "0", "", 0, 0, "iofwd", \
         "refuse to start programs whose file calls cannot be forwarded (static ones, Go's, those " \
         "of another machine or with rights of their own), instead of printing a warning") \
+    ENV(IOFWD_CC, "IOFWD_CC", STR, "cc", "compiler", 0, 0, "iofwd", \
+        "the compiler of iofwd-cc where its command line names none, with options if need be") \
+    ENV(IOFWD_CXX, "IOFWD_CXX", STR, "c++", "compiler", 0, 0, "iofwd", \
+        "the compiler of iofwd-c++ where its command line names none") \
+    ENV(IOFWD_FC, "IOFWD_FC", STR, "gfortran", "compiler", 0, 0, "iofwd", \
+        "the compiler of iofwd-fc where its command line names none") \
+    ENV(IOFWD_CC_LINK, "IOFWD_CC_LINK", ENUM, "auto|dynamic|static|none", "", 0, 0, "iofwd", \
+        "how iofwd-cc links programs: dynamic: with the preload library; static: by the linker's " \
+        "--wrap; none: without forwarding; auto: as the compiler says that it takes the C " \
+        "library") \
+    ENV(IOFWD_CC_RETRY, "IOFWD_CC_RETRY", INT, "0", "times", 0, 100, "iofwd", \
+        "how often iofwd-cc runs a compiler again that has crashed (a signal, an internal error)") \
     ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
         "connections to I/O servers that a process hands to its next image by exec; set by " \
         "Amphora") \

@@ -25,6 +25,8 @@ libamphora_la_SOURCES += \
 	base/env_parse.c \
 	base/env_parse.h \
 	base/log.c \
+	base/limits.c \
+	base/limits.h \
 	base/log.h \
 	base/note.h \
 	base/stdout_check.h \

@@ -388,8 +388,8 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
     switch (image->kind) {
     case AMPH_IMAGE_STATIC:
         n = snprintf(buf, cap,
-                     "%.900s is statically linked, so %s; link it dynamically, or with "
-                     "pkg-config --static --libs iofwd-static",
+                     "%.900s is statically linked, so %s; link it by iofwd-cc, or "
+                     "dynamically",
                      path, lost);
         break;
     case AMPH_IMAGE_GO:

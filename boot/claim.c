@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/kind.h"
 #include "boot/standing.h"
 
@@ -59,8 +60,13 @@ enum amph_claim amph_boot_claim(char **text_p)
     for (;;) {
         struct pollfd p[2] = { { .fd = result, .events = POLLIN },
                                { .fd = token, .events = POLLIN } };
+        sigset_t before;
+
+        amph_thread_wait_begin(&before);
+
         int n = poll(p, 2, WAIT_MS);
 
+        amph_thread_wait_end(&before);
         if (n < 0 && errno == EINTR)
             continue;
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 enum {
     HOST_NAME_MAX_BYTES = 255,
@@ -67,11 +68,14 @@ enum amph_status amph_boot_control_connect(const char *address, int *fd_p)
         return AMPH_ERR_SYS;
     }
 
+    sigset_t before;
     int ret;
 
+    amph_thread_wait_begin(&before);
     while ((ret = connect(fd, (struct sockaddr *)&sun, len)) < 0 && errno == EINTR)
         ;
 
+    amph_thread_wait_end(&before);
     if (ret < 0) {
         amph_error("cannot reach the launcher of this job at %s: %m; has the job ended?", address);
         close(fd);

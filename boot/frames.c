@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum {
     READ_BYTES = 16384
@@ -225,7 +226,14 @@ enum amph_status amph_boot_frames_wait(struct amph_frames *f, uint64_t deadline_
             .fd = f->fd, .events = (short)(POLLIN | (amph_boot_frames_pending(f) ? POLLOUT : 0))
         };
 
-        if (poll(&p, 1, left_ms) < 0 && errno != EINTR)
+        sigset_t before;
+
+        amph_thread_wait_begin(&before);
+
+        int n = poll(&p, 1, left_ms);
+
+        amph_thread_wait_end(&before);
+        if (n < 0 && errno != EINTR)
             return AMPH_ERR_PEER;
         if (p.revents & (POLLIN | POLLHUP | POLLERR))
             return AMPH_OK;

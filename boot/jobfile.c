@@ -52,7 +52,7 @@ static enum amph_status parse(const char *path, char *text, struct amph_jobfile 
 
     if (strncmp(text, first_line, sizeof first_line - 1) != 0) {
         amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another "
-                   "version, or AMPHORA_JOB is wrong",
+                   "version, or none: AMPHORA_JOB or -servers of iofwd-run names it",
                    path);
         return AMPH_ERR_PROTO;
     }
@@ -116,7 +116,11 @@ enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_job
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, (size_t)n) == n;
 
-    if (!ok)
+    if (!ok && errno == EFBIG)
+        amph_error("cannot write the job's address file %s: %m; raise the limit of file sizes "
+                   "(ulimit -f)",
+                   path);
+    else if (!ok)
         amph_error(
             "cannot write the job's address file %s: %m; is there room in its directory (TMPDIR)?",
             path);

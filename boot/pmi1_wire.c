@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
 #include "boot/pmi1.h"
@@ -81,7 +82,13 @@ static enum amph_status read_line(struct amph_pmi *pmi)
             return AMPH_ERR_PROTO;
         }
 
+        sigset_t before;
+
+        amph_thread_wait_begin(&before); /* a barrier lasts until the last process comes */
+
         ssize_t n = read(pmi->fd, pmi->line + pmi->len, sizeof pmi->line - pmi->len);
+
+        amph_thread_wait_end(&before);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -180,7 +187,9 @@ static int connect_port(const char *port)
         return -1;
 
     int fd = -1;
+    sigset_t before;
 
+    amph_thread_wait_begin(&before);
     for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
         if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) < 0) {
@@ -189,6 +198,7 @@ static int connect_port(const char *port)
         }
     }
 
+    amph_thread_wait_end(&before);
     freeaddrinfo(list);
     return fd;
 }

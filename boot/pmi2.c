@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
 
@@ -134,8 +135,13 @@ static enum amph_status write_all(int fd, const char *text, size_t len)
 static enum amph_status read_all(int fd, char *text, size_t len)
 {
     while (len > 0) {
+        sigset_t before;
+
+        amph_thread_wait_begin(&before); /* a fence lasts until the last process comes */
+
         ssize_t n = read(fd, text, len);
 
+        amph_thread_wait_end(&before);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

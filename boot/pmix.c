@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
 #include "boot/pmix_abi.h"
@@ -204,8 +205,15 @@ static enum amph_status pmix_fence(struct amph_kvs *kvs)
     struct pmix_info collect = { .key = "pmix.collect",
                                  .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     enum amph_status st = check(fn.commit(), "PMIx_Commit");
+    sigset_t before;
 
-    return st == AMPH_OK ? check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence") : st;
+    if (st != AMPH_OK)
+        return st;
+
+    amph_thread_wait_begin(&before); /* until the last process comes */
+    st = check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence");
+    amph_thread_wait_end(&before);
+    return st;
 }
 
 static enum amph_status pmix_finalize(struct amph_kvs *kvs)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "boot/control.h"
 #include "boot/kind.h"
 
@@ -379,9 +380,13 @@ static bool standing_belongs(void)
     if (!path[0])
         return false;
 
+    sigset_t before;
+
+    amph_thread_wait_begin(&before);
     while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
         nanosleep(&pause, NULL);
 
+    amph_thread_wait_end(&before);
     return amph_boot_standing_is(path);
 }
 

@@ -43,13 +43,6 @@ enum code {
     DATA
 };
 
-struct region {
-    struct region *next;
-    uint64_t key;
-    char *base;
-    uint64_t len_bytes;
-};
-
 /* A put or get in flight, at its origin. */
 struct transfer {
     struct transfer *next;
@@ -90,7 +83,7 @@ struct em_cx {
     bool beside; /* inner is another's, and has peers of its own */
     pthread_mutex_t own_lock;
     pthread_mutex_t *lock; /* NULL: one thread at a time */
-    struct region *regions;
+    struct amph_mem_region *regions;
     struct transfer *transfers;
     struct answer *answers, **answers_tail;
     struct flow *flow; /* [max_peers] */
@@ -215,12 +208,7 @@ static void complete_all(struct transfer *done)
 
 static char *find(struct em_cx *em, const struct head *h)
 {
-    for (struct region *r = em->regions; r; r = r->next)
-        if (r->key == h->key && h->len_bytes <= r->len_bytes &&
-            h->offset <= r->len_bytes - h->len_bytes)
-            return (char *)((uintptr_t)r->base + h->offset); /* a region may begin at address 0 */
-
-    return NULL;
+    return amph_conduit_region_find(em->regions, h->key, h->offset, h->len_bytes);
 }
 
 /* Sends an answer; GET's is read from memory now. */
@@ -501,13 +489,7 @@ static void em_close(struct amph_cx *cx)
         free(o);
     }
 
-    while (em->regions) {
-        struct region *r = em->regions;
-
-        em->regions = r->next;
-        free(r);
-    }
-
+    amph_conduit_regions_free(&em->regions);
     if (!em->beside)
         em->inner->ops->close(em->inner);
 
@@ -551,19 +533,16 @@ static enum amph_status em_mem_reg(struct amph_cx *cx, void *base, size_t len_by
                                    uint64_t fd_offset, struct amph_mem *mem)
 {
     struct em_cx *em = em_of(cx);
-    struct region *r = malloc(sizeof *r);
 
+    lock_send(em);
+
+    struct amph_mem_region *r = amph_conduit_region_add(&em->regions, base, len_bytes);
+
+    unlock_send(em);
     if (!r)
         return AMPH_ERR_NOMEM;
 
-    *r = (struct region){ .base = base, .len_bytes = len_bytes };
-    amph_random(&r->key, sizeof r->key);
-    lock_send(em);
-    r->next = em->regions;
-    em->regions = r;
-    unlock_send(em);
     amph_conduit_memkey_put(mem, KEY_VERSION, r->key, base, len_bytes, r);
-
     return AMPH_OK;
 }
 
@@ -572,16 +551,13 @@ static void em_mem_dereg(struct amph_cx *cx, struct amph_mem *mem)
     struct em_cx *em = em_of(cx);
 
     lock_send(em);
-    for (struct region **at = &em->regions; *at; at = &(*at)->next)
-        if (*at == mem->impl) {
-            struct region *r = *at;
 
-            *at = r->next;
-            free(r);
-            break;
-        }
+    bool found = amph_conduit_region_remove(&em->regions, mem->impl);
 
     unlock_send(em);
+    if (found)
+        free(mem->impl);
+
     mem->impl = NULL;
     mem->key_len = 0;
 }

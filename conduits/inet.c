@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/wire.h"
 
@@ -148,8 +149,10 @@ void amph_conduit_inet_report(const struct sockaddr_storage *sa, int err)
                          : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
 
     inet_ntop(sa->ss_family, ip, text, sizeof text);
-    amph_error_shared("cannot listen on %s (%s); AMPHORA_INTERFACE chooses another interface", text,
-                      strerror(err));
+    const char *remedy = amph_limit_remedy(err);
+
+    amph_error_shared("cannot listen on %s: %s%s", text, strerror(err),
+                      *remedy ? remedy : "; AMPHORA_INTERFACE chooses another interface");
 }
 
 size_t amph_conduit_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)

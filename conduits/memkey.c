@@ -1,8 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys of memory that is named by a number; see memkey.h.  Layer: conduits. */
+/*
+ * Registered memory and its keys; see memkey.h.
+ *
+ * Layer: conduits.
+ * Thread rule: see memkey.h.
+ */
 #include "conduits/memkey.h"
 
+#include <stdlib.h>
+
+#include "base/auth.h"
 #include "base/wire.h"
+
+struct amph_mem_region *amph_conduit_region_add(struct amph_mem_region **list, void *base,
+                                                size_t len_bytes)
+{
+    struct amph_mem_region *r = malloc(sizeof *r);
+
+    if (!r)
+        return NULL;
+
+    *r = (struct amph_mem_region){ .next = *list, .base = base, .len_bytes = len_bytes };
+    amph_random(&r->key, sizeof r->key);
+    *list = r;
+
+    return r;
+}
+
+bool amph_conduit_region_remove(struct amph_mem_region **list, const struct amph_mem_region *region)
+{
+    for (struct amph_mem_region **at = list; *at; at = &(*at)->next)
+        if (*at == region) {
+            *at = region->next;
+            return true;
+        }
+
+    return false;
+}
+
+void *amph_conduit_region_find(const struct amph_mem_region *list, uint64_t key, uint64_t offset,
+                               uint64_t len_bytes)
+{
+    for (const struct amph_mem_region *r = list; r; r = r->next) {
+        if (r->key != key)
+            continue;
+
+        bool inside = len_bytes <= r->len_bytes && offset <= r->len_bytes - len_bytes;
+
+        /* without pointer arithmetic, because a region may begin at address 0 */
+        return inside ? (void *)((uintptr_t)r->base + offset) : NULL;
+    }
+
+    return NULL;
+}
+
+void amph_conduit_regions_free(struct amph_mem_region **list)
+{
+    while (*list) {
+        struct amph_mem_region *r = *list;
+
+        *list = r->next;
+        free(r);
+    }
+}
 
 void amph_conduit_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base,
                              size_t len_bytes, void *impl)

@@ -157,11 +157,18 @@ int gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags)
         return GASNET_ERR_NOT_INIT;
 
     amph_check_call("gex_Segment_Destroy");
-    if (segment == GEX_SEGMENT_INVALID || segment == &g->segment || flags) {
-        amph_gex_complain("gex_Segment_Destroy: %s",
-                          flags     ? "flags must be 0"
-                          : segment ? "an attached segment lives as long as the job"
-                                    : "GEX_SEGMENT_INVALID is no segment");
+
+    const char *wrong = NULL;
+
+    if (flags)
+        wrong = "flags must be 0";
+    else if (segment == GEX_SEGMENT_INVALID)
+        wrong = "GEX_SEGMENT_INVALID is no segment";
+    else if (segment == &g->segment)
+        wrong = "an attached segment lives as long as the job";
+
+    if (wrong) {
+        amph_gex_complain("gex_Segment_Destroy: %s", wrong);
         return GASNET_ERR_BAD_ARG;
     }
 

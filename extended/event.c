@@ -26,8 +26,6 @@ enum {
 /* ---- per-thread state ---- */
 
 static __thread struct amph_gex_thread *self __attribute__((tls_model("initial-exec")));
-static pthread_key_t self_key;
-static pthread_once_t self_once = PTHREAD_ONCE_INIT;
 
 static void region_init(struct amph_region *r)
 {
@@ -66,13 +64,15 @@ static void thread_end(void *arg)
     }
 
     amph_gex_prepare_thread_end(t);
+    free(t->vis_answer);
+    t->vis_answer = NULL;
     if (region_done(&t->implicit, GEX_EC_ALL))
         free(t);
 }
 
 static void make_key(void)
 {
-    if (pthread_key_create(&self_key, thread_end))
+    if (pthread_key_create(&amph_gex_state.thread_key, thread_end))
         amph_fatal("no thread-specific key is left for the runtime");
 }
 
@@ -85,8 +85,8 @@ static struct amph_gex_thread *thread_begin(void)
 
     region_init(&t->implicit);
     t->current = &t->implicit;
-    pthread_once(&self_once, make_key);
-    pthread_setspecific(self_key, t);
+    pthread_once(&amph_gex_state.key_made, make_key);
+    pthread_setspecific(amph_gex_state.thread_key, t);
 
     return self = t;
 }

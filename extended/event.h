@@ -74,6 +74,13 @@ struct amph_gex_thread {
     struct amph_srcdesc *srcdesc[AMPH_NLANES];
     struct amph_np_buffer *spares; /* prepare.c: free buffers */
     size_t spare_bytes;
+    /* rma/vis.c: what the next put is to run at its target; handler 0: nothing */
+    struct {
+        gex_AM_Index_t handler;
+        const void *data;
+        size_t nbytes;
+    } peer_completion;
+    char *vis_answer; /* rma/vis_remote.c: the packet that answers a get, or NULL; owned */
 };
 
 struct amph_gex_thread *amph_gex_thread(void);

@@ -2,8 +2,7 @@
 /*
  * The API's objects, and the state of extended/ (amph_job.extended).
  *
- *   init.c            gex_Client_Init and the start of a job; self_start.c: of programs without
- * launcher
+ *   init.c            gex_Client_Init and the start of a job; self_start.c: without a launcher
  *   system.c, amphora.c   queries of the job; objects.c: of clients and endpoints
  *   segment.c         gex_Segment_Attach and the segments of other members
  *   ep.c              endpoints (endpoint.h): ep_publish.c, ep_query.c: bound segments of peers;
@@ -15,15 +14,19 @@
  *   event.c           events and operations (event.h)
  *   pending.c         operations that wait for a reply (pending.h)
  *   check.c           checks of the client's use of the API in debug builds (check.h)
- *   rma/              put and get (rma.c), memset, remote atomics, vector-indexed-strided (vis.h)
+ *   rma/rma.c, memset.c, atomic.c   put and get, memset, remote atomics
+ *   rma/vis.c         vector, indexed and strided put and get (vis.h): vis_rows.c: the two sides as
+ *                     rows of pieces; vis_copy.c: in memory; vis_remote.c: to other hosts
  *   coll/             barriers and collectives (coll.h)
- *   gasnet1/          the calls of GASNet-1
+ *   gasnet1/          the calls of GASNet-1: gasnet1.c, barrier.c, coll.c, vis.c
  *   tools/            the portable tools (tools.h)
  *
- * Layer: extended; may include am/, conduits/, boot/, base/.  State is in struct amph_gex and
+ * Layer: extended; may include am/, conduits/, boot/, base/.  State is in struct amph_gex,
+ * struct amph_gex_state (what exists without a job), struct amph_gex_thread (event.h) and
  * struct amph_tools_state.  Outside them are only variables of the API (amphora_team0,
- * gasneti_mynode, gasneti_nodes, gasnet_client_attach_hook, gasnet_frozen) and thread-local
- * ones.
+ * amphora_own_messages, gasneti_mynode, gasneti_nodes, gasnet_client_attach_hook, gasnet_frozen,
+ * gasnett_print_backtrace_ifenabled, amphora_tick_source), and thread-local the pointer to a
+ * thread's state and its list of locks (tools/lock.c).
  *
  * Thread rule: fields that amphora_client_init and gex_Segment_Attach set are read-only afterwards;
  * the comments of the others name their lock.
@@ -31,6 +34,7 @@
 #ifndef AMPH_EXTENDED_GEX_H
 #define AMPH_EXTENDED_GEX_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -147,6 +151,15 @@ struct amph_gex {
     struct amph_colls *colls;     /* coll.h */
     struct amph_handles *handles; /* extended/pending.c */
 };
+
+/* What exists without a job. */
+struct amph_gex_state {
+    struct amphora_team nobody; /* init.c: a team without members, amphora_team0 before the start */
+    pthread_once_t key_made;    /* event.c: the key at whose end a thread's state is freed */
+    pthread_key_t thread_key;
+};
+
+extern struct amph_gex_state amph_gex_state;
 
 static inline struct amph_gex *amph_gex(void)
 {

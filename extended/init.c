@@ -20,9 +20,8 @@
 #include "extended/gex.h"
 #include "extended/tools/tools.h"
 
-/* amphora_team0 before there is a job: a team without members. */
-static struct amphora_team nobody;
-struct amphora_team *amphora_team0 = &nobody;
+struct amph_gex_state amph_gex_state = { .key_made = PTHREAD_ONCE_INIT };
+struct amphora_team *amphora_team0 = &amph_gex_state.nobody;
 uint32_t amphora_own_messages;
 gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
 

@@ -140,9 +140,9 @@ static uint8_t *ask_all(struct amph_team *parent, const struct ask *mine, const 
 static size_t scratch_size_for(bool member, gex_Flags_t flags, const char *call)
 {
     if (flags & GEX_FLAG_TM_SCRATCH_SIZE_MIN)
-        amph_info("%s: GEX_FLAG_TM_SCRATCH_SIZE_MIN is deprecated; ask with "
-                  "GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED",
-                  call);
+        amph_warn_shared("%s: GEX_FLAG_TM_SCRATCH_SIZE_MIN is deprecated; ask with "
+                         "GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED",
+                         call);
 
     return member ? SCRATCH_BYTES : 0;
 }

@@ -140,6 +140,17 @@ static bool is_reserved(int fd)
     return (rlim_t)fd >= limit.rlim_cur - reserve;
 }
 
+bool amph_ofi_has_room(uint32_t connections)
+{
+    int next = dup(STDERR_FILENO);
+
+    if (next >= 0)
+        close(next);
+
+    return !state.swapped || (next < 0 && errno != EMFILE) ||
+           (next >= 0 && !is_reserved(next + (int)connections - 1));
+}
+
 static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
 {
     int fd = accept(listener, sa, len);

@@ -272,6 +272,7 @@ struct amph_ofi_cx {
     enum amph_ofi_wait wait;
     int wait_fd;   /* what callers wait for, or -1 */
     int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
+    bool listened; /* it had such a socket, at listen_addr */
     int inner_fd;  /* the provider's (never closed by us), or -1 */
     /* threaded: written by the send side if it may have completed something while armed */
     int notify_fd;
@@ -317,6 +318,8 @@ bool amph_ofi_has_devices(const char *tree);
 
 /* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard. */
 void amph_ofi_guard(int listener);
+/* Would the guard accept so many connections, with the descriptors that are open now? */
+bool amph_ofi_has_room(uint32_t connections);
 void amph_ofi_unguard(int listener);
 
 /* provider.c */
@@ -400,6 +403,10 @@ bool amph_ofi_fill_batch(struct amph_ofi_cx *cx);
 int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg);
 enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx); /* after the endpoint is enabled */
 void amph_ofi_wait_close(struct amph_ofi_cx *cx);
+/* Closes the connections to the provider's listening socket that are still open.  For close, after fi_close of
+ * the provider's objects: a connection that was accepted, but has not been passed on to the endpoint
+ * at that moment, is in none of its lists, and libfabric 1.17 leaves its descriptor open. */
+void amph_ofi_close_accepted(struct amph_ofi_cx *cx);
 int amph_ofi_wait_fd(struct amph_cx *cx);
 enum amph_status amph_ofi_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);
 void amph_ofi_notify(struct amph_ofi_cx *cx);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
@@ -23,8 +24,8 @@ static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
     if (AMPH_LIKELY(ret == 0))
         return AMPH_OK;
 
-    amph_error("libfabric's provider %s: %s failed: %s", cx->prov ? cx->prov->name : "?", what,
-               fi_strerror(-ret));
+    amph_error("libfabric's provider %s: %s failed: %s%s", cx->prov ? cx->prov->name : "?", what,
+               fi_strerror(-ret), amph_limit_remedy(-ret));
     return amph_status_from_fi(ret);
 }
 
@@ -170,6 +171,14 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
     else if (st != AMPH_OK)
         return st;
 
+    /* else a peer would try to connect for ever */
+    if (cx->base.cfg.incoming && cx->listen_fd >= 0 && !amph_ofi_has_room(cx->base.cfg.incoming)) {
+        amph_error("%s: of the descriptors that this process may open, too few are left for its "
+                   "peers' connections%s",
+                   cx->base.cfg.name, amph_limit_remedy(EMFILE));
+        return AMPH_ERR_NOMEM;
+    }
+
     return amph_ofi_rx_start(cx);
 }
 
@@ -224,6 +233,7 @@ void amph_ofi_close(struct amph_cx *base)
         amph_ofi_reg_put(cx, cx->regs);
 
     close_objects(cx);
+    amph_ofi_close_accepted(cx);
     pthread_mutex_destroy(&cx->reg_lock);
     free(cx->peer);
     free(cx);

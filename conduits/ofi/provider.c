@@ -95,11 +95,11 @@ static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool thread
     h->caps = FI_MSG | FI_RMA | FI_MULTI_RECV;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
-    h->addr_format = !src                         ? FI_FORMAT_UNSPEC
-                     : src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6
-                                                  : FI_SOCKADDR_IN;
+    h->addr_format = FI_FORMAT_UNSPEC;
+    if (src)
+        h->addr_format = src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 
-    /* we can all */
+    /* The modes that this conduit can work with: all that a provider may ask for. */
     h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                               FI_MR_ENDPOINT;
     h->domain_attr->threading = threaded ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
@@ -201,9 +201,9 @@ enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why,
 
         for (const struct amph_ofi_provider *p = family->provider;
              p->name && n > 0 && (size_t)n < why_len; p++)
-            n += p->stand_in ? 0
-                             : snprintf(why + n, why_len - (size_t)n, "%s %s",
-                                        p == family->provider ? "" : ",", p->name);
+            if (!p->stand_in)
+                n += snprintf(why + n, why_len - (size_t)n, "%s %s",
+                              p == family->provider ? "" : ",", p->name);
 
         if (n > 0 && (size_t)n < why_len)
             snprintf(why + n, why_len - (size_t)n, "); see fi_info, and FI_PROVIDER if it is set");

@@ -162,13 +162,19 @@ void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 
 void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes)
 {
-    if (!reg || reg->magic != REG_MAGIC || !covers(reg, (uintptr_t)addr, len_bytes))
+    const char *wrong = NULL;
+
+    if (!reg)
+        wrong = "no registration";
+    else if (reg->magic != REG_MAGIC)
+        wrong = "it has ended";
+    else if (!covers(reg, (uintptr_t)addr, len_bytes))
+        wrong = "it covers other bytes";
+
+    if (wrong)
         amph_fatal("AMPHORA_MR_DEBUG: %zu bytes at %p are handed to libfabric outside registered "
                    "memory (%s)",
-                   len_bytes, addr,
-                   !reg                      ? "no registration"
-                   : reg->magic != REG_MAGIC ? "it has ended"
-                                             : "it covers other bytes");
+                   len_bytes, addr, wrong);
 
     return reg->desc;
 }

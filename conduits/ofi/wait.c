@@ -26,16 +26,21 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-/* Does descriptor fd listen at sa? */
-static bool listens_at(int fd, const struct sockaddr_storage *sa)
+/* Is descriptor fd a TCP socket with the local address sa: the one that listens there, or one that was
+ * accepted there? */
+static bool is_tcp_at(int fd, const struct sockaddr_storage *sa, bool listening)
 {
     struct stat sb;
     struct sockaddr_storage own;
     int on = 0;
+    int protocol = 0;
     socklen_t len = sizeof on;
+    socklen_t protocol_len = sizeof protocol;
 
     if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || !on)
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || (on != 0) != listening ||
+        getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_len) != 0 ||
+        protocol != IPPROTO_TCP)
         return false;
 
     memset(&own, 0, sizeof own);
@@ -103,7 +108,12 @@ int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
 
 static bool test_listens(int fd, const void *arg)
 {
-    return listens_at(fd, arg);
+    return is_tcp_at(fd, arg, true);
+}
+
+static bool test_accepted(int fd, const void *arg)
+{
+    return is_tcp_at(fd, arg, false);
 }
 
 static bool test_watches(int fd, const void *arg)
@@ -128,6 +138,7 @@ static int inner_fd(struct amph_ofi_cx *cx)
          * process for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         cx->listen_fd = listener;
+        cx->listened = true;
         amph_ofi_guard(listener);
     }
 
@@ -184,6 +195,17 @@ void amph_ofi_wait_close(struct amph_ofi_cx *cx)
         close(cx->notify_fd);
 
     cx->wait_fd = cx->notify_fd = cx->inner_fd = -1;
+}
+
+void amph_ofi_close_accepted(struct amph_ofi_cx *cx)
+{
+    int fd;
+
+    while (cx->listened && (fd = amph_ofi_find_fd(test_accepted, &cx->listen_addr)) >= 0) {
+        amph_debug("%s: connection %d, which libfabric left open, is closed", cx->base.cfg.name,
+                   fd);
+        close(fd);
+    }
 }
 
 int amph_ofi_wait_fd(struct amph_cx *base)

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/auth.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/smp/smp.h"
@@ -102,7 +103,8 @@ static enum amph_status make_region(struct amph_smp_cx *s)
                      0);
     if (s->region == MAP_FAILED) {
         s->region = NULL;
-        amph_error("cannot map %zu bytes of shared memory: %m", bytes);
+        amph_error("cannot map %zu bytes of shared memory: %s%s", bytes, strerror(errno),
+                   amph_limit_remedy(errno));
         return AMPH_ERR_NOMEM;
     }
 

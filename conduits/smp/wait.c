@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "conduits/smp/smp.h"
 
 #define QUICK_NS \
@@ -105,9 +106,9 @@ void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p)
         return;
     }
 
-    /* A child made by clone may send from this memory but have its own descriptor table: its
-     * descriptors are not valid here, and the reverse. */
-    bool ours = getpid() == s->pid;
+    /* A thread, or a child made by clone that sends from this memory, may have a descriptor table of
+     * its own: its descriptors are not valid here, and the reverse. */
+    bool ours = amph_thread_fd_table() == 0 && getpid() == s->pid;
     int fd = ours && p->doorbell_fd >= 0 ? p->doorbell_fd : open_doorbell(p);
 
     /* A full pipe is readable already. */

@@ -9,10 +9,12 @@
  * times a second.
  */
 #include <errno.h>
+#include <string.h>
 #include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "conduits/udp/udp.h"
@@ -59,9 +61,8 @@ static void start(struct amph_udp_cx *u)
 
     if (err)
         amph_warn("the udp conduit has no thread to send lost messages again while this process "
-                  "computes (error %d); raise the "
-                  "limit of processes (ulimit -u)",
-                  err);
+                  "computes: %s%s",
+                  strerror(err), amph_limit_remedy(err));
 }
 
 void amph_udp_guard_wake(struct amph_udp_cx *u)

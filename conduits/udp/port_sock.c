@@ -58,6 +58,8 @@ struct lane {
     bool never;          /* none can be had */
 };
 
+struct sock_set;
+
 struct sock_port {
     struct amph_port base;
     int fd;
@@ -71,6 +73,7 @@ struct sock_port {
     struct mmsghdr out[OUT_BATCH];
     struct iovec iov[OUT_BATCH * AMPH_PORT_PARTS];
     uint64_t control[OUT_BATCH][4];
+    struct sock_set *first; /* the first set to receive into, or NULL: it is in use */
 };
 
 struct sock_set {
@@ -104,6 +107,44 @@ static void leave_lane(struct lane *lane, uint32_t peer)
     *lane = (struct lane){ .peer = peer, .fd = -1 };
 }
 
+/* ---- receive buffers ---- */
+
+static struct sock_set *make_set(void)
+{
+    struct sock_set *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+
+    /* pages come with their first use */
+    s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
+    if (!s->mem) {
+        free(s);
+        return NULL;
+    }
+
+    for (unsigned i = 0; i < AMPH_PORT_BATCH; i++) {
+        s->iov[i] = (struct iovec){ s->mem + (size_t)i * BUFFER_BYTES, BUFFER_BYTES };
+        s->msg[i].msg_hdr =
+            (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
+    }
+
+    return s;
+}
+
+static void drop_set(struct sock_set *s)
+{
+    free(s->mem);
+    free(s);
+}
+
+static void sock_free_set(struct amph_port *base, struct amph_port_set *set)
+{
+    drop_set((struct sock_set *)set);
+}
+
+/* ---- opening ---- */
+
 static void sock_close(struct amph_port *base)
 {
     struct sock_port *p = port_of(base);
@@ -113,6 +154,9 @@ static void sock_close(struct amph_port *base)
 
     if (p->fd >= 0)
         close(p->fd);
+
+    if (p->first)
+        drop_set(p->first);
 
     free(p->dest);
     free(p);
@@ -210,9 +254,13 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     p->refused = UINT32_MAX;
     p->dest = calloc(cfg->max_peers, sizeof *p->dest);
 
-    enum amph_status st = p->dest ? amph_conduit_inet_choose(cfg->conduit, cfg->loopback_only,
-                                                             cfg->interface, &sa)
-                                  : AMPH_ERR_NOMEM;
+    /* made here, so that a process with too little memory cannot open the port, rather than never receive */
+    p->first = make_set();
+
+    enum amph_status st = p->dest && p->first
+                              ? amph_conduit_inet_choose(cfg->conduit, cfg->loopback_only,
+                                                         cfg->interface, &sa)
+                              : AMPH_ERR_NOMEM;
 
     if (st != AMPH_OK) {
         sock_close(&p->base);
@@ -505,6 +553,15 @@ static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
     return syscall(SYS_sendto, p->fd, text, n, MSG_DONTWAIT, &dest->name.sa, dest->len);
 }
 
+/* Sends the n > 0 datagrams at out.  Returns how many the kernel took, or -1 with errno. */
+static int send_datagrams(const struct sock_port *p, struct mmsghdr *out, unsigned n)
+{
+    if (n > 1)
+        return sendmmsg(p->fd, out, n, MSG_DONTWAIT);
+
+    return sendmsg(p->fd, &out->msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1;
+}
+
 static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     if (n == 1 && v->len_bytes <= SMALL_BYTES && send_small(p, v) >= 0)
@@ -516,9 +573,7 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
     unsigned at = 0;
 
     while (at < made) {
-        int sent = made - at == 1
-                       ? (sendmsg(p->fd, &p->out[at].msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1)
-                       : sendmmsg(p->fd, p->out + at, made - at, MSG_DONTWAIT);
+        int sent = send_datagrams(p, p->out + at, made - at);
 
         if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS))
             break;
@@ -562,37 +617,6 @@ static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v,
 }
 
 /* ---- receiving ---- */
-
-static struct sock_set *make_set(void)
-{
-    struct sock_set *s = calloc(1, sizeof *s);
-
-    if (!s)
-        return NULL;
-
-    /* pages come with their first use */
-    s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
-    if (!s->mem) {
-        free(s);
-        return NULL;
-    }
-
-    for (unsigned i = 0; i < AMPH_PORT_BATCH; i++) {
-        s->iov[i] = (struct iovec){ s->mem + (size_t)i * BUFFER_BYTES, BUFFER_BYTES };
-        s->msg[i].msg_hdr =
-            (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
-    }
-
-    return s;
-}
-
-static void sock_free_set(struct amph_port *base, struct amph_port_set *set)
-{
-    struct sock_set *s = (struct sock_set *)set;
-
-    free(s->mem);
-    free(s);
-}
 
 /* The length of each of the datagrams that the kernel joined, or 0. */
 static size_t joined_by(struct msghdr *h)
@@ -651,7 +675,12 @@ static unsigned recv_one(struct sock_port *p, struct sock_set *s)
 static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 {
     struct sock_port *p = port_of(base);
-    struct sock_set *s = *set_p ? (struct sock_set *)*set_p : make_set();
+    struct sock_set *s = (struct sock_set *)*set_p;
+
+    if (!s) {
+        s = p->first ? p->first : make_set();
+        p->first = NULL;
+    }
 
     if (!s)
         return 0;

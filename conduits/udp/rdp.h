@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/counters.h"
+#include "conduits/memkey.h"
 #include "conduits/port.h"
 #include "conduits/udp/rdp_wire.h"
 
@@ -311,13 +312,6 @@ struct amph_rdp_conn {
     struct amph_rdp_seen seen[2];
 };
 
-struct amph_rdp_region {
-    struct amph_rdp_region *next;
-    uint64_t key;
-    uint8_t *base;
-    uint64_t len_bytes;
-};
-
 /* A get at its origin. */
 struct amph_rdp_get {
     struct amph_rdp_get *next;
@@ -345,7 +339,7 @@ struct amph_rdp {
     uint64_t now;      /* the clock as the progress side last read it */
     uint64_t timer_ns; /* lower bound of the deadlines of all peers */
     uint64_t held_bytes;
-    struct amph_rdp_region *regions;
+    struct amph_mem_region *regions;
     struct amph_rdp_get *gets;
     uint64_t next_id;
     uint32_t nfailed;
@@ -384,8 +378,8 @@ enum amph_status amph_rdp_put(struct amph_rdp *r, uint32_t peer, uint64_t key, u
 enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
                               void *dst, size_t len_bytes, struct amph_op *done);
 enum amph_status amph_rdp_mem_reg(struct amph_rdp *r, void *base, size_t len_bytes,
-                                  struct amph_rdp_region **region_p);
-void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_rdp_region *region);
+                                  struct amph_mem_region **region_p);
+void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_mem_region *region);
 /* Handles a received datagram.  lanes, budget: as in progress.  Returns the number of messages
  * delivered. */
 unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes, unsigned lanes,

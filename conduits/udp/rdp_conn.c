@@ -523,13 +523,7 @@ void amph_rdp_close(struct amph_rdp *r)
     amph_rdp_unlock(r);
     amph_rdp_complete(r);
 
-    while (r->regions) {
-        struct amph_rdp_region *next = r->regions->next;
-
-        free(r->regions);
-        r->regions = next;
-    }
-
+    amph_conduit_regions_free(&r->regions);
     amph_rdp_pool_fini(&r->pool);
     pthread_mutex_destroy(&r->lock);
     free(r->finished);

@@ -13,7 +13,6 @@
  */
 #include <stdlib.h>
 
-#include "base/auth.h"
 #include "conduits/udp/rdp.h"
 
 #define EARLY_BYTES 4096u /* puts up to this are copied, so that lc need not wait */
@@ -24,33 +23,23 @@
 /* ---- memory ---- */
 
 enum amph_status amph_rdp_mem_reg(struct amph_rdp *r, void *base, size_t len_bytes,
-                                  struct amph_rdp_region **region_p)
+                                  struct amph_mem_region **region_p)
 {
-    struct amph_rdp_region *reg = malloc(sizeof *reg);
+    amph_rdp_lock(r);
 
-    if (!reg)
+    struct amph_mem_region *region = amph_conduit_region_add(&r->regions, base, len_bytes);
+
+    amph_rdp_unlock(r);
+    if (!region)
         return AMPH_ERR_NOMEM;
 
-    *reg = (struct amph_rdp_region){ .base = base, .len_bytes = len_bytes };
-    amph_random(&reg->key, sizeof reg->key);
-    amph_rdp_lock(r);
-    reg->next = r->regions;
-    r->regions = reg;
-    amph_rdp_unlock(r);
-    *region_p = reg;
-
+    *region_p = region;
     return AMPH_OK;
 }
 
 static uint8_t *find(const struct amph_rdp *r, uint64_t key, uint64_t offset, uint64_t len_bytes)
 {
-    for (const struct amph_rdp_region *reg = r->regions; reg; reg = reg->next)
-        if (reg->key == key)
-            return len_bytes <= reg->len_bytes && offset <= reg->len_bytes - len_bytes
-                       ? reg->base + offset
-                       : NULL;
-
-    return NULL;
+    return amph_conduit_region_find(r->regions, key, offset, len_bytes);
 }
 
 /* ---- transfers ---- */
@@ -456,14 +445,10 @@ bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
     return amph_rdp_seen_mark(seen, p->seg.lseq);
 }
 
-void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_rdp_region *region)
+void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_mem_region *region)
 {
     amph_rdp_lock(r);
-    for (struct amph_rdp_region **at = &r->regions; *at; at = &(*at)->next)
-        if (*at == region) {
-            *at = region->next;
-            break;
-        }
+    (void)amph_conduit_region_remove(&r->regions, region);
 
     /* Answers that would still be read from it say that it is gone. */
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {

@@ -230,7 +230,7 @@ static void amph_udp_del_peer(struct amph_cx *cx, uint32_t peer)
 static enum amph_status amph_udp_mem_reg(struct amph_cx *cx, void *base, size_t len_bytes, int fd,
                                          uint64_t fd_offset, struct amph_mem *mem)
 {
-    struct amph_rdp_region *region;
+    struct amph_mem_region *region;
 
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;

@@ -192,7 +192,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
         __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value),
                          __ATOMIC_RELEASE);
 
-        /* of two that arrive together at least one sees both */
+        /* with this fence, of two members that arrive together at least one sees both lines */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     } else {
         __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -371,7 +371,7 @@ static void on_barrier(struct amph_token *token, const struct amph_am *am)
 
 static void on_wake(struct amph_token *token, const struct amph_am *am)
 {
-    /* The arrival of the message is all it says. */
+    /* the message only wakes the process */
 }
 
 enum amph_status amph_coll_barriers_open(struct amph_gex *g)

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers of a team: split-phase, with values that must match.  Layer: extended.
+ * Barriers of a team: split-phase, with values that must match.
  *
- * Two stages.  Inside a neighbourhood each process writes its value into a line of its own of a
- * small shared object and looks at the lines of the others; nobody but the writer ever writes a
- * line, so two processes meet in one transfer of a line.  Between neighbourhoods their leaders
- * (lowest ranks) exchange values by dissemination, over messages, and write the result for the
- * rest.
+ * A barrier has two stages.  Inside a neighbourhood each process writes its value into its own
+ * cache line of a small shared object and reads the lines of the others.  Only the owner writes a
+ * line, so an arrival costs each reader one transfer of a line.  Between neighbourhoods the leaders
+ * (lowest ranks) exchange values by a dissemination algorithm over messages, and write the result
+ * for their neighbourhoods.
  *
- * Who completes a stage wakes those that sleep (coll/share.h).
+ * The process that completes a stage wakes the sleeping ones (coll/share.h).
  *
- * Thread rule: notify and the taking of a result are serialised by the caller (one thread at a time
- * is inside a barrier call); the progress function may be called by any thread.
+ * Layer: extended.
+ * Thread rule: the caller serialises notify and the reading of a result (one thread at a time is
+ * inside a barrier call); the progress function may be called by any thread.
  */
 #ifndef AMPH_EXTENDED_BARRIER_H
 #define AMPH_EXTENDED_BARRIER_H
 
 #include "extended/gex.h"
 
-/* What a process, or a set of them, brings to a barrier. */
+/* The value that a process brings to a barrier, or the combined value of several processes. */
 enum amph_barrier_kind {
     AMPH_BARRIER_ANONYMOUS,
     AMPH_BARRIER_NAMED,
@@ -28,10 +29,10 @@ enum amph_barrier_kind {
 
 struct amph_barrier_value {
     uint32_t kind;
-    int32_t id; /* of a named one */
+    int32_t id; /* if the kind is NAMED */
 };
 
-/* The two values in one. */
+/* Returns the combined value of two. */
 struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
                                                     struct amph_barrier_value b);
 
@@ -54,41 +55,42 @@ struct amph_coll;
 struct amph_gex_op;
 
 struct amph_barrier {
-    struct amph_coll *coll; /* its team, with the neighbourhoods */
-    uint32_t number;        /* in the team: AMPH_BARRIER_... */
-    uint32_t state;         /* enum in barrier.c */
-    uint32_t locked;        /* threaded: one thread moves it on */
-    uint32_t phase;         /* of the one that is under way, or the last */
+    struct amph_coll *coll; /* its team and the neighbourhoods */
+    uint32_t number;        /* which barrier of the team: AMPH_BARRIER_NAMED_ONE, ... */
+    uint32_t state;         /* see the enum in barrier.c */
+    uint32_t locked;        /* 1 while a thread makes progress on it */
+    uint32_t phase;         /* of the barrier in progress, or of the last one */
     struct amph_barrier_value own, combined;
-    struct amph_barrier_value last; /* the result of the one before; kept by its users */
-    /* [members in the neighbourhood], and one more for the result; NULL: there is one member */
+    struct amph_barrier_value last; /* result of the previous barrier; set by the callers */
+    /* one for each member of the neighbourhood, and one for the result; NULL: a single member */
     struct amph_barrier_line *line;
-    uint32_t seen;  /* how many lines are known to have arrived */
+    uint32_t seen;  /* number of lines that have been seen to arrive */
     uint32_t round; /* leaders only */
     bool sent;
     uint64_t inbox[2][AMPH_BARRIER_ROUNDS];
-    /* gex_Coll_BarrierNB: those that have been asked for, in order; the first is under way */
+    /* operations of gex_Coll_BarrierNB in the order of the calls; the first is in progress */
     struct amph_gex_op *head, *tail;
 };
 
-/* Registers the handlers: before any process can be beyond the exchange of facts. */
+/* Registers the handlers.  To be called before the exchange of facts, so that no message arrives
+ * earlier. */
 enum amph_status amph_coll_barriers_open(struct amph_gex *g);
 
-/* Takes in a message for barriers of c, if it is one that can be. */
+/* Handles a message for a barrier of c; drops it if it cannot be one. */
 void amph_coll_barrier_deliver(struct amph_coll *c, const int32_t *args);
 
-/* Brings a value.  Allowed when idle or done. */
+/* Begins a barrier with this value.  The barrier must be idle or done. */
 void amph_coll_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value);
-/* Asks for an anonymous one behind those asked for before; op (nothing pending) is completed when
- * it is done. */
+/* Enqueues an anonymous barrier behind the earlier ones.  op, which has nothing pending, is
+ * completed when the barrier is done. */
 void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
-/* Moves it on; true: done, combined is the result. */
+/* Makes progress.  true: the barrier is done, and `combined` is the result. */
 bool amph_coll_barrier_progress(struct amph_barrier *b);
-/* Waits until done. */
+/* Waits until the barrier is done. */
 void amph_coll_barrier_wait(struct amph_barrier *b);
-/* Was notify called, and not yet reset? */
+/* Has notify been called without a reset afterwards? */
 bool amph_coll_barrier_busy(const struct amph_barrier *b);
-/* After done: idle again. */
+/* Makes a barrier that is done idle again. */
 void amph_coll_barrier_reset(struct amph_barrier *b);
 
 #endif

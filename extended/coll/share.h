@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that the processes of a neighbourhood share for collectives: one object, made by the
- * lowest of them at start.
- * Layer: extended.
+ * The memory that the processes of a neighbourhood share for collectives: one object, created by
+ * the lowest of them at start.
  *
  * It begins with a line for each process (does it sleep?) and a table of the teams that have a
- * slot.  A slot holds a team's barrier lines and, for each member, a ring of cells.  Slots lie
- * behind each other in the object; a process maps those of its teams. Untouched pages take no
- * memory, and a slot's pages are given back when all its members have closed it.
+ * slot.  A slot contains a team's barrier lines and, for each member, a ring of cells.  The object
+ * has one slot after the other; a process maps the slots of its teams.  Untouched pages take no
+ * memory, and a slot's pages are released when all its members have closed it.
  *
  * A member has two rings: a long one of small cells and a short one of large cells.  The longer a
- * ring, the further a member may be ahead of the others: where processes outnumber cores, each gets
- * more done before it must give its core to another.
+ * ring, the further a member may be ahead of the others: if there are more processes than cores,
+ * each process gets more done before it must yield its core.
  *
  * A cell is written by its member only.  Cell numbers of a team begin at 1 and are the same at all
  * members; they count the cells of both rings.  Cell n is entry n modulo the ring's length, and is
  * written only when all members are done with the previous cell of that entry.
  *
- * Thread rule: open and close: one thread at a time (list_lock of coll.h); the rest by the team's
- * lock.
+ * Layer: extended.
+ * Thread rule: one thread at a time opens and closes (list_lock of coll.h); the team's lock guards
+ * the rest.
  */
 #ifndef AMPH_EXTENDED_COLL_SHARE_H
 #define AMPH_EXTENDED_COLL_SHARE_H
@@ -32,22 +32,22 @@
 #include "extended/coll/barrier.h"
 
 enum {
-    AMPH_SHARE_RING = 8,        /* large cells */
-    AMPH_SHARE_SMALL_RING = 64, /* small cells */
-    AMPH_SHARE_WAKES = 4,       /* readers look for writers without room after as many cells */
+    AMPH_SHARE_RING = 8,        /* number of large cells */
+    AMPH_SHARE_SMALL_RING = 64, /* number of small cells */
+    AMPH_SHARE_WAKES = 4,       /* readers check for waiting writers every this many cells */
     AMPH_SHARE_TEAMS = 4096
 };
-#define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* of data in a large cell */
-#define AMPH_SHARE_SMALL_BYTES ((size_t)496)     /* of data in a small cell */
+#define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* bytes of data in a large cell */
+#define AMPH_SHARE_SMALL_BYTES ((size_t)496)     /* bytes of data in a small cell */
 
-/* posted, folded: the number of the cell when its data, its folded part is there. */
+/* posted: number of the cell when its data is complete; folded: when its folded part is. */
 struct amph_share_cell {
     uint64_t posted, folded;
     _Alignas(16) uint8_t data[];
 };
 
 /* done: this member reads no cell up to this number any more.  wanted: it waits until all members
- * are done with cells up to this number; 0: it does not wait for room. */
+ * are done with the cells up to this number; 0: it does not wait. */
 struct amph_share_done {
     uint64_t done, wanted;
 } AMPH_ALIGN_LINE;
@@ -77,29 +77,29 @@ struct amph_share_slot {
 struct amph_share {
     struct amph_share_head *head; /* NULL: no neighbours */
     uint32_t count, self;
-    int32_t pid, fd; /* where the object is found */
+    int32_t pid, fd; /* the process and descriptor by which others open the object */
     bool own_fd;
 };
 
 size_t amph_coll_share_bytes(uint32_t count);
 
-/* Maps the beginning of the object of a neighbourhood of `count`, in which this process is number
- * self. */
+/* Maps the beginning of the object of a neighbourhood of `count` processes, in which this process
+ * has the number self. */
 enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint32_t self,
                                      int32_t pid, int32_t fd, bool own_fd);
 
-/* The slot of the team with this id and lowest local member (job rank), nlocal members here, at
- * most `count`; found or made. */
+/* Finds or creates the slot of the team with this id and lowest local member (job rank), which has
+ * nlocal members here. */
 enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_t lowest,
                                       uint32_t nlocal, struct amph_share_slot *slot);
 void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
 
-/* This process is about to sleep; is awake again.  What others do in between, they tell it
- * (AMPH_GEX_WAKE). */
+/* sleep: this process is about to sleep, and others must wake it by AMPH_GEX_WAKE; awake: it no
+ * longer sleeps. */
 void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
-/* Wakes the neighbour at place i if it sleeps.  After a fence that orders what was written for
- * it. */
+/* Wakes the neighbour in slot `place` if it sleeps.  The caller has issued a fence after its
+ * writes. */
 void amph_coll_share_wake(const struct amph_share *s, uint32_t place);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,

@@ -29,12 +29,6 @@ struct call {
 
 /* ---- the handler that the next put is to run at its target ---- */
 
-static __thread struct {
-    gex_AM_Index_t handler; /* 0: none */
-    const void *data;
-    size_t nbytes;
-} armed;
-
 void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source_addr,
                                       size_t nbytes, gex_Flags_t flags)
 {
@@ -43,9 +37,11 @@ void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source
             "gex_VIS_SetPeerCompletionHandler: at most %zu bytes, not %zu, and flags 0 are allowed",
             GEX_VIS_MAX_PEERCOMPLETION, nbytes);
 
-    armed.handler = handler;
-    armed.data = source_addr;
-    armed.nbytes = nbytes;
+    struct amph_gex_thread *t = amph_gex_thread();
+
+    t->peer_completion.handler = handler;
+    t->peer_completion.data = source_addr;
+    t->peer_completion.nbytes = nbytes;
 }
 
 /* ---- rows of both sides ---- */
@@ -222,9 +218,10 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
  * data. */
 static void transfer_and_tell(const struct call *c, const struct amph_dest *d, bool mapped)
 {
-    const gex_AM_Index_t handler = armed.handler;
+    struct amph_gex_thread *t = amph_gex_thread();
+    const gex_AM_Index_t handler = t->peer_completion.handler;
 
-    armed.handler = 0;
+    t->peer_completion.handler = 0;
     if (mapped)
         copy_all(c, d);
     else {
@@ -236,7 +233,7 @@ static void transfer_and_tell(const struct call *c, const struct amph_dest *d, b
         gex_Event_Wait(amph_gex_op_event(op));
     }
 
-    amph_rma_vis_notify(d, handler, armed.data, armed.nbytes);
+    amph_rma_vis_notify(d, handler, t->peer_completion.data, t->peer_completion.nbytes);
 }
 
 static gex_Event_t transfer(struct call *c)
@@ -251,13 +248,15 @@ static gex_Event_t transfer(struct call *c)
         amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
                    c->name, (unsigned long long)c->bytes, (unsigned long long)src_bytes);
 
-    if (c->bytes == 0 && !(c->put && armed.handler))
+    bool armed = c->put && amph_gex_thread()->peer_completion.handler;
+
+    if (c->bytes == 0 && !armed)
         return GEX_EVENT_INVALID;
 
     const struct amph_dest d = amph_gex_team_dest(c->tm, c->rank, c->name);
     bool mapped = d.rmem->local || (amph_job.built_anywhere && d.peer == amph_job.rank);
 
-    if (c->put && AMPH_UNLIKELY(armed.handler)) {
+    if (AMPH_UNLIKELY(armed)) {
         transfer_and_tell(c, &d, mapped);
         return GEX_EVENT_INVALID;
     }

@@ -473,19 +473,19 @@ static void on_put(struct amph_token *token, const struct amph_am *am)
 
 static void on_get(struct amph_token *token, const struct amph_am *am)
 {
-    static __thread char *packet;
-
     struct amph_gex *g = amph_gex();
+    struct amph_gex_thread *t = amph_gex_thread();
     size_t at = 0;
     uint64_t sum = g ? check_records(g, am, &at) : UINT64_MAX;
 
-    if (sum == UINT64_MAX || at != am->nbytes || (!packet && !(packet = malloc(PACKET_MAX)))) {
+    if (sum == UINT64_MAX || at != am->nbytes ||
+        (!t->vis_answer && !(t->vis_answer = malloc(PACKET_MAX)))) {
         amph_count(DROP_MALFORMED);
         return;
     }
 
-    copy_records(g, am, packet, false);
-    answer(token, am, AMPH_GEX_VIS_DATA, packet, (size_t)sum);
+    copy_records(g, am, t->vis_answer, false);
+    answer(token, am, AMPH_GEX_VIS_DATA, t->vis_answer, (size_t)sum);
 }
 
 /* ---- back at the caller ---- */

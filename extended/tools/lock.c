@@ -54,17 +54,18 @@ int amphora_tools_rwlock_unlock(void *rwlock)
 #define HELD_MAX 64 /* locks held by one thread */
 
 static __thread struct {
-    const void *lock;
-    int kind;
-} held[HELD_MAX];
-
-static __thread unsigned nheld;
+    unsigned n;
+    struct {
+        const void *lock;
+        int kind;
+    } entry[HELD_MAX];
+} held;
 
 static unsigned find(const void *lock)
 {
     unsigned i = 0;
 
-    while (i < nheld && held[i].lock != lock)
+    while (i < held.n && held.entry[i].lock != lock)
         i++;
 
     return i;
@@ -73,22 +74,22 @@ static unsigned find(const void *lock)
 int amphora_tools_rwlock_held(const void *lock)
 {
     unsigned i = find(lock);
-    return i < nheld ? held[i].kind : 0;
+    return i < held.n ? held.entry[i].kind : 0;
 }
 
 void amphora_tools_rwlock_mark(const void *lock, int kind)
 {
     unsigned i = find(lock);
 
-    if (i == nheld && nheld == HELD_MAX)
+    if (i == held.n && held.n == HELD_MAX)
         amphora_tools_misuse("one thread holds more than 64 reader/writer locks", lock, __FILE__,
                              __LINE__);
 
-    if (i == nheld)
-        nheld++;
+    if (i == held.n)
+        held.n++;
 
-    held[i].lock = lock;
-    held[i].kind = kind;
+    held.entry[i].lock = lock;
+    held.entry[i].kind = kind;
     if (kind == 0)
-        held[i] = held[--nheld];
+        held.entry[i] = held.entry[--held.n];
 }

@@ -64,6 +64,10 @@ AMPHORA_INLINE void *amphora_ad_addr(gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank, 
                             nbytes, flags);
 }
 
+/* The smaller and the larger value; T: their type. */
+#define AMPHORA_AD_MIN(T, x, y) ((T)(x) < (T)(y) ? (T)(x) : (T)(y))
+#define AMPHORA_AD_MAX(T, x, y) ((T)(x) > (T)(y) ? (T)(x) : (T)(y))
+
 /* One operation on memory of this process; gives what was there.  U: the unsigned type of T's size,
  * in which sums wrap. */
 #define AMPHORA_DEFINE_APPLY_INTEGER(NAME, T, U) \
@@ -101,16 +105,41 @@ AMPHORA_INLINE void *amphora_ad_addr(gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank, 
         default: \
             old = __atomic_load_n(at, __ATOMIC_RELAXED); \
             do { \
-                to = (op & (GEX_OP_MIN | GEX_OP_FMIN))   ? ((T)old < a ? old : (U)a) \
-                     : (op & (GEX_OP_MAX | GEX_OP_FMAX)) ? ((T)old > a ? old : (U)a) \
-                                                         : (U)(old * (U)a); \
+                if (op & (GEX_OP_MIN | GEX_OP_FMIN)) \
+                    to = (U)AMPHORA_AD_MIN(T, old, a); \
+                else if (op & (GEX_OP_MAX | GEX_OP_FMAX)) \
+                    to = (U)AMPHORA_AD_MAX(T, old, a); \
+                else \
+                    to = (U)(old * (U)a); \
             } while (!__atomic_compare_exchange_n(at, &old, to, 1, __ATOMIC_RELAXED, \
                                                   __ATOMIC_RELAXED)); \
             return (T)old; \
         } \
     }
 
-/* The same for floating point, on the bits; CAS compares bits. */
+/* The arithmetic operations on floating point: the new value. */
+#define AMPHORA_DEFINE_COMBINE_FLOAT(NAME, T) \
+    AMPHORA_INLINE T amphora_combine_##NAME(gex_OP_t op, T old, T a) \
+    { \
+        switch (op) { \
+        case GEX_OP_ADD: \
+            return old + a; \
+        case GEX_OP_SUB: \
+            return old - a; \
+        case GEX_OP_MULT: \
+            return old * a; \
+        case GEX_OP_MIN: \
+            return old < a ? old : a; \
+        case GEX_OP_MAX: \
+            return old > a ? old : a; \
+        case GEX_OP_INC: \
+            return old + 1; \
+        default: /* DEC */ \
+            return old - 1; \
+        } \
+    }
+
+/* One operation on floating point in memory of this process, on the bits; CAS compares bits. */
 #define AMPHORA_DEFINE_APPLY_FLOAT(NAME, T, U) \
     AMPHORA_INLINE T amphora_apply_##NAME(void *addr, gex_OP_t op, T a, T b) \
     { \
@@ -129,13 +158,7 @@ AMPHORA_INLINE void *amphora_ad_addr(gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank, 
             old = __atomic_load_n(at, __ATOMIC_RELAXED); \
             while (plain != GEX_OP_GET) { \
                 memcpy(&v, &old, sizeof v); \
-                w = plain == GEX_OP_ADD    ? v + a \
-                    : plain == GEX_OP_SUB  ? v - a \
-                    : plain == GEX_OP_MULT ? v * a \
-                    : plain == GEX_OP_MIN  ? (v < a ? v : a) \
-                    : plain == GEX_OP_MAX  ? (v > a ? v : a) \
-                    : plain == GEX_OP_INC  ? v + 1 \
-                                           : v - 1; \
+                w = amphora_combine_##NAME(plain, v, a); \
                 memcpy(&to, &w, sizeof to); \
                 if (__atomic_compare_exchange_n(at, &old, to, 1, __ATOMIC_RELAXED, \
                                                 __ATOMIC_RELAXED)) \
@@ -151,6 +174,8 @@ AMPHORA_DEFINE_APPLY_INTEGER(I32, int32_t, uint32_t)
 AMPHORA_DEFINE_APPLY_INTEGER(U32, uint32_t, uint32_t)
 AMPHORA_DEFINE_APPLY_INTEGER(I64, int64_t, uint64_t)
 AMPHORA_DEFINE_APPLY_INTEGER(U64, uint64_t, uint64_t)
+AMPHORA_DEFINE_COMBINE_FLOAT(FLT, float)
+AMPHORA_DEFINE_COMBINE_FLOAT(DBL, double)
 AMPHORA_DEFINE_APPLY_FLOAT(FLT, float, uint32_t)
 AMPHORA_DEFINE_APPLY_FLOAT(DBL, double, uint64_t)
 /* clang-format on */

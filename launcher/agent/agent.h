@@ -9,6 +9,7 @@
  *   io.c      standard input, output and PMI bytes of the processes
  *   relay.c   connections of processes of this host to the launcher's control socket
  *   tree.c    agents on further hosts, started by this one
+ *   internal.h   the state, and what these files share
  *
  * May include: the launcher's other rooms, am, conduits, boot, base.
  *

@@ -238,7 +238,7 @@ static void on_quit(struct amph_agent *a, struct amph_rd *r)
 
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
 {
-    /* Its arrival is its only content. */
+    /* it has no content; its arrival shows that the launcher is alive */
 }
 
 static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph_rd *r) = {
@@ -339,10 +339,8 @@ void amph_agent_loop(struct amph_agent *a)
 
 void amph_agent_main(int fd, const struct amph_inherit *inherit, char *directory)
 {
-    static struct amph_agent a;
+    struct amph_agent a = { .inherit = inherit, .directory = directory };
 
-    a.inherit = inherit;
-    a.directory = directory;
     amph_agent_open(&a, fd, fd);
     amph_agent_loop(&a);
 }

@@ -188,14 +188,10 @@ static int become(const struct amph_agent *a, const struct ends *e, const struct
     if (!text)
         return ENOEXEC;
 
-    char *saved = s->argv[1];
-
     /* sh FILE ARGS: the shell takes the preceding entry, which was the file to execute */
     s->argv[1] = s->argv[0];
     s->argv[0] = (char *)"/bin/sh";
     execve("/bin/sh", s->argv, env);
-    s->argv[0] = s->argv[1]; /* memory is shared with the agent */
-    s->argv[1] = saved;
 
     return errno;
 }
@@ -204,6 +200,8 @@ static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph
                    char **env, int *error_p)
 {
     volatile int error = 0;
+    char *const file = s->argv[0];
+    char *const name = s->argv[1];
     pid_t agent = getpid();
     pid_t pid = vfork();
 
@@ -213,6 +211,9 @@ static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph
     }
 
     *error_p = pid < 0 ? errno : error;
+    s->argv[0] = file; /* the child shares this memory, and changes it for a script */
+    s->argv[1] = name;
+
     return pid;
 }
 

@@ -310,8 +310,8 @@ static void guard(pid_t agent, const char *directory)
 
 void amph_agent_remote_main(uint64_t silence_ns)
 {
-    static struct amph_agent a;
-    static struct amph_inherit inherit;
+    struct amph_agent a = { .remote = true, .silence_ns = silence_ns };
+    struct amph_inherit inherit;
     sigset_t chld;
     int alive[2];
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -343,8 +343,6 @@ void amph_agent_remote_main(uint64_t silence_ns)
     dup2(null, STDIN_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* so that printed text does not get into the stream */
     a.inherit = &inherit;
-    a.remote = true;
-    a.silence_ns = silence_ns;
     a.heard_ns = amph_now_ns();
     amph_agent_open(&a, in, out);
     if (!amph_watch_add(&a.loop, alive[0], EPOLLIN, on_guardian, &a))

@@ -16,8 +16,10 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/stdout_check.h"
+#include "boot/control.h"
 #include "boot/standing.h"
 #include "launcher/attach/mount.h"
 #include "launcher/master/launch.h"
@@ -75,8 +77,7 @@ static bool take_wait(struct given *g, const char *value)
     return false;
 }
 
-/* Makes the path of a file absolute that need not exist.  Symbolic links are checked when it is
- * opened. */
+/* Makes a path absolute; the file need not exist.  Symbolic links are checked when it is opened. */
 static bool make_absolute(const char *file, char path[PATH_MAX])
 {
     char above[PATH_MAX], dir[PATH_MAX];
@@ -91,7 +92,8 @@ static bool make_absolute(const char *file, char path[PATH_MAX])
     return snprintf(path, PATH_MAX, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name) < PATH_MAX;
 }
 
-/* Is the word a folder, and no program?  A program's name has no slash, and no folder is one. */
+/* Is the word a folder rather than a program?  It is one if it has a slash, and is an existing
+ * folder or ends in a slash. */
 static bool is_folder(const char *word)
 {
     size_t len = strlen(word);
@@ -103,15 +105,16 @@ static bool is_folder(const char *word)
     return word[len - 1] == '/' || (stat(word, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-/* -record DIR: the folder is made if it does not exist. */
+/* -record DIR: creates the folder if it does not exist. */
 static bool take_folder(struct given *g, const char *word)
 {
     g->records = amph_record_dir("record", word);
     return g->records;
 }
 
-/* -trace, -trace=all, -trace=FILE, -trace=all,FILE: a file is named for all directories that the
- * program and what it starts may be in.  false: it is another option, or *code_p says why not. */
+/* -trace, -trace=all, -trace=FILE, -trace=all,FILE.  Makes FILE absolute, because the program and
+ * its children may change their directories.  Returns false if argv is another option, or after a
+ * message with the exit code in *code_p. */
 static bool take_trace(const char *word, int *code_p)
 {
     static const char option[] = "-trace";
@@ -191,16 +194,19 @@ static int parse(struct given *g, char **argv)
             continue;
         }
 
-        const char **text = is_option(*argv, "servers") ? &g->file
-                            : is_option(*argv, "iofwd") ? &g->prefixes
-                                                        : NULL;
+        const char **text = NULL;
+
+        if (is_option(*argv, "servers"))
+            text = &g->file;
+        else if (is_option(*argv, "iofwd"))
+            text = &g->prefixes;
 
         if (!text && !records && !is_option(*argv, "wait")) {
             amph_say("%s is not an option of iofwd-run; -help lists them", *argv);
             return WRONG;
         }
 
-        if (!argv[1]) {
+        if (!argv[1] || !argv[1][0]) {
             amph_say("%s needs a value", *argv);
             return WRONG;
         }
@@ -254,6 +260,11 @@ static bool take_file(const struct given *g, const char *path)
 
         unsetenv(amph_env_name(AMPH_ENV_RANK)); /* it may be set by an outer job */
     } else {
+        struct amph_jobfile job;
+
+        if (amph_boot_jobfile_read(path, &job) != AMPH_OK)
+            return false;
+
         /* the address file of a job has no prefixes */
         if (!prefixes)
             prefixes = amph_env_str(AMPH_ENV_IOFWD_PREFIX);
@@ -273,8 +284,8 @@ static bool take_file(const struct given *g, const char *path)
     return ok;
 }
 
-/* Started by another launcher, in a job whose last processes are iofwd-server: the program connects
- * to them when it starts. */
+/* Is this a process of a job of another launcher, whose last processes are iofwd-server?  Then the
+ * program connects to them when it starts. */
 static bool joins(struct given *g)
 {
     if (g->file || !amph_boot_among_servers())
@@ -303,8 +314,8 @@ static bool has_own_server(const struct given *g)
     return true;
 }
 
-/* Nobody has named servers, and there are none: the program's calls are recorded and none is
- * forwarded. */
+/* Nobody has named servers, and none are running: the calls of the program are recorded, and none
+ * is forwarded. */
 static bool records_alone(const struct given *g, bool has_servers)
 {
     if (!g->records || has_servers || g->file_given || g->prefixes || access(g->file, F_OK) == 0)
@@ -332,8 +343,8 @@ static bool set_preload(void)
     return ok;
 }
 
-/* Does the preload library forward in this process, as under another iofwd-run?  It then checks the
- * program by itself. */
+/* Does the preload library forward in this process already, as under another iofwd-run?  Then it
+ * checks the program itself. */
 static bool is_preloaded(void)
 {
     const char *list = amph_env_foreign("LD_PRELOAD");
@@ -341,7 +352,7 @@ static bool is_preloaded(void)
     return list && strstr(list, AMPH_PRELOAD_NAME) && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
 }
 
-/* The way by a mount: the preload library is left out, so that each process has one way only. */
+/* -mount: leaves the preload library out, so that file calls are forwarded once only. */
 static bool set_mount(const char *address_file)
 {
     char *list = amph_preload_list(NULL);
@@ -379,6 +390,9 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
 
+    if (!amph_limit_stack_suffices("iofwd-run", AMPH_STACK_MIN_BYTES))
+        return 1;
+
     bool join = joins(&g);
 
     if (join && !amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]) {
@@ -409,7 +423,8 @@ int main(int argc, char **argv)
         return 1;
 
     if (g.mount && g.records) {
-        amph_say("-mount runs the program without the library that -record needs; give one of them");
+        amph_say(
+            "-mount runs the program without the library that -record needs; give one of them");
         return WRONG;
     }
 

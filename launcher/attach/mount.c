@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The namespace of iofwd-run -mount.
+ * The namespace of iofwd-run -mount: it exists as long as a program of the user runs in it, and
+ * later programs join it.
  *
- * A program that finds none makes it: its processes that serve the mounts (iofwd-mount, one for
- * each prefix) start outside, then it enters a new user and mount namespace, in which its own user
- * is itself, opens /dev/fuse there, mounts, and passes the descriptor out.  A program that comes
- * later joins by setns; that all are in one user namespace lets them read each other's memory, as
- * ranks of MPI do.  Who is in it is written in a directory of the user, by process number.  The
- * namespace ends with its last process, and the mounts and their servers with it.
+ * The first program creates it.  It starts iofwd-mount outside, one process for each prefix, which
+ * will serve the mounts.  Then it enters a new user and mount namespace, in which its user keeps
+ * its number, opens /dev/fuse there, mounts, and passes the descriptor to iofwd-mount.  A later
+ * program joins by setns.  All share one user namespace, so that they may read each other's memory,
+ * as ranks of MPI do.  A directory of the user lists the members by process number.  The namespace
+ * ends with its last process, and the mounts and the processes that serve them end with it.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -36,14 +37,14 @@
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"
 
-#define READY_MS 12000 /* iofwd-mount gives up after 10 s with a sentence */
+#define READY_MS 12000 /* iofwd-mount gives up after 10 s, with a message */
 #define PREFIXES_MAX 16
 
 /* ---- who is in it ---- */
 
 struct registry {
     char dir[PATH_MAX - 512];
-    char name[32]; /* of this set of servers and prefixes */
+    char name[32]; /* the list of members of this set of servers and prefixes */
     int lock;
 };
 
@@ -55,7 +56,7 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
-/* Opens the user's directory and takes the lock of this set. */
+/* Opens the user's directory and locks the list of this set. */
 static bool open_registry(struct registry *r, const char *address_file, const char *prefixes)
 {
     const char *top = amph_env_foreign("XDG_RUNTIME_DIR");
@@ -87,7 +88,7 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
     return true;
 }
 
-/* When a process started, in ticks since the start of the system; 0: there is no such process. */
+/* Returns when a process started, in ticks since the start of the system; 0: it does not exist. */
 static unsigned long long started(long pid)
 {
     char path[64], text[1024];
@@ -128,7 +129,7 @@ static void add_self(const struct registry *r, const char *dir)
     }
 }
 
-/* Moves into the namespaces of a process.  false: it is not there, or its mounts are dead. */
+/* Joins the namespaces of a process.  false: it has ended, or its mounts do not work. */
 static bool join_process(long pid, char *const *prefix)
 {
     char path[PATH_MAX];
@@ -142,7 +143,7 @@ static bool join_process(long pid, char *const *prefix)
 
     snprintf(path, sizeof path, "/proc/%ld/ns/mnt", pid);
     if (stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &mine) == 0 && mine.st_ino == its.st_ino)
-        return true; /* a program of the namespace starts another */
+        return true; /* this process is in that namespace already */
 
     int mnt = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -165,7 +166,7 @@ static bool join_process(long pid, char *const *prefix)
     return ok;
 }
 
-/* Joins a namespace that is there; forgets processes that have ended. */
+/* Joins an existing namespace, and removes processes that have ended from the list. */
 static bool join_any(const struct registry *r, char *const *prefix)
 {
     DIR *dir = opendir(r->dir);
@@ -211,8 +212,8 @@ static bool join_any(const struct registry *r, char *const *prefix)
 /* ---- the processes outside ---- */
 
 struct outside {
-    int socket; /* the descriptor of /dev/fuse goes here */
-    int ready;  /* a byte comes when the mount can be used */
+    int socket; /* sends the descriptor of /dev/fuse to iofwd-mount */
+    int ready;  /* receives a byte when the mount works */
 };
 
 static bool send_fd(int socket, int fd)
@@ -251,7 +252,7 @@ static int receive_fd(int socket)
     return fd;
 }
 
-/* In the process outside: becomes iofwd-mount when the descriptor comes. */
+/* Runs in the process outside: becomes iofwd-mount when the descriptor has arrived. */
 static void become_server(const char *program, const char *address_file, const char *prefix,
                           int socket, int ready)
 {
@@ -259,7 +260,7 @@ static void become_server(const char *program, const char *address_file, const c
     int fd = receive_fd(socket);
 
     if (fd < 0)
-        _exit(0); /* the program has ended, with a sentence */
+        _exit(0); /* the program has ended after a message */
 
     close(socket);
     setsid();
@@ -273,7 +274,7 @@ static void become_server(const char *program, const char *address_file, const c
     _exit(1);
 }
 
-/* Starts the process that will serve the prefix; it is no child of the program. */
+/* Starts the process outside that will serve the prefix.  It is not a child of the program. */
 static bool start_outside(const char *program, const char *address_file, const char *prefix,
                           struct outside *o)
 {
@@ -384,7 +385,7 @@ static bool mount_prefix(const char *prefix, const struct outside *o)
     return ok;
 }
 
-/* Waits until the process outside serves the mount.  If it cannot, it has said why. */
+/* Waits until the process outside serves the mount.  If that fails, it has printed why. */
 static bool await_ready(const struct outside *o, const char *prefix)
 {
     struct pollfd p = { .fd = o->ready, .events = POLLIN };
@@ -399,8 +400,8 @@ static bool await_ready(const struct outside *o, const char *prefix)
     if (read(o->ready, &byte, 1) != 1)
         return false;
 
-    /* Until the kernel has asked for the attributes, user 0 owns the directory, who need not exist
-     * in the namespace; nobody may write then. */
+    /* Makes the kernel ask for the attributes of the mounted directory.  Until then it belongs to
+     * user 0, who may not exist in the namespace, and nobody may write in it. */
     if (stat(prefix, &st) != 0) {
         amph_say("-mount: %s: %s", prefix, strerror(errno));
         return false;
@@ -433,7 +434,7 @@ static bool make_new(const char *address_file, char *const *prefix, bool *inside
 
     free(program);
 
-    /* "/" may change below the process, and its working directory with it */
+    /* enters the working directory again, because "/" may have been replaced */
     char *cwd = getcwd(NULL, 0);
 
     if (!enter_new()) {

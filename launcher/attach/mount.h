@@ -13,9 +13,9 @@
 #include <stdbool.h>
 
 /* Moves this process into the user and mount namespace in which `prefixes` (PATH[:PATH]...) of the
- * servers of address_file are mounted; makes it if no other program of this user is in it.  The
- * program that the process then executes keeps it alive, with its children.  false: a sentence was
- * printed, and the process is where it was, or must end (*inside_p). */
+ * servers of address_file are mounted; creates it if no other program of this user is in it.  The
+ * namespace lives as long as this process, after its exec too, and its children.  Returns false
+ * after a message; *inside_p: the process is in a namespace without mounts and must end. */
 bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p);
 
 #endif

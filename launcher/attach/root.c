@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A mount point that the host does not have: the nearest directory above it that exists gets a
- * tmpfs in its place, in which everything that was there is bound again and the mount point is
- * added.  The tmpfs is then read-only, so that a file that is written beside the mount point is
- * refused and not lost.  An overlay would accept it and forget it.
+ * Mount points for directories that the host does not have.
+ *
+ * The nearest existing directory above the mount point is replaced by a tmpfs, in which its entries
+ * are bound again and the mount point is added.  Then the tmpfs becomes read-only, so that creating
+ * a file beside the mount point fails.  An overlay would accept the file, and lose it at the end.
  *
  * Layer: launcher.  Thread rule: one thread, in a mount namespace of its own.
  */
@@ -36,12 +37,12 @@
 #define SYS_move_mount 429
 #endif
 
-/* The directory whose place the tmpfs takes. */
+/* The directory that the tmpfs replaces. */
 struct copied {
-    char source[PATH_MAX]; /* where its entries are found now */
-    char target[PATH_MAX]; /* where the tmpfs is */
-    const char *stage;     /* entry of "/" below which the tmpfs is made, or NULL */
-    int stage_tree;        /* what was there */
+    char source[PATH_MAX]; /* path of its entries */
+    char target[PATH_MAX]; /* path of the tmpfs */
+    const char *stage;     /* entry of "/" at which the tmpfs is created, or NULL */
+    int stage_tree;        /* mount of the original directory of that entry */
 };
 
 static int join(char *out, const char *dir, const char *name)
@@ -61,7 +62,12 @@ static int make_file(const char *path)
     return 0;
 }
 
-/* Makes entry `name` of the copied directory appear in the tmpfs. */
+static int make_folder(const char *path)
+{
+    return mkdir(path, 0700) == 0 ? 0 : errno;
+}
+
+/* Binds entry `name` of the copied directory in the tmpfs. */
 static int bind_entry(const struct copied *c, const char *name)
 {
     char from[PATH_MAX], to[PATH_MAX], target[PATH_MAX];
@@ -92,7 +98,7 @@ static int bind_entry(const struct copied *c, const char *name)
         return symlink(target, to) == 0 ? 0 : errno;
     }
 
-    err = S_ISDIR(st.st_mode) ? (mkdir(to, 0700) == 0 ? 0 : errno) : make_file(to);
+    err = S_ISDIR(st.st_mode) ? make_folder(to) : make_file(to);
     if (err)
         return err;
 
@@ -117,7 +123,7 @@ static int bind_entries(const struct copied *c, DIR *dir)
     return err;
 }
 
-/* Makes the directories `rest` ("a/b") below dir. */
+/* Creates the directories `rest` ("a/b") below dir. */
 static int make_below(const char *dir, const char *rest)
 {
     char path[PATH_MAX];
@@ -161,13 +167,13 @@ static int change_root(const char *target)
         if (umount2(".", MNT_DETACH) != 0)
             return errno;
     } else if (mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0) {
-        return errno; /* the kernel's first root file system cannot be pivoted, but moved upon */
+        return errno; /* the initial root file system cannot be pivoted, so the tmpfs is moved over it */
     }
 
     return chdir("/") == 0 ? 0 : errno;
 }
 
-/* Some directory of "/" for the tmpfs to be made at. */
+/* Returns a directory of "/" at which the tmpfs can be created. */
 static const char *find_stage(void)
 {
     static const char *const dirs[] = { "/mnt", "/tmp", "/var", "/usr", "/etc" };

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-static const int ignored[AMPH_INHERIT_IGNORED] = { SIGPIPE, SIGTTIN, SIGTTOU };
+static const int ignored[AMPH_INHERIT_IGNORED] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGXFSZ };
 
 void amph_inherit_save(struct amph_inherit *inherit, const sigset_t *handled)
 {

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#define AMPH_INHERIT_IGNORED 3 /* SIGPIPE, SIGTTIN, SIGTTOU */
+#define AMPH_INHERIT_IGNORED 4 /* SIGPIPE, SIGTTIN, SIGTTOU, SIGXFSZ */
 
 struct amph_inherit {
     sigset_t mask;

@@ -73,6 +73,11 @@ char *amph_program_search(const char *name, const char *dirs)
 
 int amph_program_find(const char *name, char **path_p)
 {
+    if (!name[0]) {
+        amph_say("the name of the program is empty");
+        return AMPH_PROGRAM_NOT_FOUND;
+    }
+
     if (strchr(name, '/')) {
         int code = check(name);
 
@@ -163,7 +168,8 @@ int amph_program_explain(const char *path, const char *host, int error)
     else if (error == ENOENT && is_file(path))
         amph_say("cannot start %s: the interpreter or loader that it names does not exist", path);
     else
-        amph_say("cannot start %s: %s", path, strerror(error));
+        amph_say("cannot start %s: %s%s", path, strerror(error),
+                 error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 
     return error == ENOENT && !is_file(path) ? AMPH_PROGRAM_NOT_FOUND : AMPH_PROGRAM_NOT_EXECUTABLE;
 }

@@ -19,9 +19,16 @@
 bool amph_record_dir(const char *option, const char *dir)
 {
     char path[PATH_MAX];
+    struct stat st;
+    bool ok = (mkdir(dir, 0777) == 0 || errno == EEXIST) && realpath(dir, path) &&
+              stat(path, &st) == 0 && access(path, W_OK) == 0;
 
-    if ((mkdir(dir, 0777) != 0 && errno != EEXIST) || !realpath(dir, path) ||
-        access(path, W_OK) != 0) {
+    if (ok && !S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        ok = false;
+    }
+
+    if (!ok) {
         amph_say("-%s %s: records cannot be written there: %s", option, dir, strerror(errno));
         return false;
     }

@@ -230,11 +230,19 @@ static enum amph_status append(struct amph_hostfile *list, const char *name, con
         line++;
 
         if (keep >= sizeof copy || !parse_line(list, copy, line)) {
-            amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host name "
-                     "(or [IPv6 address]), NAME:COUNT or "
-                     "NAME slots=COUNT, then, if need be, program=, server-program= or run=PATH, "
-                     "each once, and # starts a comment",
-                     line, name, (int)(len < 60 ? len : 60), text);
+            int shown = (int)(len < 60 ? len : 60);
+
+            if (name[0] == '-')
+                amph_say("%s: \"%.*s\" cannot be read; it takes a host name (or [IPv6 address]) or "
+                         "NAME:COUNT",
+                         name, shown, text);
+            else
+                amph_say("line %u of the host file %s cannot be read: \"%.*s\"; a line is a host "
+                         "name (or [IPv6 address]), NAME:COUNT or "
+                         "NAME slots=COUNT, then, if need be, program=, server-program= or "
+                         "run=PATH, each once, and # starts a comment",
+                         line, name, shown, text);
+
             amph_hostfile_free(list);
             return AMPH_ERR_ARG;
         }

@@ -20,12 +20,6 @@
 
 extern char **environ;
 
-/* Set by prepare, and equal for all processes of a group. */
-static struct {
-    char *prefixes; /* with absolute directories, or NULL */
-    char *preload;  /* path of the preload library, or NULL */
-} made;
-
 /* ---- checks ---- */
 
 static enum amph_status check_conduit(const struct amph_launch *l)
@@ -94,11 +88,11 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
     return AMPH_OK;
 }
 
-static enum amph_status check_prefixes(const char *text, bool here)
+static enum amph_status check_prefixes(struct amph_launch *l, const char *text, bool here)
 {
     size_t size;
     enum amph_status st = AMPH_OK;
-    FILE *out = open_memstream(&made.prefixes, &size);
+    FILE *out = open_memstream(&l->prefixes, &size);
 
     if (!out)
         return AMPH_ERR_NOMEM;
@@ -128,13 +122,15 @@ static bool is_here(const struct amph_launch *l, enum amph_group group)
 }
 
 /* The library that catches file calls. */
-static enum amph_status find_preload(bool is_used_here)
+static enum amph_status find_preload(struct amph_launch *l)
 {
-    made.preload = amph_library_own(AMPH_PRELOAD_NAME);
-    if (!made.preload && !is_used_here)
-        made.preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
+    bool is_used_here = is_here(l, AMPH_COMPUTE);
 
-    if (made.preload)
+    l->preload = amph_library_own(AMPH_PRELOAD_NAME);
+    if (!l->preload && !is_used_here)
+        l->preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
+
+    if (l->preload)
         return AMPH_OK;
 
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
@@ -167,9 +163,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
                  l->o->nservers);
 
     if (st != AMPH_OK || !text)
-        return st == AMPH_OK && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0]
-                   ? find_preload(is_here(l, AMPH_COMPUTE))
-                   : st;
+        return st == AMPH_OK && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0] ? find_preload(l) : st;
 
     if (!text[strspn(text, ":")]) {
         amph_say("-iofwd needs a prefix: PREFIX[=DIR], such as /data or /data=/srv/data");
@@ -177,10 +171,10 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     }
 
     /* if all servers are on other hosts, they check their directory themselves */
-    if ((st = check_prefixes(text, is_here(l, AMPH_SERVER))) != AMPH_OK)
+    if ((st = check_prefixes(l, text, is_here(l, AMPH_SERVER))) != AMPH_OK)
         return st;
 
-    return find_preload(is_here(l, AMPH_COMPUTE));
+    return find_preload(l);
 }
 
 enum amph_status amph_setting_write_file(struct amph_launch *l)
@@ -399,15 +393,15 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     list_set_number(list, "PMI_RANK", p->rank - first);
     list_set_number(list, "PMI_SIZE", l->job.nproc[p->group]);
 
-    if (made.prefixes)
-        list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), made.prefixes);
+    if (l->prefixes)
+        list_set(list, amph_env_name(AMPH_ENV_IOFWD_PREFIX), l->prefixes);
     else
         list_add(list,
                  amph_env_name(AMPH_ENV_IOFWD_PREFIX)); /* removed: this job forwards nothing */
 
-    const char *preload = made.preload && agent->remote && agent->preload && *agent->preload
+    const char *preload = l->preload && agent->remote && agent->preload && *agent->preload
                               ? agent->preload
-                              : made.preload;
+                              : l->preload;
 
     set_preload(list, p->group == AMPH_COMPUTE ? preload : NULL);
 }

@@ -27,10 +27,14 @@
  *                  inherit.c    signal state of the user's shell, for the job's processes
  *                  program.c    paths of programs and libraries
  *                  message.c    messages to the user
+ *                  mpi.c        programs whose MPI library cannot join a job of amphora-run
+ *                  record_dir.c the folder of -record and -trace
  *   ../attach/     main.c       iofwd-run
+ *                  mount.c      the namespace of iofwd-run -mount
+ *                  root.c       mount points that the host does not have
  *
- * May include: the launcher's other rooms, am, conduits, boot, base.  All writable state is in struct amph_launch
- * on the stack of main.
+ * May include: the launcher's other rooms, am, conduits, boot, base.  All writable state is in struct amph_launch,
+ * the options and the hosts, which main.c owns.
  *
  * Layer: launcher.  Thread rule: one thread; everything runs in one event loop.
  */
@@ -146,6 +150,12 @@ struct amph_launch {
     uint32_t nunready;
     bool spawned;
 
+    /* environment.c: set before the agents start, and equal for all processes of a group */
+    char *prefixes; /* with absolute directories, or NULL */
+    char *preload;  /* path of the preload library, or NULL */
+
+    char proc_name[384]; /* report.c: the last process name that was asked for */
+
     /* control.c */
     int listen_fd;
     struct amph_conn *conns;
@@ -183,10 +193,10 @@ struct amph_launch {
 
 /* ---- master.c ---- */
 
-/* Runs the job to its end and returns the exit code.  Takes ownership of the contents of job and
- * hosts. */
-int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job,
-                    struct amph_hostset *hosts);
+/* Runs the job to its end and returns the exit code.  l is all zero at first.  Takes ownership of the
+ * contents of job and hosts. */
+int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
+                    const struct amph_jobdesc *job, struct amph_hostset *hosts);
 /* Handles a frame of an agent. */
 void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame);
 /* Starts the processes, once all agents are ready. */
@@ -281,7 +291,8 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 
 /* ---- report.c ---- */
 
-/* Returns for example "compute 3 (process 1234) on hostA", in static storage. */
+/* Returns for example "compute 3 (process 1234) on hostA", valid until the next
+ * call. */
 const char *amph_proc_name(const struct amph_lproc *p);
 void amph_table_start(struct amph_launch *l);
 /* Prints the table once all processes have reported. */

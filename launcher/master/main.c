@@ -15,10 +15,18 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/env.h"
+#include "base/limits.h"
 #include "base/stdout_check.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"
+
+/* The state of the master.  Static, because it is in use until the process has ended. */
+static struct {
+    struct amph_options options;
+    struct amph_hostset hosts;
+    struct amph_launch launch;
+} state;
 
 /* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers.  They
  * are opened for reading only: input is empty, and output fails and is reported. */
@@ -129,8 +137,8 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
     return ok ? n : otherwise;
 }
 
-/* Are there process numbers and descriptors on this host for the processes that start here?  The agent
- * keeps three pipes and sockets of each. */
+/* Does this host have enough process numbers and descriptors for the processes that start here?
+ * The agent keeps three pipes and sockets for each. */
 static bool fits_host(const struct amph_jobdesc *job, const struct amph_hostset *hosts)
 {
     enum {
@@ -171,14 +179,14 @@ static bool forwards(const struct amph_options *o)
 static int run(struct amph_options *o)
 {
     struct amph_jobdesc job;
-    static struct amph_hostset hosts;
+    struct amph_hostset *hosts = &state.hosts;
 
-    if (amph_hostfile_job(o, &job, &hosts) != AMPH_OK)
+    if (amph_hostfile_job(o, &job, hosts) != AMPH_OK)
         return 1;
-    if (!fits_host(&job, &hosts))
+    if (!fits_host(&job, hosts))
         return 1;
 
-    bool here = runs_here(&job, &hosts, AMPH_COMPUTE);
+    bool here = runs_here(&job, hosts, AMPH_COMPUTE);
     int code = find_program(o, here);
 
     if (code == 0 && here && forwards(o) && !amph_program_may_forward(o->program[0]))
@@ -188,14 +196,17 @@ static int run(struct amph_options *o)
         code = AMPH_PROGRAM_NOT_EXECUTABLE;
 
     if (code == 0)
-        code = find_server(o, runs_here(&job, &hosts, AMPH_SERVER));
+        code = find_server(o, runs_here(&job, hosts, AMPH_SERVER));
 
-    return code ? code : amph_launch_run(o, &job, &hosts);
+    return code ? code : amph_launch_run(&state.launch, o, &job, hosts);
 }
+
+/* What the launcher takes of its stack, rounded up: buffers of what passes through it. */
+#define STACK_BYTES ((size_t)256 << 10)
 
 int main(int argc, char **argv)
 {
-    static struct amph_options o; /* static, because it is needed until exit */
+    struct amph_options *o = &state.options;
     uint64_t silence_ns;
 
     amph_stdout_check();
@@ -204,7 +215,7 @@ int main(int argc, char **argv)
     if (is_agent(argc, argv, &silence_ns))
         amph_agent_remote_main(silence_ns);
 
-    switch (amph_options_read(&o, argc, argv)) {
+    switch (amph_options_read(o, argc, argv)) {
     case AMPH_OPTIONS_DONE:
         return 0;
     case AMPH_OPTIONS_WRONG:
@@ -212,7 +223,11 @@ int main(int argc, char **argv)
     case AMPH_OPTIONS_RUN:
         break;
     }
-    int code = run(&o);
+
+    if (!amph_limit_stack_suffices("amphora-run", STACK_BYTES))
+        return 1;
+
+    int code = run(o);
 
     if (amph_env_bool(AMPH_ENV_STATS))
         amph_counters_print(stderr);

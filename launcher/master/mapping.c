@@ -55,6 +55,26 @@ static const struct {
     uint32_t (*server_of)(const struct amph_jobdesc *job, uint32_t c);
 } rules[] = { { "mod", by_mod }, { "block", by_block }, { "near", by_near } };
 
+static enum amph_status refuse(const struct amph_jobdesc *job, const char *text)
+{
+    amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 of server "
+             "numbers below %u",
+             text, job->nproc[AMPH_SERVER]);
+    return AMPH_ERR_ARG;
+}
+
+/* Without servers the rule has no effect, so a script may give it for any number of them. */
+static enum amph_status check_unused(const struct amph_jobdesc *job, const char *text)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(rules); i++)
+        if (strcmp(rules[i].name, text) == 0)
+            return AMPH_OK;
+
+    bool list = isdigit((unsigned char)text[0]) && text[strspn(text, "0123456789,")] == 0;
+
+    return list ? AMPH_OK : refuse(job, text);
+}
+
 /* Parses for example "1,0,0": the servers, counted from 0, of compute processes 0, 1 and 2.  A shorter
  * list is repeated. */
 static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
@@ -66,12 +86,8 @@ static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
         char *end;
         unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;
 
-        if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end)) {
-            amph_say("-map %s is not allowed; it takes mod, block, near, or a list such as 0,1,1 "
-                     "of server numbers below %u",
-                     text, job->nproc[AMPH_SERVER]);
-            return AMPH_ERR_ARG;
-        }
+        if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end))
+            return refuse(job, text);
 
         job->server_of[n] = nc + (uint32_t)s;
         at = *end ? end + 1 : text;
@@ -85,7 +101,7 @@ enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule)
     uint32_t nc = job->nproc[AMPH_COMPUTE];
 
     if (job->nproc[AMPH_SERVER] == 0)
-        return AMPH_OK;
+        return check_unused(job, rule);
     if (!(job->server_of = calloc(nc, sizeof *job->server_of)))
         return AMPH_ERR_NOMEM;
 

@@ -396,13 +396,13 @@ static void stop(struct amph_launch *l)
     free(l->agents);
     free(l->procs);
     free(l->directory);
+    free(l->prefixes);
+    free(l->preload);
 }
 
-int amph_launch_run(const struct amph_options *o, const struct amph_jobdesc *job,
-                    struct amph_hostset *hosts)
+int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
+                    const struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
-    static struct amph_launch launch;
-    struct amph_launch *l = &launch;
     struct signals s = { .fd = -1 };
 
     l->o = o;

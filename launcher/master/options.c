@@ -180,7 +180,7 @@ static bool take_timeout(struct amph_options *o, const struct option *opt, const
 
     o->timeout_s = strtod(value, &end);
     if (end == value || *end || !(o->timeout_s > 0 && o->timeout_s < 1e8))
-        return wrong(opt, value, "a number of seconds above 0");
+        return wrong(opt, value, "a number of seconds above 0 and below 1e8");
 
     return true;
 }

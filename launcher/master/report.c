@@ -18,15 +18,16 @@ static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
 const char *amph_proc_name(const struct amph_lproc *p)
 {
-    static char text[384];
+    char *text = p->launch->proc_name;
+    size_t cap = sizeof p->launch->proc_name;
     const struct amph_jobdesc *job = &p->launch->job;
     const char *host = job->host_name[job->proc[p->rank].host];
 
     if (p->pid)
-        snprintf(text, sizeof text, "%s %u (process %d) on %s", group_name[p->group], p->rank,
-                 (int)p->pid, host);
+        snprintf(text, cap, "%s %u (process %d) on %s", group_name[p->group], p->rank, (int)p->pid,
+                 host);
     else
-        snprintf(text, sizeof text, "%s %u on %s", group_name[p->group], p->rank, host);
+        snprintf(text, cap, "%s %u on %s", group_name[p->group], p->rank, host);
 
     return text;
 }
