@@ -11,7 +11,7 @@ function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
 function word(dir, name, client, server) { known[dir name] = 1; client_c[dir name] = client; server_c[dir name] = server }
 
-# Declarations of one argument, parts separated by ";"; @ stands for its name.
+# word: how client and server declare an argument of this type word.  Parts are separated by ";", and @ is replaced by the name.
 BEGIN {
     FS = "|"
     word("i", "path", "const struct amph_fwd_file *@_dir;const char *@", "struct amph_server_handle *@_dir;const char *@")
@@ -52,10 +52,10 @@ BEGIN {
     stripe_words = "home all spread open"
 }
 
-# Is w one of the words of the list?
+# Returns whether w is one of the words of the list.
 function is_one_of(w, list) { return index(" " list " ", " " w " ") > 0 }
 
-# The constant of one word of a column.
+# Returns the C constant for a word of a column.
 function fact(column, w, list, prefix) {
     if (!is_one_of(w, list)) die("column " column ": " (w == "" ? "a word" : w) " is not one of: " list)
     return prefix toupper(w)
@@ -120,7 +120,7 @@ function first_of(text,    w) { split(text, w, ","); return w[1] }
     names[c] = trim($10) == "-" ? "" : trim($10)
 }
 
-# All declarations of a call: before each, after each; which: client_c or server_c.
+# Returns the declarations of all arguments of a call for client or server, each with `before` and `after` around it.
 function decls(c, is_client, before, after,    k, i, n, p, text, s) {
     text = ""
     for (k = 1; k <= nargs[c]; k++) {
@@ -134,7 +134,7 @@ function decls(c, is_client, before, after,    k, i, n, p, text, s) {
     return text
 }
 
-# The bare names of all declarations, separated by commas.
+# Returns the names of all arguments of a call, separated by commas.
 function uses(c,    k, i, n, p, text) {
     text = ""
     for (k = 1; k <= nargs[c]; k++) {
@@ -148,10 +148,10 @@ function uses(c,    k, i, n, p, text) {
     return text
 }
 
-# Where the server's record of a call has a member.
+# Returns the C expression for the offset of a member in the server's record of a call.
 function at_server(name, member) { return "offsetof(struct amph_server_args_" name ", " member ")" }
 
-# An X-macro list of the calls of which `text[c]` matches the pattern.
+# Prints an X-macro with the calls whose text[c] matches the pattern.
 function print_list(macro, text, pattern,    c) {
     printf "#define %s(X)", macro
     for (c = 1; c <= ncalls; c++) if (text[c] ~ pattern) printf " \\\n    X(%s, %s)", toupper(call[c]), call[c]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Generates C from iofwd/calls/calls.def and names.def:  awk -f names.awk -v out=WHAT calls.def names.def
-#   WHAT: names.h, names.c, names_wrap.c   interposed functions and typed ways to the real ones
+#   WHAT: names.h, names.c, names_wrap.c   interposed functions, and typed calls of the real ones
 #         iofwd-wrap.args                  the linker's options for static programs
-#         implementations.h                prototypes of the functions that take the calls (amph_do_NAME)
+#         implementations.h                prototypes of the functions that execute caught calls (amph_do_NAME)
 #         numbers.h                        rows of system calls (calls.def alone)
 #         core.h                           list of the client's calls (calls.def alone)
 #         names                            bare names
@@ -33,9 +33,9 @@ function param_name(p) {
     return p
 }
 
-# Where off_t has 32 bits, names without 64 take offsets and records of another form.  These are of 64 bits always.
+# On machines with a 32-bit off_t, functions without 64 in their names have narrow offsets and records.  The functions listed here never have.
 function narrow(name) { return name !~ /64|^(llseek|sync_file_range|readahead|copy_file_range|splice)$/ }
-# Records that such names fill in or take, which forwarding has in the wide form only.
+# Do the parameters contain records of such functions?  Forwarding implements their wide form only.
 function has_records(s) { return s ~ /struct (stat|statfs|statvfs|dirent|aiocb) |FTS|off_t \*/ }
 function in_form(s) {
     gsub(/off_t/, "amph_ip_off_t", s)
@@ -54,13 +54,13 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "on") { s = s "amph_ip_state.on && !amph_ip_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED)"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && amph_ip_state.on && !amph_ip_inside)"; continue }
-        if (w[1] !~ /^(fd|path|text|led|at|dir|file|lib|fts|epoll|carries)$/) die("unknown guard: " part[i])
+        if (w[1] !~ /^(fd|path|text|led|at|dir|file|lib|fts|epoll|hidden|carries)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] ~ /^(at|carries)$/ ? ", " w[3] : "") ")"
     }
     return s
 }
 
-# Which of a function's paths may lead below a prefix by a local link, where a call that fails has done nothing.
+# Returns the C condition that a local link in one of the paths leads below a prefix; "" if a failed call may have had an effect.
 function links_of(text, name,    n, i, part, w, s) {
     n = split(text, part, / or /)
     for (i = 1; i <= n; i++) {
@@ -81,10 +81,10 @@ BEGIN {
 FILENAME ~ /differences\.md$/ { differences = differences $0 "\n"; next }
 /^[ \t]*(#|$)/ { next }
 
-# calls.def: lines that begin with "+" are rows of numbers.def or of this table's form; the others name the client's calls.
+# calls.def: lines that begin with "+" are rows of numbers.def or of this table's form; all others are the client's calls.
 FILENAME ~ /calls\.def$/ && /^\+ *ROW\(/ { sub(/^\+ */, ""); number_row[++nnumbers] = $0; next }
 FILENAME ~ /calls\.def$/ && /^\+/ && (out == "core.h" || out == "numbers.h") { next }
-# For traces: the type words of the call's arguments, which C library's functions that lead to it have by the same names.
+# For traces: the type words of the call's arguments.  The C library's functions that lead to the call use the same argument names.
 FILENAME ~ /calls\.def$/ && !/^\+/ && FS == "|" && NF == 10 {
     nw = split($10, w, " ")
     for (i = 1; i <= nw; i++) trace_call[w[i]] = trim($1)
@@ -96,7 +96,7 @@ FILENAME ~ /calls\.def$/ && !/^\+/ && out != "core.h" && out != "doc" { next }
 
 out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
 
-# For the document: which request of the table a name of the C library leads to.
+# For the document: the call to which a function of the C library leads.
 out == "doc" && FILENAME ~ /calls\.def$/ && NF == 10 { nw = split($10, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
 out == "doc" && FILENAME ~ /libc\.def$/ {
     nw = split($3, w, " ")
@@ -106,11 +106,11 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
 
 {
     if (NF < 4) die("four fields are needed, here are " NF)
-    # a guard may not hold the separator, a target may: put it together again
+    # a target may contain the separator (a guard may not), so its parts are joined again
     target = $3
     for (i = 4; i < NF; i++) target = target "|" $i
     shape = trim($1)
-    # the names stand before the first parenthesis
+    # the names are before the first parenthesis
     open_at = index(shape, "(")
     front = substr(shape, 1, open_at - 1)
     params = substr(shape, open_at + 1, length(shape) - open_at - 1)
@@ -143,14 +143,14 @@ function read_variadic() {
     print "        " va_name " = va_arg(ap, " va_type ");\n        va_end(ap);\n    }"
 }
 
-# Those of glibc that act on a thread's cancellation; what may wait for long looks again while it does.
+# Cancellation points of glibc.  Functions that may block for long also check for cancellation while they wait.
 function is_cancel_point(name) {
     return name ~ /^(__)?(open|openat|creat|close|read|write|pread|pwrite)(64)?(_2|_chk)?$/ ||
         name ~ /^(readv|writev|preadv|pwritev|fallocate|posix_fallocate)(64)?(v?2)?$/ ||
         name ~ /^(fsync|fdatasync|sync_file_range|msync|copy_file_range|splice|tee)$/
 }
 
-# Takes one function apart: proto (as the C library has it), fixed (without dots), args, and how the variadic part is read.
+# Parses one function into proto (as in the C library), fixed (without dots), args, and the code that reads the variadic part.
 function shape_of(c,    n, i, p, v, w) {
     n = split_params(f_params[c], p)
     proto = fixed = args = types = va_read = va_via = ""
@@ -184,7 +184,7 @@ function has_failed(c) {
     return f_name[c] ~ /^posix_/ ? "result != 0" : "result < 0"
 }
 
-# When a result is no failure; "": it never sets errno, or its result is the error.
+# Returns the C condition for success; "" if the function never sets errno, or returns the error.
 function succeeds(c) {
     if (f_type[c] ~ /\*$/) return f_name[c] ~ /^(mmap|mremap)/ ? "result != MAP_FAILED" : "result"
     if (f_type[c] == "mode_t" || f_name[c] ~ /^(posix_|pthread_|readdir(64)?_r$)/) return ""
@@ -194,11 +194,11 @@ function succeeds(c) {
     die("succeeds: which results of " f_name[c] " are failures?")
 }
 
-# Does what takes the call keep errno by itself, or not come back?
+# Does the function that executes the call preserve errno itself, or never return?
 function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|_Exit|_exit)$/ }
 
-# The call that is caught.  One that succeeds leaves errno alone, as the kernel does: programs read it later (LMDB does).
-#   declared: the variable result is there   saved: errno is in the variable before
+# Prints the forwarded call.  A call that succeeds leaves errno unchanged, like one of the kernel, because programs such as LMDB read it later.
+#   declared: the variable `result` exists   saved: the variable `before` contains errno
 function print_ours(c, indent, declared, saved,    ok) {
     if (!saved && !keeps_errno(c)) print indent "int before = errno;"
     print indent (declared ? "" : star(f_type[c])) "result = " f_target[c] ";"
@@ -214,7 +214,7 @@ function print_call(c, point, real, indent) {
     print indent "} else\n" indent "    result = " real ";"
 }
 
-# The same, and back to the program.
+# The same, followed by the return to the program.
 function print_returned(c, indent, saved) {
     if (f_type[c] == "void") {
         print keeps_errno(c) ? indent f_target[c] ";" : indent "int before = errno;\n" indent f_target[c] ";\n" indent "errno = before;"
@@ -226,10 +226,10 @@ function print_returned(c, indent, saved) {
 
 # ---- traces ----
 
-# A child of clone goes on elsewhere, and main never comes back to its starter.
+# Functions without a trace: a child of clone continues in another function, and main does not return here.
 function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort)$/ }
 
-# What calls.def says of the argument of that name, if traces show it in a way of its own.
+# Returns the type word of calls.def for the argument of that name, if traces show this type specially.
 function word_of(c, name,    called, w) {
     called = f_name[c]
     if (!(called in trace_call)) sub(/^__/, "", called)
@@ -239,7 +239,7 @@ function word_of(c, name,    called, w) {
     return ""
 }
 
-# The type word of a parameter.
+# Returns the type word of a parameter.
 function shown_as(c, p,    name, w) {
     name = param_name(p)
     w = word_of(c, name)
@@ -279,7 +279,7 @@ function kind_of(c) {
     return f_name[c] ~ /^(_exit|_Exit|f?exec.*)$/ ? "LEAVES" : "RETURNS"
 }
 
-# The parameters that a trace shows, into shown[1..n]; what is variadic in the form that its caller has read.
+# Stores the parameters that a trace shows in shown[1..n]; a variadic one is shown as the entry has read it.
 function trace_params(c, shown,    n, i, p) {
     n = split_params(f_params[c], p)
     for (i = 1; i <= n && i <= 7; i++) {
@@ -301,7 +301,7 @@ function make_shape(c,    n, i, shown, s) {
     return s (n ? " } }," : " 0 } },")
 }
 
-# The list of the arguments as numbers.
+# Returns the list of the arguments, converted to numbers.
 function trace_args(c,    n, i, shown, s) {
     n = trace_params(c, shown)
     s = "    const uint64_t traced_arg[] = { "
@@ -309,7 +309,7 @@ function trace_args(c,    n, i, shown, s) {
     return s (n ? "" : "0") " };"
 }
 
-# The traced twin of an entry; it calls the entry again, which then has a frame.
+# Prints the traced variant of an entry.  It calls the entry again, which then has a stack frame.
 function make_traced(c,    type) {
     type = star(f_type[c])
     print "static AMPH_COLD " type "traced_" f_name[c] "(" fixed ")\n{"
@@ -329,7 +329,7 @@ function trace_hook(c) {
     return "    if (amph_ip_traces())\n        return traced_" f_name[c] "(" args ");\n"
 }
 
-# What is made again stands apart, so that the call itself needs little of the stack.
+# The repeated call is a function of its own, so that the entry needs little stack.
 function make_turning(c, point, real,    type, err, failed, look) {
     type = star(f_type[c])
     err = f_name[c] ~ /^posix_/ ? "result" : "errno"
@@ -354,7 +354,7 @@ function make_turning(c, point, real,    type, err, failed, look) {
 
 function star(type) { return type (type ~ /\*$/ ? "" : " ") }
 
-# Around what only a C library with two forms of time has.
+# Prints the #if around functions that exist only in a C library with two sizes of time_t.
 function before(c) { return f_time64[c] ? "#if AMPH_IP_LONG_TIMES\n" : "" }
 function after(c) { return f_time64[c] ? "\n#endif" : "" }
 
@@ -375,7 +375,7 @@ function make_h(    c) {
     print "\n#endif"
 }
 
-# A static program has no linker at run time, so what asks for it, or comes from it, is left alone; and what this C library has only as an old version.
+# Functions that static programs do not catch: those of the dynamic linker, and those that this C library has as an old version only.
 function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(__libc_start_main|dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
 
 function make_flags(    c) {
@@ -383,8 +383,8 @@ function make_flags(    c) {
     n = split("_IO_2_1_stdin_ _IO_2_1_stdout_ _IO_2_1_stderr_", streams, " ") # std_files.c
     for (i = 1; i <= n; i++) print "-Wl,--wrap=" streams[i]
 
-    # Needed from the start: a call that only libraries behind ours make, such as libgfortran, libstdc++ or the C library itself,
-    # would come too late to get its object out of the archive.
+    # Always linked: for a function that only libraries behind this one call (libgfortran, libstdc++, the C library itself),
+    # the linker would search the archive too early.
     for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,-u,__wrap_" f_name[c]
     for (i = 1; i <= n; i++) print "-Wl,-u,__wrap_" streams[i]
 }
@@ -422,7 +422,7 @@ function make_c(    c, ret, real, call) {
         }
         print star(f_type[c]) "caught_" f_name[c] "(" proto ")\n{"
         if (variadic && va_type == "va_list") {
-            # the result passes a variable, since va_end comes after the call
+            # the result is stored in a variable, because va_end follows the call
             print "    va_list ap;\n    va_start(ap, " va_last ");"
             real = ""
             if (va_via != "")
@@ -458,7 +458,7 @@ function make_c(    c, ret, real, call) {
         print_returned(c, "        ", f_links[c] != "")
         print "    }" (f_type[c] == "void" ? " else" : "")
         if (f_links[c] != "") {
-            # what the kernel did not find may lie behind a link into a prefix
+            # a path that the kernel did not find may lead into a prefix by a link
             print "    " star(f_type[c]) "result = " real ";"
             print "    if (AMPH_LIKELY(result" (f_type[c] ~ /\*$/ ? " != NULL" : " >= 0") ") || errno != ENOENT || !(" f_links[c] "))"
             print "        return result;"
@@ -471,7 +471,7 @@ function make_c(    c, ret, real, call) {
     }
 }
 
-# The line of a caught name: forwarded, refused with which errno and why, or for Amphora's own use.
+# Returns the document's line for a caught function: forwarded, refused (errno and reason), or for Amphora's own use.
 function doc_row(c,    why, err) {
     if (f_after[c] ~ /^refused /) {
         err = f_after[c]; sub(/^refused /, "", err); sub(/ .*/, "", err)
@@ -499,8 +499,8 @@ function make_doc(    c, how) {
     }
 }
 
-# Prototypes of what takes the calls.  A row whose target has all parameters of the row, in their order, gives its prototype;
-# entry/targets.h declares the few targets that no row calls so.
+# Prints prototypes of the functions that execute the calls.  A row whose target has all its parameters, in order, gives the prototype;
+# entry/targets.h declares the other targets.
 function make_implementations(    c, call, declared) {
     printf head, "iofwd/calls/names.def and iofwd/calls/calls.def"
     print "/* Included by iofwd/interpose/entry/targets.h, which has the types. */"
@@ -525,7 +525,7 @@ function make_implementations(    c, call, declared) {
     print "\n#endif"
 }
 
-# Rows of system calls that stand beside their call in calls.def; numbers.def includes them.
+# Prints the rows of system calls that calls.def contains; numbers.def includes them.
 function make_numbers(    i) {
     printf head, "iofwd/calls/calls.def"
     for (i = 1; i <= nnumbers; i++) print number_row[i]

@@ -86,6 +86,8 @@ preload_sources = \
 	iofwd/interpose/loader/library.c \
 	iofwd/interpose/path/pathconf.c \
 	iofwd/interpose/fd/lock.c \
+	iofwd/interpose/fd/own_table.c \
+	iofwd/interpose/fd/own_table.h \
 	iofwd/interpose/entry/time64.c \
 	iofwd/interpose/entry/time64.h \
 	iofwd/interpose/stdio/lost_data.c \
@@ -114,8 +116,10 @@ preload_sources = \
 	iofwd/interpose/process/spawn.c \
 	iofwd/interpose/process/start.c \
 	iofwd/interpose/process/start.h \
+	iofwd/interpose/process/state.h \
 	iofwd/interpose/stdio/std_files.c \
 	iofwd/interpose/stdio/stream.c \
+	iofwd/interpose/stdio/state.h \
 	iofwd/interpose/stdio/stream.h \
 	iofwd/interpose/path/openat2.c \
 	iofwd/interpose/path/openat2.h \
@@ -193,7 +197,9 @@ preload_scripts += \
 	tests/files/process/fwd_signals.sh \
 	tests/files/process/fwd_lifetime.sh \
 	tests/files/calls/fwd_limits.sh \
+	tests/files/process/fwd_rlimits.sh \
 	tests/files/calls/fwd_budget.sh \
+	tests/files/calls/fwd_versions.sh \
 	tests/files/memory/fwd_maps.sh \
 	tests/files/calls/fwd_more.sh \
 	tests/files/calls/fwd_names.sh \
@@ -211,15 +217,16 @@ preload_scripts += \
 	tests/files/failover/fwd_start_faults.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/process/fwd_suites.sh \
+	tests/files/process/fwd_tables.sh \
 	tests/files/calls/fwd_record.sh \
 	tests/files/calls/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
-preload_programs += tests/files/process/fwd_signals
+preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
+preload_programs += tests/files/calls/fwd_versions tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
@@ -258,6 +265,9 @@ tests_files_calls_fwd_truth_LDADD = -lpthread
 tests_files_calls_fwd_more_SOURCES = tests/files/calls/fwd_more.c tests/files/fwd_say.h
 tests_files_calls_fwd_more_LDFLAGS =
 tests_files_calls_fwd_more_LDADD = -ldl
+tests_files_process_fwd_tables_SOURCES = tests/files/process/fwd_tables.c tests/files/fwd_say.h
+tests_files_process_fwd_tables_LDFLAGS =
+tests_files_process_fwd_tables_LDADD = -lpthread
 tests_files_calls_fwd_errno_SOURCES = tests/files/calls/fwd_errno.c tests/files/fwd_say.h
 tests_files_calls_fwd_errno_LDFLAGS =
 tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/files/fwd_say.h
@@ -279,6 +289,9 @@ tests_files_calls_fwd_limits_LDFLAGS =
 tests_files_failover_fwd_early_SOURCES = tests/files/failover/fwd_early.c
 tests_files_failover_fwd_early_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_failover_fwd_early_LDADD = libamphora.la
+tests_files_calls_fwd_versions_SOURCES = tests/files/calls/fwd_versions.c
+tests_files_calls_fwd_versions_LDFLAGS =
+tests_files_calls_fwd_versions_LDADD = -lpthread
 tests_files_calls_fwd_budget_SOURCES = tests/files/calls/fwd_budget.c
 tests_files_calls_fwd_budget_LDFLAGS =
 tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h
@@ -318,6 +331,7 @@ TESTS += $(preload_scripts)
 # fwd_mpi_real.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
+	tests/files/failover/fault_client.c \
 	tests/files/failover/fault_start.c \
 	tests/files/process/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \

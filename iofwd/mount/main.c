@@ -420,6 +420,10 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
 
+    /* with cache=none each call asks: also what programs on the server's host change is seen at once */
+    if (amph_mount.o.cache == AMPH_MOUNT_CACHE_NONE)
+        setenv("IOFWD_CACHE_AGE", "0", 1);
+
     raise_limit();
     if (is_mounted_already() || amph_mount.o.foreground)
         return (is_mounted_already() || check_mount_point()) ? run() : 1;

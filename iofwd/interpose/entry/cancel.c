@@ -10,26 +10,15 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-/* The oldest entry is overwritten: its thread has acted on it, or is in no forwarded call. */
-#define PENDING_MAX 64
-
-struct pending {
-    pthread_t thread; /* 0: free */
-    unsigned number;  /* of the cancellation */
-};
-
-static struct {
-    struct pending pending[PENDING_MAX];
-} state;
-
 static int find_pending(pthread_t thread)
 {
     int i = 0;
 
-    while (i < PENDING_MAX && __atomic_load_n(&state.pending[i].thread, __ATOMIC_ACQUIRE) != thread)
+    while (i < AMPH_IP_PENDING_CANCELS &&
+           __atomic_load_n(&amph_ip_state.pending_cancel[i].thread, __ATOMIC_ACQUIRE) != thread)
         i++;
 
-    return i < PENDING_MAX ? i : -1;
+    return i < AMPH_IP_PENDING_CANCELS ? i : -1;
 }
 
 int amph_do_pthread_cancel(pthread_t thread)
@@ -38,7 +27,8 @@ int amph_do_pthread_cancel(pthread_t thread)
 
     if (!err) {
         unsigned number = __atomic_add_fetch(&amph_ip_state.cancels, 1, __ATOMIC_RELAXED);
-        struct pending *entry = &state.pending[number % PENDING_MAX];
+        struct amph_ip_pending_cancel *entry =
+            &amph_ip_state.pending_cancel[number % AMPH_IP_PENDING_CANCELS];
 
         __atomic_store_n(&entry->thread, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->number, number, __ATOMIC_RELEASE);
@@ -55,13 +45,13 @@ unsigned amph_ip_cancels_now(void)
 
 void amph_ip_cancel_forget(pthread_t thread, unsigned until)
 {
-    for (int i = 0; until && i < PENDING_MAX; i++) {
+    for (int i = 0; until && i < AMPH_IP_PENDING_CANCELS; i++) {
         pthread_t it = thread;
 
-        if (__atomic_load_n(&state.pending[i].thread, __ATOMIC_ACQUIRE) == thread &&
-            __atomic_load_n(&state.pending[i].number, __ATOMIC_ACQUIRE) <= until)
-            __atomic_compare_exchange_n(&state.pending[i].thread, &it, 0, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED);
+        if (__atomic_load_n(&amph_ip_state.pending_cancel[i].thread, __ATOMIC_ACQUIRE) == thread &&
+            __atomic_load_n(&amph_ip_state.pending_cancel[i].number, __ATOMIC_ACQUIRE) <= until)
+            __atomic_compare_exchange_n(&amph_ip_state.pending_cancel[i].thread, &it, 0, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
 }
 

@@ -77,7 +77,7 @@ static inline bool amph_ip_lib(const char *path)
 
 static inline bool amph_ip_fd(int fd)
 {
-    enum amph_fdtab_class cls = amph_fdtab_class(fd);
+    enum amph_fdtab_class cls = amph_fdtab_class_or_ask(fd);
     return AMPH_LIKELY(cls == FDTAB_FORWARDED) ? !amph_ip_inside
                                                : cls != FDTAB_LOCAL && amph_ip_fd_slow(fd);
 }
@@ -103,7 +103,17 @@ bool amph_ip_turned(int err, bool ours, int tries);
 /* Is fd an epoll set with forwarded files in it? */
 static inline bool amph_ip_epoll(int fd)
 {
-    return AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_EPOLL) && !amph_ip_inside;
+    return AMPH_UNLIKELY(amph_fdtab_class_or_ask(fd) >= FDTAB_EPOLL) &&
+           amph_fdtab_class(fd) == FDTAB_EPOLL && !amph_ip_inside;
+}
+
+/* Programs that look for open descriptors by fstat or fcntl, in order to close or to list them, do not
+ * find Amphora's.  Those of the job's launcher are for libraries of the program. */
+#define AMPH_IP_HIDDEN_FROM 64
+static inline bool amph_ip_hidden(int fd)
+{
+    return fd >= AMPH_IP_HIDDEN_FROM && AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_OWN) &&
+           !amph_ip_inside && fd != amph_ip_state.rank.result && fd != amph_ip_state.rank.token;
 }
 
 /* The first word of the interposer's directory streams.  The C library's begin with a descriptor and

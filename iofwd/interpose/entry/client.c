@@ -3,7 +3,7 @@
  * Loads and opens the file client, and enters inherited placeholders in the descriptor table; see
  * client.h.
  *
- * Layer: iofwd (interposer).  Thread rule: any thread; loading is under state.lock.
+ * Layer: iofwd (interposer).  Thread rule: any thread; loading is under amph_ip_client.lock.
  */
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/process/die.h"
@@ -18,21 +18,16 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/fd/own_table.h"
 
-struct amph_ip_client amph_ip_client;
-
-static struct {
-    pthread_mutex_t lock; /* of loading and adopting */
-    bool adopted;         /* inherited placeholders are in the table */
-    int complained;
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct amph_ip_client amph_ip_client = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Prints why forwarded calls fail; once a process, since every later call fails for the same reason. */
 static void complain(const char *what, const char *why, int err)
 {
     char line[1024];
 
-    if (__atomic_exchange_n(&state.complained, 1, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&amph_ip_client.complained, 1, __ATOMIC_RELAXED))
         return;
 
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
@@ -65,6 +60,11 @@ static bool is_address_space_full(void)
     return at == MAP_FAILED && errno == ENOMEM;
 }
 
+static uint32_t own_table_number(void)
+{
+    return amph_fdtab_current()->number;
+}
+
 static int load(void)
 {
     const char *what, *why;
@@ -84,6 +84,7 @@ static int load(void)
     amph_ip_client.fwd.keep_settings(amph_ip_environment_kept());
     amph_ip_client.fwd.set_inside(swap_inside);
     amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
+    amph_ip_client.fwd.set_table_number(own_table_number);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     amph_ip_trace_client_loaded();
 
@@ -102,7 +103,7 @@ static int closer(const struct amph_fwd_file *file)
 void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     char buf[4096];
-    int dir = libc_open64("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int dir = libc_open64(amph_ip_table_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
     if (dir < 0)
         return;
@@ -288,9 +289,9 @@ static int open_client(const sigset_t *program_mask)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
 
-    if (!err && !state.adopted) {
+    if (!err && !amph_ip_client.adopted) {
         adopt_all();
-        __atomic_store_n(&state.adopted, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&amph_ip_client.adopted, true, __ATOMIC_RELEASE);
     }
 
     amph_ip_client.fwd.set_program_mask(NULL);
@@ -308,13 +309,13 @@ static int enter_first(void)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock must be given back */
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_client.lock);
 
     int depth = swap_inside(1);
     int err = open_client(&before);
 
     swap_inside(depth);
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_client.lock);
     pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
@@ -327,7 +328,7 @@ int amph_ip_client_enter(void)
     struct amph_fwd_client *client;
     int err = 0;
 
-    if (AMPH_UNLIKELY(!__atomic_load_n(&state.adopted, __ATOMIC_ACQUIRE)))
+    if (AMPH_UNLIKELY(!__atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE)))
         err = amph_ip_inside ? 0 : enter_first(); /* inside: a call made by adopt_all */
     else if ((client = amph_ip_client.fwd.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
@@ -354,16 +355,16 @@ void amph_ip_client_join(void)
 void amph_ip_client_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_client.lock);
     else
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_client.lock);
 }
 
 void amph_ip_client_adopt(void)
 {
     int placeholders = 0;
 
-    if (__atomic_load_n(&state.adopted, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE))
         return;
 
     amph_ip_each_open_fd(mark_one, &placeholders);

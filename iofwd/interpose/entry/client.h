@@ -9,6 +9,7 @@
 #define AMPH_IOFWD_INTERPOSE_CLIENT_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "iofwd/client/interface.h"
@@ -23,6 +24,10 @@ struct amph_ip_client {
     const struct amph_fwd_interface *direct; /* the client's own functions */
     struct amph_fwd_client *client;          /* as of the last amph_ip_client_enter */
     bool loaded;                             /* fwd and direct are set */
+    bool adopted;         /* inherited placeholders are in the table; written under lock */
+    pthread_mutex_t lock; /* of loading and adopting */
+    int complained;       /* the reason why calls fail is printed; atomic */
+    char why[128];        /* client_load.c: that reason, where libiofwd is another version's */
 };
 
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
@@ -45,6 +50,13 @@ void amph_ip_client_adopt(void);
 /* Returns the client's table of functions after a check that this library was built with the same.
  * On failure it returns NULL and sets *what_p and *why_p for a message. */
 const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p);
+
+/* The preload library's absolute path, for programs that this one starts; NULL: not known.  The text is
+ * permanent. */
+const char *amph_ip_library_path(void);
+
+/* Is this library found before the C library, so that it catches calls?  Always in a static program. */
+bool amph_ip_is_in_front(void);
 
 /* Takes or releases the lock of loading around a fork, so that no other thread is loading the client
  * when the child starts. */
@@ -89,7 +101,7 @@ void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg);
 /* Does fd belong to the client?  The program must neither close nor replace such a descriptor. */
 static inline bool amph_ip_owns(int fd)
 {
-    return amph_fdtab_class(fd) == FDTAB_OWN || (fd && fd == amph_ip_state.cwd_fd) ||
+    return amph_fdtab_class(fd) == FDTAB_OWN || amph_ip_is_cwd(fd) ||
            (amph_ip_client.loaded && amph_ip_client.fwd.owns_fd(fd));
 }
 

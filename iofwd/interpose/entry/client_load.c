@@ -36,6 +36,25 @@ static void *open_library(void)
     return dlopen("libiofwd.so.0", RTLD_LAZY);
 }
 
+const char *amph_ip_library_path(void)
+{
+    Dl_info self;
+
+    return dladdr(&amph_ip_client, &self) && self.dli_fname && self.dli_fname[0] == '/'
+               ? self.dli_fname
+               : NULL;
+}
+
+/* By a function that we and the C library define, and no program or sanitizer. */
+bool amph_ip_is_in_front(void)
+{
+    void *first = dlsym(RTLD_DEFAULT, "__libc_start_main");
+    Dl_info self, found;
+
+    return first && dladdr(&amph_ip_client, &self) && dladdr(first, &found) &&
+           self.dli_fbase == found.dli_fbase;
+}
+
 /* Writes into why how the table differs from the one that this library was built with; false: it
  * does not differ.  The version is looked at first: the rest of the table depends on it. */
 static bool differs(const struct amph_fwd_interface *table, char *why, size_t cap_bytes)
@@ -62,7 +81,8 @@ static bool differs(const struct amph_fwd_interface *table, char *why, size_t ca
 
 const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)
 {
-    static char why[128];
+    char *why = amph_ip_client.why;
+    size_t cap = sizeof amph_ip_client.why;
     void *library = open_library();
 
     if (!library) {
@@ -77,9 +97,9 @@ const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const 
     *why_p = why;
 
     if (!table) {
-        snprintf(why, sizeof why, "libiofwd lacks amph_fwd_interface");
+        snprintf(why, cap, "libiofwd lacks amph_fwd_interface");
         return NULL;
     }
 
-    return differs(table, why, sizeof why) ? NULL : table;
+    return differs(table, why, cap) ? NULL : table;
 }

@@ -22,6 +22,19 @@ const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const 
     return &amph_fwd_interface;
 }
 
+/* That of the installation: a static program is no library. */
+const char *amph_ip_library_path(void)
+{
+    static const char path[] = AMPH_MODULEDIR "/libiofwd_preload.so";
+
+    return libc_access(path, R_OK) == 0 ? path : NULL;
+}
+
+bool amph_ip_is_in_front(void)
+{
+    return true;
+}
+
 static long missing(void)
 {
     errno = ENOSYS;

@@ -37,7 +37,8 @@ static bool is_readable(uintptr_t page)
 
 static bool is_writable(uintptr_t page)
 {
-    static int none;
+    int none = 0;
+
     return libc_syscall(SYS_futex, (long)&none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
                         (long)page, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0)) >= 0 ||
            errno != EFAULT;

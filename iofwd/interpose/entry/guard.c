@@ -11,8 +11,14 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/fd/own_table.h"
 
-struct amph_ip_state amph_ip_state = { .file_size_limit = UINT64_MAX };
+struct amph_ip_state amph_ip_state = {
+    .file_size_limit = UINT64_MAX,
+    .rank = { .result = -1, .token = -1 },
+    .trace_out = { .fd = STDERR_FILENO },
+};
+__thread struct amph_ip_thread amph_ip_thread __attribute__((tls_model("initial-exec")));
 __thread int amph_ip_inside __attribute__((tls_model("initial-exec")));
 __thread int amph_ip_links __attribute__((tls_model("initial-exec")));
 
@@ -42,7 +48,7 @@ bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
 {
     char link[40];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
     if (!amph_ip_placeholder_link(link, text, cap_bytes))
         return false;
 

@@ -182,12 +182,6 @@ static enum part find_part(char **env)
 
 /* ---- what the processes of a rank share ---- */
 
-static struct {
-    long pid; /* of the first process */
-    int result, token;
-    char setting[128]; /* what the programs that it starts find in their environment */
-} rank = { .result = -1, .token = -1 };
-
 /* Out of the program's way, and open in all that it starts. */
 static int keep(int fd)
 {
@@ -208,15 +202,15 @@ static void open_rank(void)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
         return;
 
-    rank.pid = getpid();
-    rank.result = keep(pair[0]);
-    rank.token = keep(pair[1]);
-    if (libc_fstat(rank.result, &st) != 0)
+    amph_ip_state.rank.pid = getpid();
+    amph_ip_state.rank.result = keep(pair[0]);
+    amph_ip_state.rank.token = keep(pair[1]);
+    if (libc_fstat(amph_ip_state.rank.result, &st) != 0)
         return;
 
-    snprintf(rank.setting, sizeof rank.setting, "%s=%ld:%d:%d:%lu",
-             amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), rank.pid, rank.result, rank.token,
-             (unsigned long)st.st_ino);
+    snprintf(amph_ip_state.rank.setting, sizeof amph_ip_state.rank.setting, "%s=%ld:%d:%d:%lu",
+             amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), amph_ip_state.rank.pid,
+             amph_ip_state.rank.result, amph_ip_state.rank.token, (unsigned long)st.st_ino);
 }
 
 /* env with one more entry, or NULL. */
@@ -255,15 +249,32 @@ static void guard_rank(char **env)
     const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
     int64_t pmi = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_FD);
 
-    if (!text || sscanf(text, "%ld:%d:%d", &rank.pid, &rank.result, &rank.token) != 3)
+    if (!text || sscanf(text, "%ld:%d:%d", &amph_ip_state.rank.pid, &amph_ip_state.rank.result,
+                        &amph_ip_state.rank.token) != 3)
         return;
 
     amph_ip_state.rank_guarded = true;
     count_ranks(env);
-    amph_fdtab_mark(rank.result, FDTAB_OWN);
-    amph_fdtab_mark(rank.token, FDTAB_OWN);
+    amph_fdtab_mark(amph_ip_state.rank.result, FDTAB_OWN);
+    amph_fdtab_mark(amph_ip_state.rank.token, FDTAB_OWN);
     if (pmi > 2)
         amph_fdtab_mark((int)pmi, FDTAB_OWN);
+}
+
+/* The connections of the program before this one, which the client takes over when it is opened. */
+static void guard_connections(char **env)
+{
+    const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_DOOR);
+    int server, fd, used;
+
+    /* PID:NUMBER[:SERVER=FD]... (amph_fwd_exec_env) */
+    if (!text || strtol(text, NULL, 10) != (long)getpid() || !(text = strchr(text, ':')))
+        return;
+
+    for (text += 1 + strcspn(text + 1, ":");
+         sscanf(text, ":%d=%d%n", &server, &fd, &used) == 2; text += used)
+        if (fd >= AMPH_IP_HIDDEN_FROM)
+            amph_fdtab_mark(fd, FDTAB_OWN);
 }
 
 /* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks,
@@ -272,11 +283,11 @@ void amph_ip_rank_end(void)
 {
     char byte;
 
-    if (rank.pid != getpid() || amph_ip_inside)
+    if (amph_ip_state.rank.pid != getpid() || amph_ip_inside)
         return;
 
-    rank.pid = 0;
-    if (recv(rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+    amph_ip_state.rank.pid = 0;
+    if (recv(amph_ip_state.rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
         amph_ip_client_join();
 }
 
@@ -352,21 +363,22 @@ static bool knows_servers(char **env)
 }
 
 const char amph_ip_init_linked = 1;
-static char *locks_told; /* or NULL: by the program before this one in this process */
 
 static void late(void)
 {
     int saved = errno;
 
-    if (rank.setting[0])
-        setenv(amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), strchr(rank.setting, '=') + 1, 1);
+    if (amph_ip_state.rank.setting[0])
+        setenv(amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS),
+               strchr(amph_ip_state.rank.setting, '=') + 1, 1);
 
-    if (locks_told)
-        amph_ip_locks_drop_closed(locks_told);
+    if (amph_ip_state.inherited_locks)
+        amph_ip_locks_drop_closed(amph_ip_state.inherited_locks);
 
-    free(locks_told);
-    locks_told = NULL;
+    free(amph_ip_state.inherited_locks);
+    amph_ip_state.inherited_locks = NULL;
     if (amph_ip_state.on) {
+        amph_ip_environment_preload();
         amph_ip_stream_enlarge();
         amph_ip_mpi_job_check();
     }
@@ -380,6 +392,20 @@ int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void
 {
     late();
     return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
+}
+
+/* The library is behind the C library, so that no call of the program comes here, and the functions of the
+ * C library are not behind this one: a shared library has brought it that is linked with it, and the
+ * program is not. */
+static void report_behind(void)
+{
+    static const char line[] = "amphora: a library of this program has loaded libiofwd_preload.so "
+                               "behind the C library, where "
+                               "it catches no call, so nothing is forwarded; link the program "
+                               "itself by iofwd-cc, or start it "
+                               "by iofwd-run\n";
+
+    (void)!write(2, line, sizeof line - 1);
 }
 
 /* Records with and without prefixes. */
@@ -405,7 +431,14 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
     char **longer = NULL;
+    const char *records = amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE_DIR);
+    bool asked = (prefixes && prefixes[0]) || (records && records[0]);
     int saved = errno;
+
+    if (asked && !amph_ip_is_in_front()) {
+        report_behind();
+        return;
+    }
 
     start_recorder(env);
     if (!prefixes || !prefixes[0])
@@ -439,15 +472,16 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
 
-    locks_told = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
+    amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
     amph_ip_state.in_server_slot = part == PART_ASTRAY;
 
     if (part == PART_COMPUTE) {
         open_rank();
-        longer = rank.setting[0] ? with_entry(env, rank.setting) : NULL;
+        longer = amph_ip_state.rank.setting[0] ? with_entry(env, amph_ip_state.rank.setting) : NULL;
     }
 
     guard_rank(longer ? longer : env);
+    guard_connections(env);
     amph_ip_bypass_start(env);
     amph_ip_mpi_job_start(env);
     restore_preload(env);

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 
+#include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
@@ -66,13 +67,11 @@ void *amph_ip_next_unless(const char *name, const char *version)
 
 void amph_ip_libc_find_all(void)
 {
-    static bool done;
-
-    if (__atomic_load_n(&done, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&amph_ip_state.libc_found, __ATOMIC_RELAXED))
         return;
 
     for (int name = 0; name < AMPH_IP_NAME_COUNT; name++)
         amph_ip_libc(name);
 
-    __atomic_store_n(&done, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&amph_ip_state.libc_found, true, __ATOMIC_RELAXED);
 }

@@ -13,6 +13,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 enum {
     FDS = 1 << 16, /* descriptors whose file is remembered */
@@ -21,22 +22,9 @@ enum {
     NUMBERS = 1024              /* of system calls */
 };
 
-static struct {
-    char dir[PATH_MAX];
-    int32_t rank;
-    uint64_t budget;
-    uint64_t began_ns;
-    uint64_t cwd; /* its text's number */
-    uint32_t files;
-    int complained;
-    pthread_key_t at_exit; /* of a thread */
-    bool has_key;
-    char spares_busy;
-    struct amph_ip_recording *spares;
-    uint64_t file_of_fd[FDS]; /* 0: not known */
-} recorder;
-
-static __thread struct amph_ip_recording *mine __attribute__((tls_model("initial-exec")));
+/* The file of each descriptor, by its text's number; 0: not known.  Apart from amph_ip_state, because
+ * most processes never touch its half a megabyte. */
+static uint64_t file_of_fd[FDS];
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -50,12 +38,12 @@ static void complain(const char *what, int err)
 {
     char line[PATH_MAX + 256];
 
-    if (__atomic_exchange_n(&recorder.complained, 1, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&amph_ip_state.recorder.complained, 1, __ATOMIC_RELAXED))
         return;
 
     int n = snprintf(line, sizeof line,
                      "amphora: IOFWD_TRACE_DIR=%s: %s (%s); the trace is not complete\n",
-                     recorder.dir, what, strerrordesc_np(err));
+                     amph_ip_state.recorder.dir, what, strerrordesc_np(err));
 
     (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, n < (int)sizeof line ? n : 0, 0, 0,
                         0);
@@ -147,12 +135,12 @@ static inline void commit(uint32_t *word, uint32_t kind, uint32_t state, uint32_
 
 static bool spares_lock(void)
 {
-    return !__atomic_test_and_set(&recorder.spares_busy, __ATOMIC_ACQUIRE);
+    return !__atomic_test_and_set(&amph_ip_state.recorder.spares_busy, __ATOMIC_ACQUIRE);
 }
 
 static void spares_unlock(void)
 {
-    __atomic_clear(&recorder.spares_busy, __ATOMIC_RELEASE);
+    __atomic_clear(&amph_ip_state.recorder.spares_busy, __ATOMIC_RELEASE);
 }
 
 /* A thread has ended: the next one goes on in its file. */
@@ -160,24 +148,24 @@ static void give_back(void *arg)
 {
     struct amph_ip_recording *t = arg;
 
-    mine = NULL;
+    amph_ip_thread.recording = NULL;
     if (!t->base || !spares_lock())
         return;
 
-    t->spare = recorder.spares;
-    recorder.spares = t;
+    t->spare = amph_ip_state.recorder.spares;
+    amph_ip_state.recorder.spares = t;
     spares_unlock();
 }
 
 static struct amph_ip_recording *take_spare(void)
 {
-    if (!recorder.spares || !spares_lock())
+    if (!amph_ip_state.recorder.spares || !spares_lock())
         return NULL;
 
-    struct amph_ip_recording *t = recorder.spares;
+    struct amph_ip_recording *t = amph_ip_state.recorder.spares;
 
     /* those of the process that has forked are wiped */
-    recorder.spares = t && t->base ? t->spare : NULL;
+    amph_ip_state.recorder.spares = t && t->base ? t->spare : NULL;
     spares_unlock();
     if (!t || !t->base)
         return NULL;
@@ -225,9 +213,9 @@ static void write_header(struct amph_ip_recording *t)
     h->pid = (int32_t)libc_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     h->tid = (int32_t)libc_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
     h->ppid = (int32_t)libc_syscall(SYS_getppid, 0, 0, 0, 0, 0, 0);
-    h->rank = recorder.rank;
+    h->rank = amph_ip_state.recorder.rank;
     h->budget = t->limit;
-    h->began_ns = recorder.began_ns;
+    h->began_ns = amph_ip_state.recorder.began_ns;
     gethostname(h->host, sizeof h->host - 1);
     if (amph_ip_kernel_readlink("/proc/self/exe", h->exe, sizeof h->exe - 1) < 0)
         h->exe[0] = 0;
@@ -237,14 +225,15 @@ static void write_header(struct amph_ip_recording *t)
 
 static bool open_file(struct amph_ip_recording *t)
 {
-    uint64_t room = recorder.budget + (1 << 18); /* with the tail */
-    uint32_t serial = __atomic_add_fetch(&recorder.files, 1, __ATOMIC_RELAXED);
+    uint64_t room = amph_ip_state.recorder.budget + (1 << 18); /* with the tail */
+    uint32_t serial = __atomic_add_fetch(&amph_ip_state.recorder.files, 1, __ATOMIC_RELAXED);
     char host[64] = "";
 
     gethostname(host, sizeof host - 1);
-    int n = snprintf(t->path, sizeof t->path, "%s/%s.%d.%llx.%u" AMPH_TRACE_SUFFIX, recorder.dir,
-                     host, (int)libc_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
-                     (unsigned long long)recorder.began_ns, serial);
+    int n = snprintf(t->path, sizeof t->path, "%s/%s.%d.%llx.%u" AMPH_TRACE_SUFFIX,
+                     amph_ip_state.recorder.dir, host,
+                     (int)libc_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0),
+                     (unsigned long long)amph_ip_state.recorder.began_ns, serial);
 
     int fd = n < (int)sizeof t->path && is_below_limit(FIRST_BYTES)
                  ? amph_ip_kernel_openat(AT_FDCWD, t->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -271,7 +260,7 @@ static bool open_file(struct amph_ip_recording *t)
     madvise(base, room, MADV_DONTFORK);
     madvise(base, room, MADV_DONTDUMP);
     t->ready = FIRST_BYTES;
-    t->limit = recorder.budget;
+    t->limit = amph_ip_state.recorder.budget;
     t->budget_end = room;
     t->next = AMPH_TRACE_HEADER;
     t->serial = serial;
@@ -283,7 +272,7 @@ static bool open_file(struct amph_ip_recording *t)
 /* This thread's file, made at its first call; NULL: there can be none. */
 static AMPH_COLD struct amph_ip_recording *begin_file(void)
 {
-    struct amph_ip_recording *t = mine;
+    struct amph_ip_recording *t = amph_ip_thread.recording;
     sigset_t all, before;
     int saved = errno;
 
@@ -306,9 +295,9 @@ static AMPH_COLD struct amph_ip_recording *begin_file(void)
         t = NULL;
     }
 
-    mine = t;
-    if (t && recorder.has_key)
-        pthread_setspecific(recorder.at_exit, t);
+    amph_ip_thread.recording = t;
+    if (t && amph_ip_state.recorder.has_key)
+        pthread_setspecific(amph_ip_state.recorder.at_exit, t);
 
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
@@ -317,7 +306,7 @@ static AMPH_COLD struct amph_ip_recording *begin_file(void)
 
 static inline struct amph_ip_recording *recording(void)
 {
-    struct amph_ip_recording *t = mine;
+    struct amph_ip_recording *t = amph_ip_thread.recording;
 
     return AMPH_LIKELY(t && t->base) ? t : begin_file();
 }
@@ -420,7 +409,7 @@ static AMPH_COLD uint64_t ask_file(struct amph_ip_recording *t, int fd)
     struct amph_fd_file *of = amph_ip_fd(fd) ? amph_fdtab_get(fd) : NULL;
     uint64_t file = 0;
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
     if (of && of->path[0])
         snprintf(name, sizeof name, "%s", of->path);
     else {
@@ -432,7 +421,7 @@ static AMPH_COLD uint64_t ask_file(struct amph_ip_recording *t, int fd)
     if (of)
         amph_fdtab_put(of);
     if (name[0])
-        file = recorder.file_of_fd[fd] = number_of(t, 0, name);
+        file = file_of_fd[fd] = number_of(t, 0, name);
 
     errno = saved;
     return file;
@@ -441,9 +430,9 @@ static AMPH_COLD uint64_t ask_file(struct amph_ip_recording *t, int fd)
 static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
 {
     if ((unsigned)fd >= FDS)
-        return fd == AT_FDCWD ? recorder.cwd : 0;
+        return fd == AT_FDCWD ? amph_ip_state.recorder.cwd : 0;
 
-    uint64_t file = __atomic_load_n(&recorder.file_of_fd[fd], __ATOMIC_RELAXED);
+    uint64_t file = __atomic_load_n(&file_of_fd[fd], __ATOMIC_RELAXED);
 
     return AMPH_LIKELY(file != 0) ? file : ask_file(t, fd);
 }
@@ -451,7 +440,7 @@ static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
 static void set_file(int64_t fd, uint64_t file)
 {
     if (fd >= 0 && fd < FDS)
-        __atomic_store_n(&recorder.file_of_fd[fd], file, __ATOMIC_RELAXED);
+        __atomic_store_n(&file_of_fd[fd], file, __ATOMIC_RELAXED);
 }
 
 static void ask_cwd(struct amph_ip_recording *t)
@@ -460,9 +449,9 @@ static void ask_cwd(struct amph_ip_recording *t)
     int saved = errno;
 
     if (amph_ip_state.cwd)
-        recorder.cwd = number_of(t, 0, amph_ip_state.cwd);
+        amph_ip_state.recorder.cwd = number_of(t, 0, amph_ip_state.cwd);
     else if (amph_ip_kernel_getcwd(name, sizeof name))
-        recorder.cwd = number_of(t, 0, name);
+        amph_ip_state.recorder.cwd = number_of(t, 0, name);
 
     errno = saved;
 }
@@ -513,7 +502,7 @@ static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_
         break;
     case CLOSES_MANY: /* or other changes to descriptors that are not in the record */
         for (size_t i = 0; i < FDS; i++)
-            if (recorder.file_of_fd[i])
+            if (file_of_fd[i])
                 set_file((int64_t)i, 0);
         break;
     case MAYBE_COPIES:
@@ -582,8 +571,8 @@ void amph_ip_record_begin(struct amph_ip_trace_frame *frame)
 
         if (amph_ip_can_read_text(path)) {
             /* a program's name without a slash is searched for */
-            slot->call.file = number_of(t, path[0] == '/' || !strchr(path, '/') ? 0 : recorder.cwd,
-                                        path);
+            slot->call.file = number_of(
+                t, path[0] == '/' || !strchr(path, '/') ? 0 : amph_ip_state.recorder.cwd, path);
             slot->call.has = AMPH_TRACE_HAS_PATH;
         }
     }
@@ -712,21 +701,6 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     }
 }
 
-static bool has_failed(const struct amph_ip_shape *shape, int64_t result, int err)
-{
-    switch (shape->outcome) {
-    case AMPH_FWD_OUTCOME_NUMBER:
-    case AMPH_FWD_OUTCOME_FD:
-        return result < 0;
-    case AMPH_FWD_OUTCOME_POINTER:
-        return (result == 0 && err) || result == -1;
-    case AMPH_FWD_OUTCOME_ERRNO:
-        return result != 0;
-    default:
-        return false;
-    }
-}
-
 static void write_extra(struct amph_ip_recording *t, const struct filling *f)
 {
     union amph_trace_slot *slot = take(t);
@@ -741,7 +715,7 @@ static void write_extra(struct amph_ip_recording *t, const struct filling *f)
 void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err, uint64_t end_ns)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
-    struct amph_ip_recording *t = mine;
+    struct amph_ip_recording *t = amph_ip_thread.recording;
     struct amph_trace_call own = { 0 };
 
     if (!t || !t->base || (frame->slot && frame->serial != t->serial))
@@ -750,7 +724,7 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
         return;
 
     struct amph_trace_call *call = frame->slot ? frame->slot : &own;
-    bool failed = has_failed(shape, result, err);
+    bool failed = amph_ip_shape_failed(shape, result, err);
     struct filling f = { .t = t, .call = call, .dirfd = AT_FDCWD };
 
     f.readable = !failed || err == ENOENT;
@@ -797,11 +771,12 @@ void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget)
     if (!dir || !dir[0])
         return;
 
-    snprintf(recorder.dir, sizeof recorder.dir, "%s", dir);
-    recorder.rank = (int32_t)rank;
-    recorder.budget = budget & ~(uint64_t)4095;
-    recorder.began_ns = now_ns(CLOCK_MONOTONIC);
-    recorder.has_key = pthread_key_create(&recorder.at_exit, give_back) == 0;
+    snprintf(amph_ip_state.recorder.dir, sizeof amph_ip_state.recorder.dir, "%s", dir);
+    amph_ip_state.recorder.rank = (int32_t)rank;
+    amph_ip_state.recorder.budget = budget & ~(uint64_t)4095;
+    amph_ip_state.recorder.began_ns = now_ns(CLOCK_MONOTONIC);
+    amph_ip_state.recorder.has_key = pthread_key_create(&amph_ip_state.recorder.at_exit,
+                                                        give_back) == 0;
 
     struct amph_ip_recording *t = begin_file();
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of the interposer that several of its files share.  What only one file uses is in that
- * file's own `static struct ... state`.
+ * The state of the interposer that its files share, and that of entry/ and path/.
  *
  * Layer: iofwd (interposer).  Thread rule: as said at each group of fields.
  *
@@ -12,11 +11,19 @@
 #ifndef AMPH_IOFWD_INTERPOSE_STATE_H
 #define AMPH_IOFWD_INTERPOSE_STATE_H
 
+#include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/platform.h"
 #include "iofwd/wire/prefix.h"
+
+struct amph_ip_recording;
+struct amph_ip_trace_frame;
+
+/* The oldest entry is overwritten: its thread has acted on it, or is in no forwarded call. */
+#define AMPH_IP_PENDING_CANCELS 64
 
 struct amph_ip_state {
     /* Written by the constructor (init.c), `on` last; until then every call goes to the C
@@ -32,9 +39,9 @@ struct amph_ip_state {
     const char *mpi_space; /* PMIx's name of the job, or NULL */
     uint32_t mpi_ranks;    /* ranks of the program by PMIx; 0: not known */
     bool rank_guarded;     /* some descriptors are marked FDTAB_OWN */
-    uint8_t trace; /* IOFWD_TRACE (trace.h); 0: off */
-    bool debug;    /* AMPHORA_LOG=debug */
-    bool io_uring; /* IOFWD_IO_URING: the program may have rings */
+    uint8_t trace;         /* IOFWD_TRACE (trace.h); 0: off */
+    bool debug;            /* AMPHORA_LOG=debug */
+    bool io_uring;         /* IOFWD_IO_URING: the program may have rings */
     /* The program was started in the slot of an I/O server but is not one: its first forwarded call
      * ends the job. */
     bool in_server_slot;
@@ -51,8 +58,74 @@ struct amph_ip_state {
     unsigned turns;           /* descriptors that dup2 made forwarded or local (fd/fd.c) */
     uint32_t mem_epoch;       /* increases whenever the program may have unmapped memory */
     uint64_t file_size_limit; /* RLIMIT_FSIZE as last read; UINT64_MAX: unlimited */
+    unsigned temp_names;      /* names that were tried for temporary files (path/temp.c) */
+    bool libc_found; /* the whole table of the C library's functions is filled (libc_real.c) */
+
+    /* The cancellations that threads may not have acted on yet (cancel.c), by number; written by any
+     * thread, each word atomically. */
+    struct amph_ip_pending_cancel {
+        pthread_t thread; /* 0: free */
+        unsigned number;  /* of the cancellation */
+    } pending_cancel[AMPH_IP_PENDING_CANCELS];
+
+    /* What the processes of a rank share (init.c): written by the constructor, except that pid
+     * becomes 0 when the rank has joined. */
+    struct {
+        long pid; /* of the first process */
+        int result, token;
+        char setting[128]; /* what the programs that it starts find in their environment */
+    } rank;
+
+    /* Locks that the program before this one in this process held, until late() (init.c) has
+     * dropped those of closed files; or NULL. */
+    char *inherited_locks;
+
+    /* Where the lines of IOFWD_TRACE go (trace.c): fd is written by the constructor, complained
+     * atomically. */
+    struct {
+        int fd;
+        int complained;
+    } trace_out;
+
+    /* IOFWD_TRACE_DIR (record.c): written by the constructor; files and complained atomically by any
+     * thread, cwd by the thread that changes the directory, spares by the one that has set
+     * spares_busy. */
+    struct {
+        char dir[PATH_MAX];
+        int32_t rank;
+        uint64_t budget;
+        uint64_t began_ns;
+        uint64_t cwd; /* its text's number */
+        uint32_t files;
+        int complained;
+        pthread_key_t at_exit; /* of a thread */
+        bool has_key;
+        char spares_busy;
+        struct amph_ip_recording *spares;
+    } recorder;
+};
+
+/* What a thread has of its own, besides what every caught call reads (above). */
+struct amph_ip_thread {
+    struct amph_ip_trace_frame *trace;   /* of the call that it is in, or NULL (entry/trace.c) */
+    struct amph_ip_recording *recording; /* its recorder's buffer, or NULL (entry/record.c) */
+    /* It is in the C library's mremap for a forwarded mapping (memory/map.c).  If that function is
+     * patched, the call that the patch makes goes to the kernel. */
+    bool in_mremap;
+    bool ending; /* process/threads.c: it is in _exit; an overwritten _exit gets there again */
+    struct {
+        bool taken, loaded;
+    } fork; /* process/fork.c: from one handler of fork to the next */
 };
 
 extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
+extern __thread struct amph_ip_thread amph_ip_thread AMPH_HIDDEN
+    __attribute__((tls_model("initial-exec")));
+
+/* Is fd the descriptor of the forwarded working directory? */
+static inline bool amph_ip_is_cwd(int fd)
+{
+    return fd != 0 && fd == amph_ip_state.cwd_fd;
+}
 
 #endif

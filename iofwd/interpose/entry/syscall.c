@@ -160,9 +160,8 @@ static long sys_getdents(const long *a)
     size_t cap = L(2);
     size_t used = 0;
     off_t next = amph_do_lseek(I(0), 0, SEEK_CUR);
-    ssize_t n = next < 0 ? -1
-                         : amph_do_getdents64(I(0), entries,
-                                              cap < sizeof entries ? cap : sizeof entries);
+    size_t room = cap < sizeof entries ? cap : sizeof entries;
+    ssize_t n = next < 0 ? -1 : amph_do_getdents64(I(0), entries, room);
 
     for (ssize_t at = 0; at < n;) {
         const struct dirent *e = (const struct dirent *)(entries + at);
@@ -321,9 +320,10 @@ static long sys_epoll_pwait2(const long *a)
     const struct timespec limit = { .tv_sec = given ? (time_t)given->tv_sec : 0,
                                     .tv_nsec = given ? (long)given->tv_nsec : 0 };
 
-    return has_length(P(4), L(5))
-               ? amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4))
-               : amph_ip_fail(EINVAL);
+    if (!has_length(P(4), L(5)))
+        return amph_ip_fail(EINVAL);
+
+    return amph_do_epoll_pwait2(I(0), P(1), I(2), given ? &limit : NULL, P(4));
 }
 
 /* ---- sockets ---- */

@@ -44,6 +44,9 @@ int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
 int amph_ip_own_pair(int result, int fds[2]);
 /* takes fd over as amph_ip_state.cwd_fd; false: there are no descriptors left */
 bool amph_ip_hold_cwd(int fd);
+/* before exec: the kernel's descriptor leads to the working directory also if a task with another
+ * descriptor table changed it */
+void amph_ip_cwd_to_kernel(void);
 int amph_ip_close(enum amph_client_route way, int fd);
 int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned last, int flags);
 int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
@@ -98,6 +101,14 @@ void amph_ip_epoll_closed(int fd); /* an epoll set of the program that was marke
 /* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
 int amph_ip_epoll_copied(int from, int to);
 void amph_ip_epoll_fork_lock(bool take);
+/* A new table has the sets of another (false: too many); no task uses the table any more; in a forked
+ * child only this table is left. */
+bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph_fdtab *to);
+void amph_ip_epoll_table_left(const struct amph_fdtab *table);
+void amph_ip_epoll_tables_forked(const struct amph_fdtab *table);
+
+/* aio.c: a task no longer uses the table */
+void amph_ip_aio_table_left(const struct amph_fdtab *table);
 
 /* path/names.c */
 int amph_do_utimes(int dir, const char *path, const struct timeval *times, int flags);
@@ -179,6 +190,9 @@ bool amph_ip_find_local(const char *file, char *out, size_t cap); /* along PATH,
 /* environ.c */
 /* what every new program of this process has to find in its environment */
 void amph_ip_environment_keep(char **env);
+/* puts this library into LD_PRELOAD if it was linked with the program and the list lacks it: shells and the C
+ * library start programs with environ; called once main is about to run */
+void amph_ip_environment_preload(void);
 char *const *amph_ip_environment_kept(void);
 
 /* fork.c */
@@ -186,8 +200,12 @@ char *const *amph_ip_environment_kept(void);
 void amph_ip_fork_watch(void);
 /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
 long amph_do_fork_call(long number, const long *a);
+int amph_ip_unshare(enum amph_client_route way, int flags);
 
 /* process/threads.c */
+/* A thread that uses the caller's descriptor table; as pthread_create. */
+int amph_ip_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                         void *arg);
 void amph_do_exit_now(int status) AMPH_NORETURN;
 void amph_ip_exit_now(enum amph_client_route way, int status) AMPH_NORETURN;
 

@@ -21,14 +21,6 @@
 #define LINE_BYTES 4096 /* a pipe takes that many at once */
 #define PATH_SHOWN 1024
 
-static struct {
-    int fd;
-    int complained;
-} trace = { .fd = STDERR_FILENO };
-
-/* Of the call that this thread is in; NULL: none. */
-static __thread struct amph_ip_trace_frame *current __attribute__((tls_model("initial-exec")));
-
 static bool shows_all(void)
 {
     return amph_ip_state.trace & AMPH_IP_TRACE_ALL;
@@ -48,7 +40,7 @@ static void complain(const char *what, const char *why, const char *then)
 {
     char line[PATH_MAX + 256];
 
-    if (__atomic_exchange_n(&trace.complained, 1, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&amph_ip_state.trace_out.complained, 1, __ATOMIC_RELAXED))
         return;
 
     int n = snprintf(line, sizeof line, "amphora: IOFWD_TRACE: %s (%s); %s\n", what, why, then);
@@ -60,9 +52,10 @@ static void complain(const char *what, const char *why, const char *then)
 /* Standard error may be a forwarded file itself. */
 static void write_line(const char *line, size_t len)
 {
-    long n = trace.fd == STDERR_FILENO && amph_ip_fd(STDERR_FILENO)
+    long n = amph_ip_state.trace_out.fd == STDERR_FILENO && amph_ip_fd(STDERR_FILENO)
                  ? amph_do_write(STDERR_FILENO, line, len)
-                 : libc_syscall(SYS_write, trace.fd, (long)line, (long)len, 0, 0, 0);
+                 : libc_syscall(SYS_write, amph_ip_state.trace_out.fd, (long)line, (long)len, 0, 0,
+                                0);
 
     if (n < 0)
         complain("a line cannot be written", strerrordesc_np(errno), "the trace has gaps");
@@ -100,7 +93,7 @@ void amph_ip_trace_start(const char *setting)
             complain("the file cannot be opened on this host", strerrordesc_np(errno),
                      "the trace goes to standard error");
         else
-            trace.fd = amph_ip_own(fd);
+            amph_ip_state.trace_out.fd = amph_ip_own(fd);
     }
 
     amph_ip_state.trace |= (uint8_t)(AMPH_IP_TRACE_LINES | (target.all ? AMPH_IP_TRACE_ALL : 0));
@@ -114,7 +107,8 @@ bool amph_ip_trace_wanted(void)
     if (amph_ip_inside)
         return false;
 
-    return !current || (uintptr_t)current < (uintptr_t)__builtin_frame_address(0);
+    return !amph_ip_thread.trace ||
+           (uintptr_t)amph_ip_thread.trace < (uintptr_t)__builtin_frame_address(0);
 }
 
 static void tell_client(struct amph_fwd_trace_sum *sum)
@@ -125,8 +119,8 @@ static void tell_client(struct amph_fwd_trace_sum *sum)
 
 void amph_ip_trace_client_loaded(void)
 {
-    if (current)
-        tell_client(&current->sum);
+    if (amph_ip_thread.trace)
+        tell_client(&amph_ip_thread.trace->sum);
 }
 
 /* The descriptor of an argument that is one, or a stream on one.  false: it is neither. */
@@ -219,13 +213,13 @@ static bool is_shown(const struct amph_ip_trace_frame *frame)
 
 void amph_ip_trace_resolved(bool forwarded)
 {
-    if (!current)
+    if (!amph_ip_thread.trace)
         return;
 
     if (forwarded)
-        current->leads_in = true;
+        amph_ip_thread.trace->leads_in = true;
     else
-        current->leads_out = true;
+        amph_ip_thread.trace->leads_out = true;
 }
 
 static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_t result, int err,
@@ -258,7 +252,7 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
     frame->saved_errno = errno;
     frame->concerned = frame->leads_in = frame->leads_out = false;
     frame->recorded = amph_ip_state.trace & AMPH_IP_TRACE_RECORD;
-    current = frame;
+    amph_ip_thread.trace = frame;
 
     if (amph_ip_state.trace & AMPH_IP_TRACE_LINES)
         look_before(frame, arg);
@@ -286,7 +280,7 @@ void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
         !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
         print(frame, true, result, err, ns);
 
-    current = NULL;
+    amph_ip_thread.trace = NULL;
     errno = err ? err : frame->saved_errno;
 }
 
@@ -397,27 +391,12 @@ static bool is_unread_command(const struct amph_ip_shape *shape, const uint64_t 
     return false;
 }
 
-static bool has_failed(const struct amph_ip_shape *shape, int64_t result, int err)
-{
-    switch (shape->outcome) {
-    case AMPH_FWD_OUTCOME_NUMBER:
-    case AMPH_FWD_OUTCOME_FD:
-        return result < 0;
-    case AMPH_FWD_OUTCOME_POINTER:
-        return (result == 0 && err) || result == -1;
-    case AMPH_FWD_OUTCOME_ERRNO:
-        return result != 0;
-    default:
-        return false;
-    }
-}
-
 static void show_result(struct amph_fwd_text *t, const struct amph_ip_shape *shape, int64_t result,
                         int err)
 {
     char name[AMPH_IP_TRACE_NAME];
 
-    if (has_failed(shape, result, err)) {
+    if (amph_ip_shape_failed(shape, result, err)) {
         bool is_value = shape->outcome == AMPH_FWD_OUTCOME_ERRNO;
 
         amph_fwd_text_put(t,

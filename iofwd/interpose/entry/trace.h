@@ -40,6 +40,22 @@ struct amph_ip_shape {
 
 extern const struct amph_ip_shape amph_ip_shapes[] AMPH_HIDDEN;
 
+/* Did a call with this result and errno fail? */
+static inline bool amph_ip_shape_failed(const struct amph_ip_shape *shape, int64_t result, int err)
+{
+    switch (shape->outcome) {
+    case AMPH_FWD_OUTCOME_NUMBER:
+    case AMPH_FWD_OUTCOME_FD:
+        return result < 0;
+    case AMPH_FWD_OUTCOME_POINTER:
+        return (result == 0 && err) || result == -1;
+    case AMPH_FWD_OUTCOME_ERRNO:
+        return result != 0;
+    default:
+        return false;
+    }
+}
+
 /* Bits of amph_ip_state.trace. */
 enum {
     AMPH_IP_TRACE_LINES = 1, /* a line for each forwarded call */

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
@@ -39,16 +40,17 @@ struct request {
     struct aiocb *cb;
     enum what what;
     bool running;
+    struct amph_fdtab *table; /* of the caller, and of the worker that executes it */
     struct group *group;
 };
 
 static struct {
-    pthread_mutex_t lock;   /* of everything here */
-    pthread_cond_t ended;   /* a request has ended */
-    pthread_cond_t wanted;  /* a request was queued */
-    struct request *queue;  /* oldest first */
-    unsigned threads, idle; /* worker threads, and those that wait for a request */
-    pid_t owner;            /* the process whose requests and threads these are */
+    pthread_mutex_t lock;  /* of everything here */
+    pthread_cond_t ended;  /* a request has ended */
+    pthread_cond_t wanted; /* a request was queued */
+    struct request *queue; /* oldest first */
+    unsigned threads;      /* worker threads; each serves one descriptor table */
+    pid_t owner;           /* the process whose requests and threads these are */
 } state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .ended = PTHREAD_COND_INITIALIZER,
@@ -92,7 +94,7 @@ static void notify(const struct sigevent *event)
         pthread_attr_init(&attr);
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 
-        if (libc_pthread_create(
+        if (amph_ip_thread_start(
                 &thread, event->sigev_notify_attributes ? event->sigev_notify_attributes : &attr,
                 run_call, call) != 0)
             free(call);
@@ -145,14 +147,15 @@ static ssize_t perform(const struct request *rq)
     }
 }
 
-/* The oldest request whose descriptor has no earlier request, running or queued; NULL: none. */
-static struct request *next_request(void)
+/* The oldest request of table whose descriptor has no earlier request, running or queued; NULL:
+ * none. */
+static struct request *next_request(const struct amph_fdtab *table)
 {
     for (struct request *rq = state.queue; rq; rq = rq->next) {
-        bool first = !rq->running;
+        bool first = !rq->running && rq->table == table;
 
         for (struct request *before = state.queue; first && before != rq; before = before->next)
-            first = before->cb->aio_fildes != rq->cb->aio_fildes;
+            first = before->table != table || before->cb->aio_fildes != rq->cb->aio_fildes;
 
         if (first)
             return rq;
@@ -171,16 +174,36 @@ static void unlink_request(struct request *rq)
     *at = rq->next;
 }
 
-static void *work(void *arg)
+/* Only its workers use the table, which is not the process's first. */
+static bool is_left(const struct amph_fdtab *table)
+{
+    return table != &amph_fdtab_first && table->tasks <= table->aio_threads;
+}
+
+void amph_ip_aio_table_left(const struct amph_fdtab *table)
 {
     pthread_mutex_lock(&state.lock);
+    if (is_left(table))
+        pthread_cond_broadcast(&state.wanted);
+
+    pthread_mutex_unlock(&state.lock);
+}
+
+static void *work(void *arg)
+{
+    struct amph_fdtab *table = amph_fdtab_current();
+
+    pthread_mutex_lock(&state.lock);
     for (;;) {
-        struct request *rq = next_request();
+        struct request *rq = next_request(table);
+
+        if (!rq && is_left(table))
+            break;
 
         if (!rq) {
-            state.idle++;
+            table->aio_idle++;
             pthread_cond_wait(&state.wanted, &state.lock);
-            state.idle--;
+            table->aio_idle--;
             continue;
         }
 
@@ -196,6 +219,9 @@ static void *work(void *arg)
         end_request(rq, n, err);
     }
 
+    table->aio_threads--;
+    state.threads--;
+    pthread_mutex_unlock(&state.lock);
     return arg;
 }
 
@@ -207,29 +233,33 @@ static void reset_after_fork(void)
 
     state.owner = getpid();
     state.queue = NULL;
-    state.threads = state.idle = 0;
+    state.threads = 0;
 }
 
-/* Starts a worker thread unless one is idle or the maximum is reached; false: there is no worker. */
+/* Starts a worker thread for the caller's table unless one is idle or the maximum is reached; false:
+ * there is no worker. */
 static bool ensure_worker(void)
 {
+    struct amph_fdtab *table = amph_fdtab_current();
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t all, old;
 
-    if (state.idle || state.threads == THREADS_MAX)
+    if (table->aio_idle || (state.threads >= THREADS_MAX && table->aio_threads))
         return true;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (libc_pthread_create(&thread, &attr, work, NULL) == 0)
+    if (amph_ip_thread_start(&thread, &attr, work, NULL) == 0) {
         state.threads++;
+        table->aio_threads++;
+    }
 
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return state.threads > 0;
+    return table->aio_threads > 0;
 }
 
 static int submit(struct aiocb *cb, enum what what, struct group *group)
@@ -245,7 +275,7 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
         return amph_ip_fail(EAGAIN);
     }
 
-    *rq = (struct request){ .cb = cb, .what = what, .group = group };
+    *rq = (struct request){ .cb = cb, .what = what, .group = group, .table = amph_fdtab_current() };
     cb->__error_code = EINPROGRESS;
 
     struct request **at = &state.queue;
@@ -254,7 +284,12 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
         at = &(*at)->next;
 
     *at = rq;
-    pthread_cond_signal(&state.wanted);
+    if (amph_ip_tables_many())
+        pthread_cond_broadcast(
+            &state.wanted); /* the idle thread that it wakes must be of this table */
+    else
+        pthread_cond_signal(&state.wanted);
+
     pthread_mutex_unlock(&state.lock);
 
     return 0;
@@ -336,7 +371,7 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
     pthread_mutex_lock(&state.lock);
     for (struct request *rq = state.queue, *next; rq; rq = next) {
         next = rq->next;
-        if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd)
+        if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd || rq->table != amph_fdtab_current())
             continue;
 
         if (rq->running) {

@@ -180,8 +180,8 @@ int amph_do_fcntl(int fd, int command, void *arg)
         return copies ? amph_ip_epoll_copied(fd, amph_ip_note_local(result)) : result;
     }
 
-    if (fd == amph_ip_state.cwd_fd && command == F_SETFD)
-        return amph_ip_fail(EBADF);
+    if (amph_ip_hidden(fd) || amph_ip_is_cwd(fd))
+        return amph_ip_fail(EBADF); /* the program does not know it */
 
     const struct command *c = command_of(command);
     if (c && !c->run)

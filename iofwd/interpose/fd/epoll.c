@@ -39,6 +39,7 @@ struct set {
 
 struct name {
     struct set *set; /* NULL: free */
+    const struct amph_fdtab *table;
     int fd;
 };
 
@@ -60,8 +61,10 @@ static struct {
 
 static struct name *find_name(int fd)
 {
+    const struct amph_fdtab *table = amph_fdtab_current();
+
     for (int i = 0; i < NAMES_MAX; i++)
-        if (state.names[i].set && state.names[i].fd == fd)
+        if (state.names[i].set && state.names[i].fd == fd && state.names[i].table == table)
             return &state.names[i];
 
     return NULL;
@@ -86,13 +89,8 @@ static void free_set(struct set *s)
     *s = (struct set){ .names = 0 };
 }
 
-static void drop_name(int fd)
+static void free_name(struct name *name)
 {
-    struct name *name = find_name(fd);
-
-    if (!name)
-        return;
-
     struct set *s = name->set;
 
     name->set = NULL;
@@ -100,18 +98,74 @@ static void drop_name(int fd)
         free_set(s);
 }
 
-/* Makes fd a name of s and of no other set; false: the table of names is full. */
-static bool add_name(int fd, struct set *s)
+static void drop_name(int fd)
 {
-    drop_name(fd);
+    struct name *name = find_name(fd);
+
+    if (name)
+        free_name(name);
+}
+
+/* Adds a name of s; false: the table of names is full. */
+static bool add_name_in(const struct amph_fdtab *table, int fd, struct set *s)
+{
     for (int i = 0; i < NAMES_MAX; i++)
         if (!state.names[i].set) {
-            state.names[i] = (struct name){ .set = s, .fd = fd };
+            state.names[i] = (struct name){ .set = s, .table = table, .fd = fd };
             s->names++;
             return true;
         }
 
     return false;
+}
+
+/* Makes fd a name of s and of no other set; false: the table of names is full. */
+static bool add_name(int fd, struct set *s)
+{
+    drop_name(fd);
+    return add_name_in(amph_fdtab_current(), fd, s);
+}
+
+bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph_fdtab *to)
+{
+    bool copied = true;
+
+    pthread_mutex_lock(&state.lock);
+
+    for (int i = 0; i < NAMES_MAX && copied; i++)
+        if (state.names[i].set && state.names[i].table == from)
+            copied = add_name_in(to, state.names[i].fd, state.names[i].set);
+
+    pthread_mutex_unlock(&state.lock);
+    if (!copied)
+        amph_ip_epoll_table_left(to);
+
+    return copied;
+}
+
+void amph_ip_epoll_table_left(const struct amph_fdtab *table)
+{
+    pthread_mutex_lock(&state.lock);
+
+    for (int i = 0; i < NAMES_MAX; i++)
+        if (state.names[i].set && state.names[i].table == table)
+            free_name(&state.names[i]);
+
+    pthread_mutex_unlock(&state.lock);
+}
+
+void amph_ip_epoll_tables_forked(const struct amph_fdtab *table)
+{
+    for (int i = 0; i < NAMES_MAX; i++) {
+        struct name *name = &state.names[i];
+
+        if (name->set && name->table == table)
+            name->table = &amph_fdtab_first;
+        else if (name->set) {
+            name->set->names--; /* its notifiers are descriptors of a table that is not here */
+            name->set = NULL;
+        }
+    }
 }
 
 void amph_ip_epoll_closed(int fd)

@@ -4,10 +4,12 @@
  * iofwd (preload). Thread rule: any thread, and signal handlers.
  */
 #include <inttypes.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
@@ -126,7 +128,7 @@ static int open_again(int fd, int flags)
 {
     char link[40];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
     return amph_ip_kernel_openat(AT_FDCWD, link, flags, 0);
 }
 
@@ -141,8 +143,12 @@ static int stamp_of(uint32_t server)
 
     for (uint64_t s;
          i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
-        if (s >> 32 == server)
-            return (int)(s & UINT32_MAX) - 1;
+        if (s >> 32 == server) {
+            int fd = (int)(s & UINT32_MAX) - 1;
+
+            /* it may have been made in another task's table, after ours was copied */
+            return amph_fdtab_class(fd) == FDTAB_OWN ? fd : -1;
+        }
 
     if (i == AMPH_COUNTOF(stamps))
         return -1;
@@ -316,7 +322,7 @@ int amph_ip_close(enum amph_client_route way, int fd)
         return close_by(way, fd);
     }
 
-    if (cls == FDTAB_FORWARDED && fd != amph_ip_state.cwd_fd) {
+    if (cls == FDTAB_FORWARDED && !amph_ip_is_cwd(fd)) {
         struct amph_fd_file *of = amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN);
 
         amph_ip_file_left(of);
@@ -403,12 +409,27 @@ static int close_around(struct range *r)
 }
 
 #define CLOEXEC_ONLY (1U << 2) /* CLOSE_RANGE_CLOEXEC */
-#define RANGE_FLAGS (CLOEXEC_ONLY | 1U << 1)
+#define UNSHARE (1U << 1)      /* CLOSE_RANGE_UNSHARE */
+#define RANGE_FLAGS (CLOEXEC_ONLY | UNSHARE)
+
+static int unshare_files(void *arg)
+{
+    return libc_unshare(CLONE_FILES);
+}
 
 int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned last, int flags)
 {
-    if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & CLOEXEC_ONLY) ||
-        (flags & ~RANGE_FLAGS))
+    if (!amph_ip_state.on || amph_ip_inside || first > last || (flags & ~RANGE_FLAGS))
+        return close_range_by(way, first, last, flags);
+
+    if (flags & UNSHARE) {
+        if (!amph_ip_table_is_unshared() && amph_ip_table_unshare(unshare_files, NULL) != 0)
+            return -1;
+
+        flags &= ~(int)UNSHARE;
+    }
+
+    if (flags & CLOEXEC_ONLY)
         return close_range_by(way, first, last, flags);
 
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
@@ -537,6 +558,40 @@ static int dup_onto(enum onto how, int from, int to, int flags)
     return fd;
 }
 
+/* The working directory is the same for all tasks. */
+static void set_cwd_in(struct amph_fdtab *table, void *arg)
+{
+    int fd = *(int *)arg;
+    struct amph_fd_file *of = amph_fdtab_get(fd);
+
+    if (!of)
+        return;
+
+    struct amph_fd_file *before = amph_fdtab_set_in(table, fd, of, FDTAB_FORWARDED);
+
+    if (before)
+        amph_fdtab_put(before);
+}
+
+void amph_ip_cwd_to_kernel(void)
+{
+    struct amph_fd_file *of = amph_ip_tables_had() && amph_ip_state.cwd_fd
+                                  ? amph_fdtab_get(amph_ip_state.cwd_fd)
+                                  : NULL;
+
+    if (!of)
+        return;
+
+    int fd = placeholder(&of->file, O_PATH | O_CLOEXEC);
+
+    if (fd >= 0) {
+        amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0);
+        amph_ip_kernel_close(fd);
+    }
+
+    amph_fdtab_put(of);
+}
+
 bool amph_ip_hold_cwd(int fd)
 {
     struct amph_fd_file *of;
@@ -551,6 +606,9 @@ bool amph_ip_hold_cwd(int fd)
     }
 
     amph_do_close(fd);
+
+    if (held >= 0)
+        amph_ip_tables_others(set_cwd_in, &held);
 
     int old = __atomic_exchange_n(&amph_ip_state.cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
 

@@ -9,11 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LEAF 1024
 #define POOL_FILES 32
 
-struct leaf {
-    struct amph_fd_file *slot[LEAF];
+struct amph_fdtab_leaf {
+    struct amph_fd_file *slot[FDTAB_LEAF];
 };
 
 struct pool {
@@ -21,8 +20,9 @@ struct pool {
     struct amph_fd_file file[POOL_FILES];
 };
 
-uint8_t amph_fdtab_classes[FDTAB_MAX];
-static struct leaf *leaves[FDTAB_MAX / LEAF];
+struct amph_fdtab amph_fdtab_first;
+__thread struct amph_fdtab *amph_fdtab_mine
+    __attribute__((tls_model("initial-exec"))) = &amph_fdtab_first;
 static struct pool *pools;
 int (*amph_fdtab_closer)(const struct amph_fwd_file *file);
 
@@ -33,16 +33,16 @@ static void *forever(size_t len_bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static struct amph_fd_file **slot_of(int fd, bool make)
+static struct amph_fd_file **slot_of(struct amph_fdtab *table, int fd, bool make)
 {
     if ((unsigned)fd >= FDTAB_MAX)
         return NULL;
 
-    struct leaf **place = &leaves[fd / LEAF];
-    struct leaf *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    struct amph_fdtab_leaf **place = &table->leaves[fd / FDTAB_LEAF];
+    struct amph_fdtab_leaf *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 
     if (!leaf && make) {
-        struct leaf *fresh = forever(sizeof *fresh);
+        struct amph_fdtab_leaf *fresh = forever(sizeof *fresh);
 
         if (fresh && __atomic_compare_exchange_n(place, &leaf, fresh, false, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE))
@@ -51,7 +51,7 @@ static struct amph_fd_file **slot_of(int fd, bool make)
             munmap(fresh, sizeof *fresh);
     }
 
-    return leaf ? &leaf->slot[fd % LEAF] : NULL;
+    return leaf ? &leaf->slot[fd % FDTAB_LEAF] : NULL;
 }
 
 static struct amph_fd_file *claim_in(struct pool *pool)
@@ -134,13 +134,9 @@ int amph_fdtab_put(struct amph_fd_file *of)
     return err;
 }
 
-struct amph_fd_file *amph_fdtab_get(int fd)
+/* The open file in slot with a reference added, or NULL. */
+static struct amph_fd_file *pin_slot(struct amph_fd_file **slot)
 {
-    struct amph_fd_file **slot = slot_of(fd, false);
-
-    if (!slot)
-        return NULL;
-
     for (;;) {
         struct amph_fd_file *of = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
@@ -155,28 +151,41 @@ struct amph_fd_file *amph_fdtab_get(int fd)
     }
 }
 
-struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls)
+struct amph_fd_file *amph_fdtab_get(int fd)
 {
-    struct amph_fd_file **slot = slot_of(fd, of != NULL);
+    struct amph_fd_file **slot = slot_of(amph_fdtab_current(), fd, false);
+
+    return slot ? pin_slot(slot) : NULL;
+}
+
+struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
+                                       enum amph_fdtab_class cls)
+{
+    struct amph_fd_file **slot = slot_of(table, fd, of != NULL);
     struct amph_fd_file *before = NULL;
 
     if ((unsigned)fd >= FDTAB_MAX)
         return of;
 
     if (!of)
-        amph_fdtab_mark(fd, cls);
+        __atomic_store_n(&table->classes[fd], cls, __ATOMIC_RELAXED);
 
     if (slot)
         before = __atomic_exchange_n(slot, of, __ATOMIC_ACQ_REL);
 
     if (of)
-        amph_fdtab_mark(fd, FDTAB_FORWARDED);
+        __atomic_store_n(&table->classes[fd], FDTAB_FORWARDED, __ATOMIC_RELAXED);
 
     return before;
 }
 
-/* A server gives each of its handles once, so one part tells. */
-static bool same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b)
+struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls)
+{
+    return amph_fdtab_set_in(amph_fdtab_current(), fd, of, cls);
+}
+
+/* A server assigns each handle once, so one part is enough. */
+bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b)
 {
     return a->part[0].server == b->part[0].server && a->part[0].handle == b->part[0].handle;
 }
@@ -189,7 +198,8 @@ struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file)
 
             if (!pin(of))
                 continue;
-            if (__atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) && same_file(&of->file, file))
+            if (__atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) &&
+                amph_fdtab_same_file(&of->file, file))
                 return of;
 
             amph_fdtab_put(of);
@@ -213,25 +223,86 @@ bool amph_fdtab_same(int a, int b)
     return same;
 }
 
-void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg),
-                     void *arg)
+void amph_fdtab_each_in(const struct amph_fdtab *table, int first, int last,
+                        void (*fn)(int fd, struct amph_fd_file *of, void *arg), void *arg)
 {
     if (last >= FDTAB_MAX)
         last = FDTAB_MAX - 1;
 
     for (int fd = first < 0 ? 0 : first; fd <= last; fd++) {
-        struct leaf *leaf = __atomic_load_n(&leaves[fd / LEAF], __ATOMIC_ACQUIRE);
+        struct amph_fdtab_leaf *leaf = __atomic_load_n(&table->leaves[fd / FDTAB_LEAF],
+                                                       __ATOMIC_ACQUIRE);
 
         if (!leaf) {
-            fd |= LEAF - 1;
+            fd |= FDTAB_LEAF - 1;
             continue;
         }
 
-        struct amph_fd_file *of = __atomic_load_n(&leaf->slot[fd % LEAF], __ATOMIC_ACQUIRE);
+        struct amph_fd_file *of = __atomic_load_n(&leaf->slot[fd % FDTAB_LEAF], __ATOMIC_ACQUIRE);
 
         if (of)
             fn(fd, of, arg);
     }
+}
+
+void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg),
+                     void *arg)
+{
+    amph_fdtab_each_in(amph_fdtab_current(), first, last, fn, arg);
+}
+
+/* Copies the open files of one leaf.  false: no memory. */
+static bool copy_leaf(struct amph_fdtab *to, struct amph_fdtab_leaf *leaf, int first)
+{
+    for (int i = 0; i < FDTAB_LEAF; i++) {
+        struct amph_fd_file *of = pin_slot(&leaf->slot[i]);
+        struct amph_fd_file **slot = of ? slot_of(to, first + i, true) : NULL;
+
+        if (slot) {
+            *slot = of;
+            to->classes[first + i] = FDTAB_FORWARDED;
+        } else if (of) {
+            amph_fdtab_put(of);
+            return false;
+        }
+    }
+
+    return true;
+}
+
+bool amph_fdtab_copy(struct amph_fdtab *to, const struct amph_fdtab *from)
+{
+    for (int i = 0; i < FDTAB_MAX / FDTAB_LEAF; i++) {
+        struct amph_fdtab_leaf *leaf = __atomic_load_n(&from->leaves[i], __ATOMIC_ACQUIRE);
+
+        if (leaf && !copy_leaf(to, leaf, i * FDTAB_LEAF)) {
+            amph_fdtab_empty(to);
+            return false;
+        }
+    }
+
+    /* whatever is not known to be forwarded is looked at again when it is used */
+    for (int fd = 0; fd < FDTAB_MAX; fd++) {
+        uint8_t cls = __atomic_load_n(&from->classes[fd], __ATOMIC_RELAXED);
+
+        if (cls == FDTAB_OWN || cls == FDTAB_EPOLL)
+            to->classes[fd] = cls;
+    }
+
+    return true;
+}
+
+static void drop_one(int fd, struct amph_fd_file *of, void *arg)
+{
+    struct amph_fdtab *table = arg;
+
+    amph_fdtab_put(amph_fdtab_set_in(table, fd, NULL, FDTAB_UNKNOWN));
+}
+
+void amph_fdtab_empty(struct amph_fdtab *table)
+{
+    amph_fdtab_each_in(table, 0, FDTAB_MAX - 1, drop_one, table);
+    memset(table->classes, FDTAB_UNKNOWN, sizeof table->classes);
 }
 
 static void count_one(int fd, struct amph_fd_file *of, void *arg)

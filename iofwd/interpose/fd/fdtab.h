@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of this process's descriptors: a class byte for each, and for the forwarded ones the
- * open file behind it, which descriptors made by dup share.
+ * Descriptor tables: a class byte for each descriptor, and for the forwarded ones the open file behind
+ * it, which descriptors made by dup share.
+ *
+ * A process begins with one table, which all its threads use.  A task (a thread, or a child that shares
+ * the process's memory) can leave it for a copy of its own: fd/own_table.c.  Open files are counted
+ * over all tables.
  *
  * Layer: iofwd (interposer); uses only the C library.  Thread rule: any thread and signal handlers;
  * no locks.
@@ -19,14 +23,16 @@
 #include "iofwd/client/client.h"
 
 #define FDTAB_MAX (1 << 20)
+#define FDTAB_LEAF 1024
 
 enum amph_fdtab_class {
     FDTAB_UNKNOWN, /* not looked at yet: may be a placeholder that was inherited */
     FDTAB_LOCAL,
     FDTAB_FORWARDED,
     FDTAB_INHERITED, /* a placeholder, but its open file is not in the table yet */
-    FDTAB_EPOLL,     /* the program's epoll set, with forwarded files in it */
     FDTAB_OWN,       /* Amphora's: the program does not know it and must not close it */
+    FDTAB_EPOLL,     /* the program's epoll set, with forwarded files in it */
+    FDTAB_ASK,       /* amph_fdtab_current knows the table that says it */
 };
 
 #define AMPH_IP_PATH_INLINE 256
@@ -42,19 +48,56 @@ struct amph_fd_file {
     char path[AMPH_IP_PATH_INLINE];
 };
 
-extern uint8_t amph_fdtab_classes[FDTAB_MAX] AMPH_HIDDEN;
+struct amph_fdtab_leaf;
+
+/* A descriptor table.  All fields but the first two belong to fd/own_table.c. */
+struct amph_fdtab {
+    uint8_t classes[FDTAB_MAX];
+    struct amph_fdtab_leaf *leaves[FDTAB_MAX / FDTAB_LEAF];
+    /* Tasks that have it as amph_fdtab_mine use different tables; all its classes are FDTAB_ASK. */
+    bool asks;
+    /* The owner of record locks: at the servers, client and number.  0: the process's first table. */
+    uint32_t number;
+    bool has_locks; /* a record lock was taken by this table's tasks; fd/lock.c */
+    bool is_childs; /* its tasks are a child process that shares memory with this one */
+    unsigned tasks; /* that use it; not counted for the first */
+    unsigned aio_threads, aio_idle; /* threads of fd/aio.c among the tasks; under its lock */
+    struct amph_fdtab *next;
+};
+
+extern struct amph_fdtab amph_fdtab_first AMPH_HIDDEN;
+extern __thread struct amph_fdtab *amph_fdtab_mine AMPH_HIDDEN
+    __attribute__((tls_model("initial-exec")));
+
+/* The table of the calling task where amph_fdtab_mine is shared; fd/own_table.c. */
+struct amph_fdtab *amph_fdtab_of_task(void);
+
+static inline struct amph_fdtab *amph_fdtab_current(void)
+{
+    struct amph_fdtab *table = amph_fdtab_mine;
+
+    return AMPH_LIKELY(!table->asks) ? table : amph_fdtab_of_task();
+}
+
+/* The class in amph_fdtab_mine, which may be FDTAB_ASK: for guards. */
+static inline enum amph_fdtab_class amph_fdtab_class_or_ask(int fd)
+{
+    return (unsigned)fd < FDTAB_MAX ? (enum amph_fdtab_class)__atomic_load_n(
+                                          &amph_fdtab_mine->classes[fd], __ATOMIC_RELAXED)
+                                    : FDTAB_LOCAL;
+}
 
 static inline enum amph_fdtab_class amph_fdtab_class(int fd)
 {
-    return (unsigned)fd < FDTAB_MAX
-               ? (enum amph_fdtab_class)__atomic_load_n(&amph_fdtab_classes[fd], __ATOMIC_RELAXED)
-               : FDTAB_LOCAL;
+    return (unsigned)fd < FDTAB_MAX ? (enum amph_fdtab_class)__atomic_load_n(
+                                          &amph_fdtab_current()->classes[fd], __ATOMIC_RELAXED)
+                                    : FDTAB_LOCAL;
 }
 
 static inline void amph_fdtab_mark(int fd, enum amph_fdtab_class cls)
 {
     if ((unsigned)fd < FDTAB_MAX)
-        __atomic_store_n(&amph_fdtab_classes[fd], cls, __ATOMIC_RELAXED);
+        __atomic_store_n(&amph_fdtab_current()->classes[fd], cls, __ATOMIC_RELAXED);
 }
 
 /* Returns a new open file with one reference for the caller; NULL: no memory. */
@@ -70,12 +113,17 @@ int amph_fdtab_put(struct amph_fd_file *of);
 /* Do two descriptors lead to one open file, and so have one offset? */
 bool amph_fdtab_same(int a, int b);
 
+/* Do two descriptions name one open file of a server? */
+bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b);
+
 /* Closes a file at its server: 0 or an errno value.  Set once, before the first file is opened. */
 extern int (*amph_fdtab_closer)(const struct amph_fwd_file *file) AMPH_HIDDEN;
 
 /* Makes fd lead to of, or, if of is NULL, sets its class to cls.  The table takes over a reference of
  * the caller.  Returns the previous open file of fd with its reference, or NULL. */
 struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls);
+struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
+                                       enum amph_fdtab_class cls);
 
 /* The open file for file, with a reference added, if one is in use; NULL if none. */
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file);
@@ -84,8 +132,18 @@ struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file);
 void amph_fdtab_each(int first, int last, void (*fn)(int fd, struct amph_fd_file *of, void *arg),
                      void *arg);
 
-/* Counts the references again in a forked child: calls in progress in the parent's other threads do
- * not exist here. */
+void amph_fdtab_each_in(const struct amph_fdtab *table, int first, int last,
+                        void (*fn)(int fd, struct amph_fd_file *of, void *arg), void *arg);
+
+/* Fills an empty table with from's contents, with a reference of its own to each open file.  false: no
+ * memory; `to` is empty then. */
+bool amph_fdtab_copy(struct amph_fdtab *to, const struct amph_fdtab *from);
+
+/* Drops the references of a table that no task uses any more, and empties it. */
+void amph_fdtab_empty(struct amph_fdtab *table);
+
+/* Counts the references again in a forked child, where there is only the caller's table: calls in
+ * progress in the parent's other threads do not exist here. */
 void amph_fdtab_recount(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Locks.  Record locks belong to the process: its client at the server.
+ * Locks.  Record locks belong to the process: its client at the server.  If the process has several
+ * descriptor tables (fd/own_table.c), they belong to the table, by its number.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  *
@@ -8,20 +9,25 @@
  * forked child has none.  What the server cannot see is the close of a descriptor that was not the
  * last of its open file: it drops the locks, too, and is told it.
  */
+#include <inttypes.h>
+
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
-static bool any; /* this process has taken one */
-
 void amph_ip_forget_locks(void)
 {
-    any = false;
+    amph_fdtab_current()->has_locks = false;
 }
 
 bool amph_ip_has_locks(void)
 {
-    return __atomic_load_n(&any, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_fdtab_current()->has_locks, __ATOMIC_RELAXED);
+}
+
+static void drop_locks(const struct amph_fd_file *of)
+{
+    amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file, amph_fdtab_current()->number);
 }
 
 /* ---- over exec: what closes descriptors there drops the locks of their files, also where copies
@@ -61,7 +67,7 @@ static void note_open(int fd, struct amph_fd_file *of, void *arg)
 
 void amph_ip_locks_tell(char *text, size_t cap)
 {
-    int n = snprintf(text, cap, "%ld", (long)getpid());
+    int n = snprintf(text, cap, "%ld/%" PRIu32, (long)getpid(), amph_fdtab_current()->number);
     struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
 
     amph_fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
@@ -72,26 +78,33 @@ void amph_ip_locks_tell(char *text, size_t cap)
 
 bool amph_ip_locks_came_along(const char *told)
 {
-    any = told && strtol(told, NULL, 10) == (long)getpid();
+    long pid;
+    uint32_t number;
+    bool any = told && sscanf(told, "%ld/%" SCNu32, &pid, &number) == 2 && pid == (long)getpid();
+
+    if (any)
+        amph_fdtab_first.number = number;
+
+    amph_fdtab_first.has_locks = any;
     return any;
 }
 
 void amph_ip_locks_drop_closed(const char *told)
 {
     struct amph_fd_file *of;
-    char *at = NULL;
+    char *at;
 
     /* takes over the descriptors; the servers drop the locks on those that it does not find */
     if (amph_ip_client_enter() != 0)
         return;
 
-    for ((void)strtol(told, &at, 10); *at == ':';) {
+    for (at = strchrnul(told, ':'); *at == ':';) {
         int fd = (int)strtol(at + 1, &at, 10);
 
         if (amph_ip_file_get(fd, &of) != 0)
             continue;
 
-        amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file);
+        drop_locks(of);
         amph_fdtab_put(of);
     }
 }
@@ -102,19 +115,22 @@ void amph_ip_file_left(struct amph_fd_file *of)
         return;
 
     amph_ip_maps_flush(of);
-    if (AMPH_UNLIKELY(__atomic_load_n(&any, __ATOMIC_RELAXED)) && amph_ip_client_enter() == 0)
-        amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file);
+    if (AMPH_UNLIKELY(amph_ip_has_locks()) && amph_ip_client_enter() == 0)
+        drop_locks(of);
 }
 
 int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock)
 {
     struct amph_fwd_client *c = amph_ip_client.client;
     struct flock got;
+    struct flock wanted = *lock;
     int err;
+
+    wanted.l_pid = (pid_t)amph_fdtab_current()->number; /* the owner is a descriptor table */
 
     if (command == F_GETLK) {
         err = lock->l_type == F_UNLCK ? EINVAL
-                                      : amph_ip_client.fwd.pgetlock(c, &of->file, lock, &got);
+                                      : amph_ip_client.fwd.pgetlock(c, &of->file, &wanted, &got);
         if (!err && got.l_type == F_UNLCK)
             lock->l_type = F_UNLCK;
         else if (!err)
@@ -126,10 +142,10 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     if (command == F_SETLKW)
         amph_ip_cancel_point();
 
-    err = command == F_SETLK ? amph_ip_client.fwd.psetlock(c, &of->file, lock)
-                             : amph_ip_client.fwd.pwaitlock(c, &of->file, lock);
+    err = command == F_SETLK ? amph_ip_client.fwd.psetlock(c, &of->file, &wanted)
+                             : amph_ip_client.fwd.pwaitlock(c, &of->file, &wanted);
     if (!err && lock->l_type != F_UNLCK) {
-        __atomic_store_n(&any, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&amph_fdtab_current()->has_locks, true, __ATOMIC_RELAXED);
         of->locked = true;
     }
 

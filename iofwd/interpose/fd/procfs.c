@@ -7,6 +7,7 @@
 #include "iofwd/interpose/fd/procfs.h"
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/entry/kernel.h"
 
 /* What stands for nothing between two names: slashes and "./". */
@@ -42,11 +43,14 @@ static long take_number(const char **at)
     return n;
 }
 
-/* A process of /proc, and perhaps a thread of it; what comes behind. */
-static bool take_process(const char **at, bool *own_p)
+/* A process of /proc, or a thread of it.  *own_p: it is this process; *table_p: and its descriptors are
+ * the caller's. */
+static bool take_process(const char **at, bool *own_p, bool *table_p)
 {
+    bool thread = take(at, "thread-self/");
+
     *own_p = true;
-    if (!take(at, "self/") && !take(at, "thread-self/")) {
+    if (!thread && !take(at, "self/")) {
         long pid = take_number(at);
         if (pid < 0 || !take(at, "/"))
             return false;
@@ -54,7 +58,14 @@ static bool take_process(const char **at, bool *own_p)
         *own_p = pid == (long)getpid();
     }
 
-    return !take(at, "task/") || (take_number(at) >= 0 && take(at, "/"));
+    *table_p = *own_p && (thread || amph_ip_table_is_selfs());
+    if (!take(at, "task/"))
+        return true;
+
+    long tid = take_number(at);
+
+    *table_p = *own_p && (!amph_ip_tables_many() || tid == (long)gettid());
+    return tid >= 0 && take(at, "/");
 }
 
 /* What stands behind the link: it must be a directory if anything does. */
@@ -74,13 +85,16 @@ static bool by_standard_name(const char *at, struct amph_ip_numbered *n)
 {
     static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-    n->what = AMPH_IP_NUMBERED_OWN;
+    n->what = amph_ip_table_is_selfs() ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
     n->alias = true;
 
     for (n->fd = 0; n->fd < (int)AMPH_COUNTOF(names); n->fd++) {
         const char *behind = at;
-        if (take(&behind, names[n->fd]) && take_rest(behind, n))
-            return amph_ip_fd(n->fd);
+        if (!take(&behind, names[n->fd]) || !take_rest(behind, n))
+            continue;
+
+        snprintf(n->link, sizeof n->link, "/proc/self/fd/%d", n->fd);
+        return n->what == AMPH_IP_NUMBERED_OTHER || amph_ip_fd(n->fd);
     }
 
     return false;
@@ -90,6 +104,7 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
 {
     const char *at = path;
     bool own = true;
+    bool table = true;
 
     if (AMPH_LIKELY(!amph_ip_may_be_numbered(path)))
         return false;
@@ -97,7 +112,9 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     skip_nothing(&at);
 
     bool dev = take(&at, "dev/");
-    if (!dev && (!take(&at, "proc/") || !take_process(&at, &own)))
+    if (dev)
+        table = amph_ip_table_is_selfs();
+    else if (!take(&at, "proc/") || !take_process(&at, &own, &table))
         return false;
 
     if (!dev && own && amph_ip_state.cwd && take(&at, "cwd")) {
@@ -114,13 +131,14 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     if (fd < 0 || fd >= FDTAB_MAX || !take_rest(at, n))
         return false;
 
-    n->what = own ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
+    n->what = table ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
     n->fd = (int)fd;
     n->alias = false;
-    if (own)
+    if (table)
         return amph_ip_fd((int)fd);
 
-    int len = snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
+    int len = dev ? snprintf(n->link, sizeof n->link, "/proc/self/fd/%ld", fd)
+                  : snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
 
     return len > 0 && (size_t)len < sizeof n->link;
 }

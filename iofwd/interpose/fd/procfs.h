@@ -26,8 +26,8 @@ struct amph_ip_numbered {
 };
 
 /* Is path /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N, /proc/self/cwd, or below
- * one of these?  true only if the descriptor is forwarded, or belongs to another process and may
- * be. */
+ * one of these?  true only if the descriptor is forwarded, or belongs to another process (or a thread
+ * with another descriptor table) and may be. */
 bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n);
 
 /* A quick check before amph_ip_numbered; false: path is certainly not such a name. */

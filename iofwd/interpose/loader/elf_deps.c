@@ -20,6 +20,7 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 #define ABOVE 512        /* the descriptors of copies, above the program's */
 #define PAGE_MAX 0x10000 /* a multiple of every host's page size */
@@ -366,23 +367,22 @@ bool amph_ip_elf_deps_search(const char *list)
 /* ---- copies ---- */
 
 /* The copies that dlopen has loaded, to be found again as long as they are loaded. */
-struct known {
-    struct known *next;
+struct amph_ip_loaded_copy {
+    struct amph_ip_loaded_copy *next;
     dev_t dev;
     ino_t ino;
     char name[AMPH_IP_ELF_DEPS_NAME];
 };
 
-static struct known *known;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+struct amph_ip_loader_state amph_ip_loader = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *still_loaded(const struct stat *st, char *name)
 {
     void *held = NULL;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&amph_ip_loader.lock);
 
-    struct known *k = known;
+    struct amph_ip_loaded_copy *k = amph_ip_loader.copies;
 
     while (k && (k->dev != st->st_dev || k->ino != st->st_ino))
         k = k->next;
@@ -390,7 +390,7 @@ static void *still_loaded(const struct stat *st, char *name)
     if (k)
         strcpy(name, k->name);
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_ip_loader.lock);
     if (k && !(held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
         dlerror();
 
@@ -399,29 +399,32 @@ static void *still_loaded(const struct stat *st, char *name)
 
 static void make_known(const struct amph_ip_elf_dep *need)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&amph_ip_loader.lock);
 
-    struct known *k = known;
+    struct amph_ip_loaded_copy *k = amph_ip_loader.copies;
 
     while (k && (k->dev != need->dev || k->ino != need->ino))
         k = k->next;
 
     if (!k && (k = malloc(sizeof *k)) != NULL) {
-        *k = (struct known){ .next = known, .dev = need->dev, .ino = need->ino };
-        known = k;
+        *k = (struct amph_ip_loaded_copy){ .next = amph_ip_loader.copies,
+                                           .dev = need->dev,
+                                           .ino = need->ino };
+        amph_ip_loader.copies = k;
     }
 
     if (k)
         strcpy(k->name, need->name);
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_ip_loader.lock);
 }
 
 /* The linker identifies objects by name, and descriptor numbers are reused: each copy's name has a
  * unique spelling. */
 static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
 {
-    int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME, "/proc/self");
+    int n = snprintf(name, AMPH_IP_ELF_DEPS_NAME,
+                     amph_ip_table_is_selfs() ? "/proc/self" : "/proc/thread-self");
 
     for (; serial; serial >>= 1)
         n += snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "%s", serial & 1 ? "/." : "//");
@@ -435,7 +438,6 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
 static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const char *path,
                                            const struct chain *up)
 {
-    static unsigned serial;
     struct stat st;
 
     if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
@@ -471,7 +473,7 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
         return NULL;
 
     spell(need->name, need->fd,
-          needs->loading ? __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED) : 0);
+          needs->loading ? __atomic_add_fetch(&amph_ip_loader.serial, 1, __ATOMIC_RELAXED) : 0);
     needs->n++;
     complete(needs, need->fd, path, up);
 

@@ -9,7 +9,10 @@
 #ifndef AMPH_IOFWD_NEEDS_H
 #define AMPH_IOFWD_NEEDS_H
 
+#include <pthread.h>
+
 #include "base/env_defs.h"
+#include "base/platform.h"
 #include "iofwd/interpose/entry/libc_real.h"
 
 #define AMPH_IP_ELF_DEPS_MAX 256
@@ -77,5 +80,22 @@ bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, s
 /* In the started program: closes the copies listed by the setting's value and remembers them for
  * dlopen. */
 void amph_ip_elf_deps_loaded(const char *value);
+
+struct amph_ip_loaded_copy;
+
+/* The state of loader/. */
+struct amph_ip_loader_state {
+    /* elf_deps.c: the copies that dlopen has loaded, to be found again as long as they are loaded;
+     * under lock. */
+    pthread_mutex_t lock;
+    struct amph_ip_loaded_copy *copies;
+    unsigned serial; /* elf_deps.c: of the last copy's name; atomic */
+
+    /* library.c: LD_LIBRARY_PATH at program start, as the linker has read it; written by the
+     * constructor. */
+    const char *library_path;
+};
+
+extern struct amph_ip_loader_state amph_ip_loader AMPH_HIDDEN;
 
 #endif

@@ -15,12 +15,10 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-static const char *library_path; /* LD_LIBRARY_PATH at program start, as the linker has read it */
-
 void amph_ip_library_path_keep(const char *list)
 {
-    library_path = list ? strdup(list) : NULL;
-    amph_ip_state.library_path_forwarded = amph_ip_elf_deps_search(library_path);
+    amph_ip_loader.library_path = list ? strdup(list) : NULL;
+    amph_ip_state.library_path_forwarded = amph_ip_elf_deps_search(amph_ip_loader.library_path);
 }
 
 bool amph_ip_is_forwarded(const char *path)
@@ -66,7 +64,8 @@ static void *load_found(const char *path, int flags, const long *space)
     char found[PATH_MAX];
     struct amph_ip_elf_deps *needs = NULL;
     void *loaded = space ? NULL : libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    bool ours = !loaded && (needs = amph_ip_elf_deps_new(library_path, true)) != NULL &&
+    bool ours = !loaded &&
+                (needs = amph_ip_elf_deps_new(amph_ip_loader.library_path, true)) != NULL &&
                 amph_ip_elf_deps_find(needs, path, found);
 
     if (ours)
@@ -88,7 +87,7 @@ static void *amph_do_load(const char *path, int flags, const long *space)
         return load_found(path, flags, space);
 
     struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path)
-                                         ? amph_ip_elf_deps_new(library_path, true)
+                                         ? amph_ip_elf_deps_new(amph_ip_loader.library_path, true)
                                          : NULL;
 
     return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);

@@ -152,10 +152,10 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     if (p) {
         bool moves = how & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 
-        if (!err)
-            err = how & ~FALLOC_FL_KEEP_SIZE
-                      ? amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length)
-                      : amph_ip_pages_resize(p, file);
+        if (!err && (how & ~FALLOC_FL_KEEP_SIZE))
+            err = amph_ip_pages_replaced(p, file, off, moves ? INT64_MAX : off + length);
+        else if (!err)
+            err = amph_ip_pages_resize(p, file);
 
         leave(p, &g);
     }

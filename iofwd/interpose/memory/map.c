@@ -23,11 +23,12 @@
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 #define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
 
-struct map {
-    struct map *next;
+struct amph_ip_map {
+    struct amph_ip_map *next;
     char *at;
     size_t len;
     off_t off;
@@ -36,8 +37,6 @@ struct map {
     bool may_write; /* of is open for writing */
 };
 
-static struct map *maps;
-
 void amph_ip_maps_fork_lock(bool take)
 {
     amph_ip_pages_fork_lock(take);
@@ -45,15 +44,11 @@ void amph_ip_maps_fork_lock(bool take)
 
 void amph_ip_maps_recount(void)
 {
-    for (struct map *m = maps; m; m = m->next)
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m; m = m->next)
         m->of->refs++;
 
     amph_ip_pages_forked();
 }
-
-/* This thread is in the C library's mremap for a forwarded mapping.  If that function is patched,
- * the call that the patch makes goes to the kernel. */
-static __thread bool moving __attribute__((tls_model("initial-exec")));
 
 static void *failed(int err)
 {
@@ -105,7 +100,7 @@ static size_t whole_pages(size_t len)
 /* ---- writing changes back ---- */
 
 /* Writes the changed bytes of m from `from` to `to`. */
-static int flush(struct map *m, size_t from, size_t to)
+static int flush(struct amph_ip_map *m, size_t from, size_t to)
 {
     int err = m->may_write ? amph_ip_client_enter() : 0;
 
@@ -128,7 +123,7 @@ static int flush_if(const struct amph_fd_file *of)
 
     const struct amph_ip_pages *p = of ? amph_ip_pages_of(&of->file, false) : NULL;
 
-    for (struct map *m = maps; m; m = m->next)
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m; m = m->next)
         if (!of || m->of == of || m->pages == p) {
             int one = flush(m, 0, m->len);
             err = err ? err : one;
@@ -148,7 +143,7 @@ void amph_ip_maps_resize(void)
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
-    for (struct map *m = maps; m; m = m->next) {
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m; m = m->next) {
         amph_ip_pages_begin(m->pages);
         (void)amph_ip_pages_resize(m->pages, &m->of->file);
         amph_ip_pages_end(m->pages);
@@ -173,9 +168,9 @@ static void __attribute__((destructor)) at_exit(void)
 /* ---- the list of mappings ---- */
 
 /* Removes [from, to), which lies in m, from m's list entry. */
-static void cut(struct map **place, size_t from, size_t to)
+static void cut(struct amph_ip_map **place, size_t from, size_t to)
 {
-    struct map *m = *place;
+    struct amph_ip_map *m = *place;
 
     if (from == 0 && to == m->len) {
         *place = m->next;
@@ -186,7 +181,7 @@ static void cut(struct map **place, size_t from, size_t to)
         return;
     }
 
-    struct map *rest = from > 0 && to < m->len ? malloc(sizeof *rest) : NULL;
+    struct amph_ip_map *rest = from > 0 && to < m->len ? malloc(sizeof *rest) : NULL;
 
     if (rest) {
         *rest = *m;
@@ -210,7 +205,8 @@ static void cut(struct map **place, size_t from, size_t to)
 }
 
 /* The part of m inside [at, at + len).  false: empty. */
-static bool common(const struct map *m, const char *at, size_t len, size_t *from_p, size_t *to_p)
+static bool common(const struct amph_ip_map *m, const char *at, size_t len, size_t *from_p,
+                   size_t *to_p)
 {
     const char *end = at + whole_pages(len);
 
@@ -229,8 +225,8 @@ static void forget(const void *at, size_t len)
     size_t from, to;
 
     amph_ip_pages_lock(&g);
-    for (struct map **place = &maps; *place;) {
-        struct map *m = *place;
+    for (struct amph_ip_map **place = &amph_ip_memory.maps; *place;) {
+        struct amph_ip_map *m = *place;
 
         if (!common(m, at, len, &from, &to)) {
             place = &m->next;
@@ -313,20 +309,20 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
 static bool enlist(char *at, size_t len, off_t off, struct amph_fd_file *of,
                    struct amph_ip_pages *pages, bool may_write)
 {
-    struct map *m = malloc(sizeof *m);
+    struct amph_ip_map *m = malloc(sizeof *m);
 
     if (!m)
         return false;
 
     __atomic_add_fetch(&of->refs, 1, __ATOMIC_RELAXED);
-    *m = (struct map){ .next = maps,
-                       .at = at,
-                       .len = whole_pages(len),
-                       .off = off,
-                       .of = of,
-                       .pages = pages,
-                       .may_write = may_write };
-    maps = m;
+    *m = (struct amph_ip_map){ .next = amph_ip_memory.maps,
+                               .at = at,
+                               .len = whole_pages(len),
+                               .off = off,
+                               .of = of,
+                               .pages = pages,
+                               .may_write = may_write };
+    amph_ip_memory.maps = m;
     __atomic_add_fetch(&amph_ip_state.maps, 1, __ATOMIC_RELAXED);
 
     return true;
@@ -423,14 +419,18 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
 
     amph_ip_coherent_begin();
 
-    void *map = map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
+    /* a shared map has files that each task must have open under the same number */
+    void *map = amph_ip_tables_many()
+                    ? failed(ENODEV)
+                    : map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
 
     err = errno;
 
-    /* A read-only file that cannot be shared (no descriptors left, file sizes limited, or memory
-     * from which no program may run) is mapped privately. */
+    /* A read-only file that cannot be shared (no descriptors left, file sizes limited, memory from
+     * which no program may run, or several descriptor tables) is mapped privately. */
     if (map == MAP_FAILED && access == O_RDONLY &&
-        (err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM || err == ENOSPC))
+        (err == ENODEV || err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM ||
+         err == ENOSPC))
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
 
     errno = err;
@@ -529,7 +529,7 @@ int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags)
         return -1;
 
     amph_ip_pages_lock(&g);
-    for (struct map *m = maps; m && !err; m = m->next) {
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m && !err; m = m->next) {
         if (!common(m, at, len, &from, &to))
             continue;
 
@@ -558,7 +558,7 @@ int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot)
         return memory_changed(mprotect_by(way, at, len, prot));
 
     amph_ip_pages_lock(&g);
-    for (struct map *m = maps; m && (prot & PROT_WRITE) && !err; m = m->next)
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m && (prot & PROT_WRITE) && !err; m = m->next)
         if (m->may_write && common(m, at, len, &from, &to) &&
             !(err = m->of->locked && !m->pages->named ? EACCES : 0))
             err = prepare(m->pages, m->of, to - from, PROT_WRITE, m->off + (off_t)from);
@@ -573,9 +573,9 @@ int amph_do_mprotect(void *at, size_t len, int prot)
 }
 
 /* The first mapping of the list in [at, at + len), and the part of it inside. */
-static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
+static struct amph_ip_map *map_at(const void *at, size_t len, size_t *from_p, size_t *to_p)
 {
-    struct map *m = maps;
+    struct amph_ip_map *m = amph_ip_memory.maps;
 
     while (m && !common(m, at, len, from_p, to_p))
         m = m->next;
@@ -586,7 +586,7 @@ static struct map *map_at(const void *at, size_t len, size_t *from_p, size_t *to
 /* A mapping that is moved or grown: its old entry, with a reference to its file and pages for the
  * new size. */
 struct moved {
-    struct map was;
+    struct amph_ip_map was;
     off_t off; /* file offset of the part that moves */
     size_t from, to;
 };
@@ -598,7 +598,7 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
 
     amph_ip_pages_lock(&g);
 
-    struct map *m = map_at(old, old_len ? old_len : 1, &v->from, &v->to);
+    struct amph_ip_map *m = map_at(old, old_len ? old_len : 1, &v->from, &v->to);
 
     if (m) {
         v->was = *m;
@@ -620,12 +620,12 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
 /* Adds the mapping at its new address (MAP_FAILED: at the old one) to the list. */
 static void move_end(const struct moved *v, char *map, size_t old_len, size_t len, bool keep_old)
 {
-    const struct map *was = &v->was;
+    const struct amph_ip_map *was = &v->was;
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
 
-    struct map **place = &maps;
+    struct amph_ip_map **place = &amph_ip_memory.maps;
 
     while (*place && ((*place)->at != was->at || (*place)->pages != was->pages))
         place = &(*place)->next;
@@ -650,7 +650,7 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
     int err = 0;
 
     amph_ip_mem_forget();
-    if (moving)
+    if (amph_ip_thread.in_mremap)
         return amph_ip_kernel_mremap(old, old_len, len, flags, at);
     if (!have_maps())
         return mremap_by(way, old, old_len, len, flags, at);
@@ -662,12 +662,12 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
         return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
 
     /* The kernel applies it to the mapping of the pages by itself. */
-    moving = true;
+    amph_ip_thread.in_mremap = true;
 
     void *map = mremap_by(way, old, old_len, len, flags, at);
     int saved = errno;
 
-    moving = false;
+    amph_ip_thread.in_mremap = false;
     move_end(&v, map, old_len, len, flags & KEEP_OLD);
     errno = saved;
 

@@ -18,15 +18,13 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 
-#define PAGE ((off_t)4096)       /* in which changes are looked for; any size does */
-#define PIECE ((off_t)64 << 10)  /* what is kept or not */
-#define CHUNK ((off_t)1 << 20)   /* what is looked at together */
+#define PAGE ((off_t)4096)      /* in which changes are looked for; any size does */
+#define PIECE ((off_t)64 << 10) /* what is kept or not */
+#define CHUNK AMPH_IP_PAGES_CHUNK
 #define WINDOW ((off_t)64 << 20) /* what is read in together */
 #define KEPT_AT PAGE             /* of the control file: a byte for each piece */
 #define SHADOW_AT AMPH_IP_PAGES_SHADOW
 #define FAR INT64_MAX
-
-static char ours[CHUNK], theirs[CHUNK], base[CHUNK];
 
 static off_t least(off_t a, off_t b)
 {
@@ -261,14 +259,15 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
         if (n == 0)
             break;
 
-        err = read_whole(file, theirs, (size_t)n, at);
+        err = read_whole(file, amph_ip_memory.theirs, (size_t)n, at);
         get(amph_ip_pages_changed(p) ? p->control : p->data,
-            (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, base, (size_t)n);
+            (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, amph_ip_memory.base, (size_t)n);
 
         for (off_t page = 0; page < n && !err; page += PAGE) {
             size_t len = (size_t)least(PAGE, n - page);
-            if (memcmp(theirs + page, base + page, len) != 0)
-                err = merge_page(p, at + page, theirs + page, base + page, len);
+            if (memcmp(amph_ip_memory.theirs + page, amph_ip_memory.base + page, len) != 0)
+                err = merge_page(p, at + page, amph_ip_memory.theirs + page,
+                                 amph_ip_memory.base + page, len);
         }
     }
 
@@ -337,11 +336,11 @@ static int replace(struct amph_ip_pages *p, const struct amph_fwd_file *file, of
 
     for (off_t n; at < end && !err; at += n) {
         n = least(CHUNK, end - at);
-        if ((err = read_whole(file, theirs, (size_t)n, at)) == 0)
-            err = put(p->data, at, theirs, (size_t)n);
+        if ((err = read_whole(file, amph_ip_memory.theirs, (size_t)n, at)) == 0)
+            err = put(p->data, at, amph_ip_memory.theirs, (size_t)n);
 
         if (!err && amph_ip_pages_changed(p))
-            err = put(p->control, SHADOW_AT + at, theirs, (size_t)n);
+            err = put(p->control, SHADOW_AT + at, amph_ip_memory.theirs, (size_t)n);
     }
 
     return err;
@@ -394,8 +393,8 @@ int amph_ip_pages_writable(struct amph_ip_pages *p)
 
     for (off_t at = next_in(p->data, 0, 0), n; at < end && !err; at = next_in(p->data, 0, at + n)) {
         n = least(CHUNK, end - at);
-        get(p->data, at, ours, (size_t)n);
-        err = put(p->control, SHADOW_AT + at, ours, (size_t)n);
+        get(p->data, at, amph_ip_memory.ours, (size_t)n);
+        err = put(p->control, SHADOW_AT + at, amph_ip_memory.ours, (size_t)n);
     }
 
     if (!err)
@@ -425,7 +424,7 @@ static int write_out(struct run *r)
 
     for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
         size_t n = 0;
-        const char *data = ours + (r->from - r->chunk);
+        const char *data = amph_ip_memory.ours + (r->from - r->chunk);
 
         err = amph_ip_client.direct->pwrite(amph_ip_client.client, r->file, r->from, data,
                                             (size_t)(end - r->from), &n);
@@ -442,8 +441,8 @@ static int write_out(struct run *r)
 /* The page at at has been changed. */
 static int add_page(struct run *r, off_t at, off_t len)
 {
-    const char *now = ours + (at - r->chunk);
-    const char *was = base + (at - r->chunk);
+    const char *now = amph_ip_memory.ours + (at - r->chunk);
+    const char *was = amph_ip_memory.base + (at - r->chunk);
     off_t first = 0;
     off_t last = len;
 
@@ -478,13 +477,14 @@ int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *fil
     for (off_t at = from, n; at < end && !err; at += n) {
         at = most(at, least(next_touched(p, at), end));
         n = least(CHUNK, end - at);
-        get(p->data, at, ours, (size_t)n);
-        get(p->control, SHADOW_AT + at, base, (size_t)n);
+        get(p->data, at, amph_ip_memory.ours, (size_t)n);
+        get(p->control, SHADOW_AT + at, amph_ip_memory.base, (size_t)n);
         r.chunk = at;
 
         for (off_t page = at; page < at + n && !err; page += PAGE) {
             off_t len = least(PAGE, at + n - page);
-            if (memcmp(ours + (page - at), base + (page - at), (size_t)len) != 0)
+            if (memcmp(amph_ip_memory.ours + (page - at), amph_ip_memory.base + (page - at),
+                       (size_t)len) != 0)
                 err = add_page(&r, page, len);
         }
 
@@ -503,12 +503,13 @@ void amph_ip_pages_overlay(struct amph_ip_pages *p, void *buf, off_t from, size_
     for (off_t at = from, end = from + (off_t)len, n; at < end; at += n) {
         at = most(at, least(next_touched(p, at), end));
         n = least(CHUNK, end - at);
-        get(p->data, at, ours, (size_t)n);
-        get(p->control, SHADOW_AT + at, base, (size_t)n);
+        get(p->data, at, amph_ip_memory.ours, (size_t)n);
+        get(p->control, SHADOW_AT + at, amph_ip_memory.base, (size_t)n);
 
         char *to = (char *)buf + (at - from);
 
         for (off_t i = 0; i < n; i++)
-            to[i] = ours[i] != base[i] ? ours[i] : to[i];
+            to[i] = amph_ip_memory.ours[i] != amph_ip_memory.base[i] ? amph_ip_memory.ours[i]
+                                                                     : to[i];
     }
 }

@@ -21,6 +21,7 @@
 #ifndef AMPH_IOFWD_PAGES_H
 #define AMPH_IOFWD_PAGES_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,9 +56,37 @@ struct amph_ip_pages {
 struct amph_ip_pages_guard {
     sigset_t signals;
     int cancel;
+    void (*set_program_mask)(const sigset_t *mask); /* of the client, if there is one */
     bool limited;
     struct rlimit64 limit;
 };
+
+#define AMPH_IP_PAGES_CHUNK ((off_t)1 << 20) /* what is compared together */
+#define AMPH_IP_PAGES_KNOWN 64
+
+struct amph_ip_map;
+
+/* The state of memory/, read and written under amph_ip_pages_lock; amph_ip_pages_forked runs in a
+ * child of one thread. */
+struct amph_ip_memory_state {
+    struct amph_ip_map *maps; /* map.c: this process's, newest first */
+
+    /* pages_shared.c */
+    pthread_mutex_t mutex;     /* amph_ip_pages_lock */
+    struct amph_ip_pages *all; /* of this process */
+    uint32_t epoch;            /* increases whenever `all` changes */
+    bool swept;                /* what killed processes left has been removed */
+    struct {
+        uint64_t handle;
+        uint32_t server, epoch;
+        struct amph_ip_pages *pages;
+    } known[AMPH_IP_PAGES_KNOWN]; /* the pages of open files, by handle */
+
+    /* pages.c: a chunk of this process's pages, of the server's file, and of the shadow. */
+    char ours[AMPH_IP_PAGES_CHUNK], theirs[AMPH_IP_PAGES_CHUNK], base[AMPH_IP_PAGES_CHUNK];
+};
+
+extern struct amph_ip_memory_state amph_ip_memory AMPH_HIDDEN;
 
 void amph_ip_pages_lock(struct amph_ip_pages_guard *g);
 void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g);

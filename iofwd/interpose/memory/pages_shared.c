@@ -13,19 +13,14 @@
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 #define SPACE "/dev/shm/iofwd-%lu"
 #define NAME_LETTERS "0123456789abcdef."
 #define BUSY_BYTE 0 /* of the control file: locked while a process reads or changes the pages */
 #define USED_BYTE 1 /* locked, shared, by each process that uses them */
-#define KNOWN 64
 
-static struct {
-    pthread_mutex_t mutex;     /* amph_ip_pages_lock */
-    struct amph_ip_pages *all; /* of this process */
-    uint32_t epoch;            /* increases whenever `all` changes */
-    bool swept;                /* what killed processes left has been removed */
-} state = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+struct amph_ip_memory_state amph_ip_memory = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
 {
@@ -34,7 +29,11 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
-    pthread_mutex_lock(&state.mutex);
+    g->set_program_mask = amph_ip_client.fwd.set_program_mask;
+    if (g->set_program_mask) /* calls to a server under this lock may wait */
+        g->set_program_mask(&g->signals);
+
+    pthread_mutex_lock(&amph_ip_memory.mutex);
     g->limited = AMPH_UNLIKELY(amph_ip_is_limited()) &&
                  amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
 
@@ -51,7 +50,10 @@ void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
     if (g->limited)
         amph_ip_kernel_prlimit(RLIMIT_FSIZE, &g->limit, NULL);
 
-    pthread_mutex_unlock(&state.mutex);
+    pthread_mutex_unlock(&amph_ip_memory.mutex);
+    if (g->set_program_mask)
+        g->set_program_mask(NULL);
+
     pthread_setcancelstate(g->cancel, &was);
     pthread_sigmask(SIG_SETMASK, &g->signals, NULL);
 }
@@ -59,14 +61,14 @@ void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g)
 void amph_ip_pages_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&state.mutex);
+        pthread_mutex_lock(&amph_ip_memory.mutex);
     else
-        pthread_mutex_unlock(&state.mutex);
+        pthread_mutex_unlock(&amph_ip_memory.mutex);
 }
 
 void amph_ip_pages_forked(void)
 {
-    for (struct amph_ip_pages *p = state.all; p; p = p->next)
+    for (struct amph_ip_pages *p = amph_ip_memory.all; p; p = p->next)
         p->inherited = true;
 }
 
@@ -75,11 +77,21 @@ void amph_ip_pages_forked(void)
 static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+    sigset_t before;
     int r;
+
+    /* who has the lock may wait for a server */
+    bool lets_in = wait && amph_ip_client.fwd.wait_begin;
+
+    if (lets_in)
+        amph_ip_client.fwd.wait_begin(&before);
 
     while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 &&
            errno == EINTR)
         ;
+
+    if (lets_in)
+        amph_ip_client.fwd.wait_end(&before);
 
     return r == 0;
 }
@@ -97,7 +109,7 @@ static int open_again(int fd, int flags)
 {
     char link[40];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
     return amph_ip_kernel_openat(AT_FDCWD, link, flags | O_CLOEXEC, 0);
 }
 
@@ -359,7 +371,7 @@ static void retire(struct amph_ip_pages *p)
 
 void amph_ip_pages_ending(void)
 {
-    for (struct amph_ip_pages *p = state.all; p; p = p->next)
+    for (struct amph_ip_pages *p = amph_ip_memory.all; p; p = p->next)
         retire(p);
 }
 
@@ -371,13 +383,13 @@ void amph_ip_pages_leave(struct amph_ip_pages *p)
     retire(p);
     close_files(p);
 
-    struct amph_ip_pages **place = &state.all;
+    struct amph_ip_pages **place = &amph_ip_memory.all;
 
     while (*place != p)
         place = &(*place)->next;
 
     *place = p->next;
-    state.epoch++;
+    amph_ip_memory.epoch++;
     free(p);
 }
 
@@ -406,7 +418,7 @@ static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[A
 
 static struct amph_ip_pages *find_name(const char *name)
 {
-    struct amph_ip_pages *p = state.all;
+    struct amph_ip_pages *p = amph_ip_memory.all;
 
     while (p && strcmp(p->name, name) != 0)
         p = p->next;
@@ -416,18 +428,14 @@ static struct amph_ip_pages *find_name(const char *name)
 
 struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool ask)
 {
-    static struct {
-        uint64_t handle;
-        uint32_t server, epoch;
-        struct amph_ip_pages *pages;
-    } known[KNOWN];
-
     const struct amph_fwd_ref *ref = &file->part[0];
 
-    __typeof__(&known[0]) k = &known[(ref->handle ^ ref->handle >> 32) % KNOWN];
-    if (!state.all)
+    __typeof__(&amph_ip_memory.known[0]) k =
+        &amph_ip_memory.known[(ref->handle ^ ref->handle >> 32) % AMPH_IP_PAGES_KNOWN];
+
+    if (!amph_ip_memory.all)
         return NULL;
-    if (k->handle == ref->handle && k->server == ref->server && k->epoch == state.epoch)
+    if (k->handle == ref->handle && k->server == ref->server && k->epoch == amph_ip_memory.epoch)
         return k->pages;
     if (!ask)
         return NULL;
@@ -438,7 +446,7 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
     k->pages = ask_name(file, 0, name, &elsewhere) ? NULL : find_name(name);
     k->handle = ref->handle;
     k->server = ref->server;
-    k->epoch = state.epoch;
+    k->epoch = amph_ip_memory.epoch;
 
     return k->pages;
 }
@@ -473,10 +481,10 @@ static int make_pages(struct amph_ip_pages **p_p, int dir, const char *name, off
 
     strcpy(p->name, name);
     p->data = p->control = -1;
-    if (dir >= 0 && !state.swept)
+    if (dir >= 0 && !amph_ip_memory.swept)
         sweep(dir);
 
-    state.swept = true;
+    amph_ip_memory.swept = true;
 
     if (dir >= 0 && has_room(dir, len_bytes))
         err = open_named(p, dir);
@@ -516,9 +524,9 @@ static int find_or_make(const struct amph_fwd_file *file, int dir, off_t len_byt
     if (err)
         return err;
 
-    (*p_p)->next = state.all;
-    state.all = *p_p;
-    state.epoch++;
+    (*p_p)->next = amph_ip_memory.all;
+    amph_ip_memory.all = *p_p;
+    amph_ip_memory.epoch++;
     return 0;
 }
 

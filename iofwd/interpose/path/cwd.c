@@ -332,26 +332,39 @@ static int name_of(int fd, char name[PATH_MAX])
 
 /* ---- directories whose names are longer than PATH_MAX ---- */
 
+/* The name that the directory with this identity has in the directory `up`; the caller frees it.  NULL:
+ * none, or no memory. */
+static char *name_in(int up, const struct stat *st)
+{
+    struct stat it;
+    char *name = NULL;
+    DIR *list = fdopendir(dup(up));
+
+    for (struct dirent *e; list && !name && (e = readdir(list)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+
+        if (fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 && it.st_ino == st->st_ino &&
+            it.st_dev == st->st_dev)
+            name = strdup(e->d_name);
+    }
+
+    if (list)
+        closedir(list);
+
+    return name;
+}
+
 /* Replaces *dir_p, which is closed, by its parent directory.  If name_p is not NULL, *name_p is the
  * name of the directory in its parent (the caller frees it). */
 static int go_above(int *dir_p, char **name_p)
 {
-    struct stat st, it;
+    struct stat st;
     int up = openat(*dir_p, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = up < 0 || fstat(*dir_p, &st) != 0 ? errno : 0;
-    DIR *list = err || !name_p ? NULL : fdopendir(dup(up));
 
     if (name_p)
-        *name_p = NULL;
-
-    for (struct dirent *e; list && !*name_p && (e = readdir(list)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-            fstatat(up, e->d_name, &it, AT_SYMLINK_NOFOLLOW) == 0 && it.st_ino == st.st_ino &&
-            it.st_dev == st.st_dev)
-            *name_p = strdup(e->d_name);
-
-    if (list)
-        closedir(list);
+        *name_p = err ? NULL : name_in(up, &st);
 
     close(*dir_p);
     *dir_p = up;
@@ -424,46 +437,71 @@ static char *name_climbing(void)
     return name;
 }
 
+/* Can the forwarded directory behind fd become the working directory?  Returns 0 or an errno value. */
+static int check_forwarded(int fd)
+{
+    struct stat st;
+
+    if (amph_do_fstat(fd, &st) != 0)
+        return errno;
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+
+    return amph_do_faccessat(fd, ".", X_OK, AT_EACCESS) != 0 ? errno : 0;
+}
+
+/* Finds the name that the working directory behind fd will have.  *nameless_p: it stands for one that
+ * is too long (name_nameless).  Returns 0 or an errno value. */
+static int name_to_keep(int fd, char name[PATH_MAX], bool *nameless_p)
+{
+    int err = name_of(fd, name);
+
+    *nameless_p = err == ENAMETOOLONG;
+    if (err == ENAMETOOLONG)
+        return name_nameless(fd, name);
+
+    if (err == ENOENT) { /* unlinked: a process may still be in it */
+        strcpy(name, amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
+        return 0;
+    }
+
+    return err;
+}
+
+/* Closes fd and returns -1 with errno. */
+static int refuse(int fd, int err)
+{
+    amph_do_close(fd);
+    return amph_ip_result(err);
+}
+
+static int go_to_local(int fd)
+{
+    if (amph_ip_kernel_fchdir(fd) != 0)
+        return refuse(fd, errno);
+
+    amph_do_close(fd);
+    left_forwarded();
+    return 0;
+}
+
 /* Makes fd's directory the working directory; takes fd over. */
 static int go_to(int fd)
 {
     char name[PATH_MAX];
-    struct stat st;
-    bool forwarded = amph_ip_fd(fd);
     bool nameless = false;
-    int err = 0;
 
-    if (!forwarded ? amph_ip_kernel_fchdir(fd) != 0 : amph_do_fstat(fd, &st) != 0)
-        err = errno;
-    else if (forwarded && !S_ISDIR(st.st_mode))
-        err = ENOTDIR;
-    else if (forwarded && amph_do_faccessat(fd, ".", X_OK, AT_EACCESS) != 0)
-        err = errno;
+    if (!amph_ip_fd(fd))
+        return go_to_local(fd);
 
-    if (!err && forwarded) {
-        err = name_of(fd, name);
-        if (err == ENOENT) { /* unlinked: a process may still be in it */
-            strcpy(name,
-                   amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
-            err = 0;
-        }
+    int err = check_forwarded(fd);
 
-        if (err == ENAMETOOLONG) {
-            nameless = true;
-            err = name_nameless(fd, name);
-        }
-
-        if (!err && !amph_ip_state.cwd)
-            err = enter_void();
-    }
-
-    if (err || !forwarded) {
-        amph_do_close(fd);
-        if (!err)
-            left_forwarded();
-
-        return amph_ip_result(err);
-    }
+    if (!err)
+        err = name_to_keep(fd, name, &nameless);
+    if (!err && !amph_ip_state.cwd)
+        err = enter_void();
+    if (err)
+        return refuse(fd, err);
 
     if (!amph_ip_hold_cwd(fd) && nameless) /* otherwise it is known by its name only */
         return amph_ip_fail(EMFILE);

@@ -164,9 +164,11 @@ static FTSENT *new_entry(struct walk *w, FTSENT *parent, const char *dir, const 
                                              slash ? "/" : "", name);
     e->fts_parent = parent;
     e->fts_level = (short)(parent->fts_level + 1);
-    e->fts_accpath = cd_err                                          ? parent->fts_accpath
-                     : w->start < 0 || e->fts_level == FTS_ROOTLEVEL ? e->fts_path
-                                                                     : e->fts_name;
+    if (cd_err)
+        e->fts_accpath = parent->fts_accpath;
+    else
+        e->fts_accpath = w->start < 0 || e->fts_level == FTS_ROOTLEVEL ? e->fts_path : e->fts_name;
+
     e->fts_instr = 3; /* no instruction, as in the C library */
 
     bool follow = (w->fts.fts_options & FTS_LOGICAL) ||

@@ -30,6 +30,9 @@ int amph_do_fstat(int fd, struct stat *st)
     struct stat *to = AMPH_IP_ROOM(st, &spare);
     struct amph_fd_file *of;
 
+    if (AMPH_UNLIKELY(amph_ip_is_cwd(fd)))
+        return amph_ip_fail(EBADF); /* the program does not know it */
+
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
                : amph_ip_file_end(
@@ -449,6 +452,27 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
     return SIDE_FAILED;
 }
 
+/* The error of a rename whose pair was not found because of err.  A missing directory of the old name
+ * has precedence over a bad and over an empty new name. */
+static int rename_error(const struct pair *p, int err, int from_dir, const char *from,
+                        const char *to)
+{
+    if (is_text_error(err)) {
+        int parent = amph_ip_can_read_text(from) ? parent_error(from_dir, from) : 0;
+        return parent ? parent : err;
+    }
+
+    if (!to[0] && from[0]) {
+        int parent = parent_error(from_dir, from);
+        return parent ? parent : ENOENT;
+    }
+
+    if (!from[0])
+        return ENOENT;
+
+    return err == EXDEV && p->mount ? EBUSY : err;
+}
+
 int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     struct pair p = { .mount = false };
@@ -462,23 +486,8 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
         return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-    if (side == SIDE_FAILED && is_text_error(errno)) {
-        int err = errno; /* a missing directory of the old name has precedence */
-        int parent = amph_ip_can_read_text(from) ? parent_error(from_dir, from) : 0;
-
-        return amph_ip_fail(parent ? parent : err);
-    }
-
-    /* a missing directory of the old name has precedence over an empty new name */
-    if (side == SIDE_FAILED && !to[0] && from[0]) {
-        int err = parent_error(from_dir, from);
-        return amph_ip_fail(err ? err : ENOENT);
-    }
-
-    if (side == SIDE_FAILED && !from[0])
-        return amph_ip_fail(ENOENT);
     if (side == SIDE_FAILED)
-        return amph_ip_fail(errno == EXDEV && p.mount ? EBUSY : errno);
+        return amph_ip_fail(rename_error(&p, errno, from_dir, from, to));
 
     int err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
 
@@ -698,10 +707,11 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
 
-    if (!path) /* the kernel accepts a NULL path (futimens); the C library does not */
-        return dir == AT_FDCWD   ? amph_ip_fail(EINVAL)
-               : amph_ip_fd(dir) ? amph_ip_fail(EINVAL)
-                                 : libc_utimensat(dir, path, times, flags);
+    /* the kernel accepts a NULL path (futimens); the C library does not */
+    if (!path && (dir == AT_FDCWD || amph_ip_fd(dir)))
+        return amph_ip_fail(EINVAL);
+    if (!path)
+        return libc_utimensat(dir, path, times, flags);
 
     if (omits_both(times))
         return 0;
@@ -753,13 +763,21 @@ static int from_timeval(const struct timeval tv[2], struct timespec ts[2])
 int amph_do_utimes(int dir, const char *path, const struct timeval *times, int flags)
 {
     struct timespec ts[2];
-    return from_timeval(times, ts) ? -1 : amph_do_utimensat(dir, path, times ? ts : NULL, flags);
+
+    if (from_timeval(times, ts))
+        return -1;
+
+    return amph_do_utimensat(dir, path, times ? ts : NULL, flags);
 }
 
 int amph_do_futimes(int fd, const struct timeval *times)
 {
     struct timespec ts[2];
-    return from_timeval(times, ts) ? -1 : amph_do_futimens(fd, times ? ts : NULL);
+
+    if (from_timeval(times, ts))
+        return -1;
+
+    return amph_do_futimens(fd, times ? ts : NULL);
 }
 
 int amph_do_utime(const char *path, const struct utimbuf *times)
@@ -776,10 +794,10 @@ int amph_do_utime(const char *path, const struct utimbuf *times)
 int amph_ip_set_times(int dir, const char *path, const struct amph_ip_short_time *times, int flags)
 {
     struct timespec ts[2];
+    const struct timespec *given = times ? ts : NULL;
 
     for (int i = 0; times && i < 2; i++)
         ts[i] = (struct timespec){ .tv_sec = times[i].sec, .tv_nsec = times[i].nsec };
 
-    return path ? amph_do_utimensat(dir, path, times ? ts : NULL, flags)
-                : amph_do_futimens(dir, times ? ts : NULL);
+    return path ? amph_do_utimensat(dir, path, given, flags) : amph_do_futimens(dir, given);
 }

@@ -209,7 +209,10 @@ static int go(struct walk *w)
  * own. */
 static int lowered(int fd, int flags)
 {
-    int low = fd < 0 ? -1 : fcntl(fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+    if (fd < 0)
+        return fd;
+
+    int low = fcntl(fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 
     if (low < 0)
         return fd;

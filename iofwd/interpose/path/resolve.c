@@ -11,6 +11,7 @@
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 static bool fail(int err)
 {
@@ -74,7 +75,7 @@ bool amph_ip_name_of_local(int dir, char name[PATH_MAX])
     if (dir == AT_FDCWD)
         return amph_ip_kernel_getcwd(name, PATH_MAX) && name[0] == '/';
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), dir);
 
     ssize_t n = amph_ip_kernel_readlink(link, name, PATH_MAX - 1);
 
@@ -240,13 +241,12 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
     if (err)
         return fail(err);
 
-    const char *cwd = dirfd == amph_ip_state.cwd_fd ? amph_ip_state.cwd : NULL;
+    const char *name = dir->path;
 
-    return below_file(w, dir,
-                      !cwd                           ? dir->path
-                      : amph_ip_cwd_is_nameless(cwd) ? ""
-                                                     : cwd,
-                      path, empty_ok);
+    if (amph_ip_is_cwd(dirfd) && amph_ip_state.cwd)
+        name = amph_ip_cwd_is_nameless(amph_ip_state.cwd) ? "" : amph_ip_state.cwd;
+
+    return below_file(w, dir, name, path, empty_ok);
 }
 
 static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_ok)

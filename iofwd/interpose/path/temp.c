@@ -14,7 +14,6 @@
 static bool fill(char *pattern, int suffix)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    static unsigned counter;
     unsigned char random[6];
 
     if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
@@ -23,7 +22,7 @@ static bool fill(char *pattern, int suffix)
         clock_gettime(CLOCK_MONOTONIC, &now);
 
         unsigned mixed = ((unsigned)now.tv_nsec +
-                          __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED)) *
+                          __atomic_add_fetch(&amph_ip_state.temp_names, 1, __ATOMIC_RELAXED)) *
                              2654435761U +
                          (unsigned)getpid();
 
@@ -49,9 +48,29 @@ enum temporary {
     TEMP_NAME
 };
 
-static int make_temporary(char *pattern, int suffix, int flags, enum temporary what)
+/* Returns a descriptor or 0, or -1 with errno; EEXIST: the name is in use. */
+static int try_name(const char *name, int flags, enum temporary what)
 {
     struct stat st;
+
+    switch (what) {
+    case TEMP_FILE:
+        return amph_do_openat(AT_FDCWD, name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL,
+                              0600);
+    case TEMP_DIR:
+        return amph_do_mkdirat(AT_FDCWD, name, 0700);
+    case TEMP_NAME:
+        break;
+    }
+
+    if (amph_do_fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return amph_ip_fail(EEXIST);
+
+    return errno == ENOENT ? 0 : -1;
+}
+
+static int make_temporary(char *pattern, int suffix, int flags, enum temporary what)
+{
     size_t len = strlen(pattern);
 
     if (suffix < 0 || len < (size_t)suffix + 6 ||
@@ -62,15 +81,9 @@ static int make_temporary(char *pattern, int suffix, int flags, enum temporary w
         fill(pattern, suffix);
         amph_ip_links++;
 
-        int r = what == TEMP_FILE
-                    ? amph_do_openat(AT_FDCWD, pattern,
-                                     (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)
-                : what == TEMP_DIR ? amph_do_mkdirat(AT_FDCWD, pattern, 0700)
-                                   : amph_do_fstatat(AT_FDCWD, pattern, &st, AT_SYMLINK_NOFOLLOW);
+        int r = try_name(pattern, flags, what);
 
         amph_ip_links--;
-        if (what == TEMP_NAME && (r == 0 || errno == ENOENT))
-            r = r == 0 ? amph_ip_fail(EEXIST) : 0;
 
         if (r >= 0 || errno != EEXIST)
             return r;

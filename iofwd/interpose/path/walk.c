@@ -179,8 +179,8 @@ static int visit(struct tree *t, const struct stat *st, int type, size_t base, i
 
     amph_ip_links = 0; /* by the program's own calls */
 
-    int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at)
-                       : t->ftw_fn(t->path, st, type == FTW_SLN ? FTW_NS : type);
+    int ftw_type = type == FTW_SLN ? FTW_NS : type;
+    int r = t->nftw_fn ? t->nftw_fn(t->path, st, type, &at) : t->ftw_fn(t->path, st, ftw_type);
 
     amph_ip_links = links;
     return r;

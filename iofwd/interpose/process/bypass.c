@@ -17,6 +17,8 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/process/state.h"
 
 enum {
     LIST_FD = 64, /* the list's descriptor lies at or above this number */
@@ -28,12 +30,6 @@ struct reported {
     uint64_t dev, ino;
     int64_t reporter; /* a thread's number */
 };
-
-static struct {
-    bool strict;
-    bool quiet;    /* AMPHORA_LOG=error */
-    char list[96]; /* NAME=PID:FD:INODE, as programs that this one starts get it */
-} state;
 
 /* ---- looking at files ---- */
 
@@ -71,13 +67,13 @@ static void make_list(void)
 
     amph_fdtab_mark(fd, FDTAB_OWN);
     amph_ip_state.rank_guarded = true;
-    snprintf(state.list, sizeof state.list, AMPH_PRIVATE_REPORTED "=%d:%d:%llu", (int)getpid(), fd,
-             (unsigned long long)st.st_ino);
+    snprintf(amph_ip_process.bypass.list, sizeof amph_ip_process.bypass.list,
+             AMPH_PRIVATE_REPORTED "=%d:%d:%llu", (int)getpid(), fd, (unsigned long long)st.st_ino);
 }
 
 static int open_list(void)
 {
-    const char *text = strchr(state.list, '=');
+    const char *text = strchr(amph_ip_process.bypass.list, '=');
     int pid, fd;
     unsigned long long ino;
     char path[64];
@@ -140,11 +136,12 @@ static bool is_first(const struct amph_image *image)
 static void say(const struct amph_image *image)
 {
     char line[2048];
-    int n = snprintf(line, sizeof line, "amphora: %s", state.strict ? "" : "warning: ");
+    int n = snprintf(line, sizeof line, "amphora: %s",
+                     amph_ip_process.bypass.strict ? "" : "warning: ");
     size_t len = (size_t)n;
 
     len += amph_image_explain(image, line + len, sizeof line - len - 64);
-    if (state.strict)
+    if (amph_ip_process.bypass.strict)
         len += (size_t)snprintf(line + len, sizeof line - len, " (refused by %s)",
                                 amph_ip_setting_name(AMPH_ENV_IOFWD_STRICT));
 
@@ -159,11 +156,11 @@ static int check_image(const struct amph_image *image)
     if (!amph_image_evades(image))
         return 0;
 
-    if (state.strict || (!state.quiet && is_first(image)))
+    if (amph_ip_process.bypass.strict || (!amph_ip_process.bypass.quiet && is_first(image)))
         say(image);
 
     errno = saved;
-    return state.strict ? amph_ip_fail(EPERM) : 0;
+    return amph_ip_process.bypass.strict ? amph_ip_fail(EPERM) : 0;
 }
 
 /* ---- the interface ---- */
@@ -172,17 +169,18 @@ void amph_ip_bypass_start(char **env)
 {
     const char *text = amph_ip_private_text(env, AMPH_IP_PRIVATE_REPORTED);
 
-    state.strict = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_STRICT);
-    state.quiet = amph_ip_setting_int(env, AMPH_ENV_LOG) == LOG_ERROR;
+    amph_ip_process.bypass.strict = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_STRICT);
+    amph_ip_process.bypass.quiet = amph_ip_setting_int(env, AMPH_ENV_LOG) == LOG_ERROR;
     if (text && atoi(text) != getpid())
-        snprintf(state.list, sizeof state.list, AMPH_PRIVATE_REPORTED "=%.60s", text);
+        snprintf(amph_ip_process.bypass.list, sizeof amph_ip_process.bypass.list,
+                 AMPH_PRIVATE_REPORTED "=%.60s", text);
     else
         make_list();
 }
 
 const char *amph_ip_bypass_setting(void)
 {
-    return state.list;
+    return amph_ip_process.bypass.list;
 }
 
 /* A path that is not there, or has no end, is the kernel's affair: it says what is wrong. */
@@ -227,9 +225,13 @@ int amph_ip_bypass_check_dir(int dir, const char *path)
 
     char full[PATH_MAX];
     bool plain = path[0] == '/' || (dir == AT_FDCWD && path[0]);
-    int n = plain ? snprintf(full, sizeof full, "%s", path)
-                  : snprintf(full, sizeof full, "/proc/self/fd/%d%s%s", dir, path[0] ? "/" : "",
-                             path);
+    int n;
+
+    if (plain)
+        n = snprintf(full, sizeof full, "%s", path);
+    else
+        n = snprintf(full, sizeof full, "%s/%d%s%s", amph_ip_table_directory(), dir,
+                     path[0] ? "/" : "", path);
 
     return n < (int)sizeof full ? amph_ip_bypass_check(full) : 0;
 }

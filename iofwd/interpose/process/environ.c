@@ -6,22 +6,21 @@
  */
 #include "base/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/process/state.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
 #define DOOR_NAME "IOFWD_DOOR"
 #define OWN_LIBRARY "libiofwd_preload"
 
-/* The settings in the environment at the program's start.  They apply to this program even if it
- * clears its environment.  Programs that it starts get them too, even with an environment of their own
- * (env -i, execle), except settings that are for one program only. */
-static struct {
-    char *kept[AMPH_IP_ENV_KEPT + 1]; /* ends with NULL */
-    size_t nkept;
-} state;
+struct amph_ip_process_state amph_ip_process = {
+    .mpi_job = { .pmi_fd = -1 },
+    .actions = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
 
 static size_t name_len(const char *entry)
 {
@@ -65,28 +64,64 @@ static char *own_preload(const char *entry)
     return own;
 }
 
+/* A program that was linked with the interposer needs no preload list; what it starts does. */
+static void keep_own_preload(void)
+{
+    const char *library = amph_ip_library_path();
+    char *entry;
+
+    if (library && amph_ip_process.nkept < AMPH_IP_ENV_KEPT &&
+        asprintf(&entry, "LD_PRELOAD=%s", library) >= 0)
+        amph_ip_process.kept[amph_ip_process.nkept++] = entry;
+
+    amph_ip_process.linked = library;
+}
+
+void amph_ip_environment_preload(void)
+{
+    char *list = NULL;
+
+    for (char **e = amph_ip_process.linked ? environ : NULL; e && *e && !list; e++)
+        if (amph_ip_env_is(*e, "LD_PRELOAD") && (*e)[sizeof "LD_PRELOAD"] &&
+            asprintf(&list, "%s:%s", amph_ip_process.linked, *e + sizeof "LD_PRELOAD") < 0)
+            return;
+
+    if (amph_ip_process.linked)
+        setenv("LD_PRELOAD", list ? list : amph_ip_process.linked, 1);
+
+    free(list);
+}
+
 void amph_ip_environment_keep(char **env)
 {
-    for (; env && *env && state.nkept < AMPH_IP_ENV_KEPT; env++) {
+    bool preloaded = false;
+
+    for (; env && *env && amph_ip_process.nkept < AMPH_IP_ENV_KEPT; env++) {
         if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING) ||
             amph_ip_env_is(*env, AMPH_PRIVATE_REPORTED))
             continue;
 
-        if (amph_ip_env_is(*env, "LD_PRELOAD"))
-            state.nkept += (state.kept[state.nkept] = own_preload(*env)) != NULL;
-        else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
-                 is_own(*env))
-            state.nkept += (state.kept[state.nkept] = strdup(*env)) != NULL;
+        if (amph_ip_env_is(*env, "LD_PRELOAD")) {
+            amph_ip_process.kept[amph_ip_process.nkept] = own_preload(*env);
+            preloaded = preloaded || amph_ip_process.kept[amph_ip_process.nkept];
+            amph_ip_process.nkept += amph_ip_process.kept[amph_ip_process.nkept] != NULL;
+        } else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
+                   is_own(*env))
+            amph_ip_process.nkept += (amph_ip_process.kept[amph_ip_process.nkept] = strdup(*env)) !=
+                                     NULL;
     }
 
-    if (amph_ip_bypass_setting()[0] && state.nkept < AMPH_IP_ENV_KEPT)
-        state.kept[state.nkept++] = (char *)amph_ip_bypass_setting();
+    if (!preloaded)
+        keep_own_preload();
+
+    if (amph_ip_bypass_setting()[0] && amph_ip_process.nkept < AMPH_IP_ENV_KEPT)
+        amph_ip_process.kept[amph_ip_process.nkept++] = (char *)amph_ip_bypass_setting();
 }
 
 char *const *amph_ip_environment_kept(void)
 {
-    return state.kept;
+    return amph_ip_process.kept;
 }
 
 static bool has_name_of(char *const *env, size_t n, const char *entry)
@@ -105,9 +140,9 @@ static char *preload_entry(char *theirs, struct amph_ip_env_room *room)
 {
     const char *ours = NULL;
 
-    for (size_t i = 0; i < state.nkept; i++)
-        if (amph_ip_env_is(state.kept[i], "LD_PRELOAD"))
-            ours = state.kept[i];
+    for (size_t i = 0; i < amph_ip_process.nkept; i++)
+        if (amph_ip_env_is(amph_ip_process.kept[i], "LD_PRELOAD"))
+            ours = amph_ip_process.kept[i];
 
     if (!ours || strstr(theirs, OWN_LIBRARY))
         return theirs;
@@ -128,6 +163,32 @@ size_t amph_ip_env_entries(char *const list[])
     return n;
 }
 
+/* Is it a setting for one program only? */
+static bool is_for_one(const char *entry)
+{
+    return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, DOOR_NAME) ||
+           amph_ip_env_is(entry, AMPH_IP_LOCKS_NAME) ||
+           amph_ip_env_is(entry, AMPH_IP_ELF_DEPS_SETTING) ||
+           amph_ip_env_is(entry, AMPH_PRIVATE_REPORTED);
+}
+
+/* Appends what only this process can tell the program that replaces it.  Returns the new number of
+ * entries. */
+static size_t add_own(char **out, size_t n, struct amph_ip_env_room *room)
+{
+    if (amph_ip_client.loaded && amph_ip_client.fwd.exec_env(room->client, sizeof room->client))
+        out[n++] = room->client;
+
+    if (amph_ip_has_locks()) {
+        strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
+        amph_ip_locks_tell(room->locks + strlen(room->locks),
+                           sizeof room->locks - strlen(room->locks));
+        out[n++] = room->locks;
+    }
+
+    return n;
+}
+
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
                       bool same_process)
 {
@@ -137,21 +198,19 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         amph_ip_maps_flush(NULL);
 
     for (; envp && *envp; envp++) {
-        if (amph_ip_env_is(*envp, CWD_NAME) || amph_ip_env_is(*envp, DOOR_NAME) ||
-            amph_ip_env_is(*envp, AMPH_IP_LOCKS_NAME) ||
-            amph_ip_env_is(*envp, AMPH_IP_ELF_DEPS_SETTING) ||
-            amph_ip_env_is(*envp, AMPH_PRIVATE_REPORTED))
+        if (is_for_one(*envp))
             continue;
 
         out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
     }
 
-    for (size_t i = 0; i < state.nkept; i++)
-        if (!amph_ip_env_is(state.kept[i], DOOR_NAME) && !is_own(state.kept[i]) &&
-            !has_name_of(out, n, state.kept[i]))
-            out[n++] = state.kept[i];
+    for (size_t i = 0; i < amph_ip_process.nkept; i++)
+        if (!amph_ip_env_is(amph_ip_process.kept[i], DOOR_NAME) &&
+            !is_own(amph_ip_process.kept[i]) && !has_name_of(out, n, amph_ip_process.kept[i]))
+            out[n++] = amph_ip_process.kept[i];
 
     if (amph_ip_state.cwd) {
+        amph_ip_cwd_to_kernel();
         snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_state.cwd_fd,
                  amph_ip_state.cwd);
         out[n++] = room->cwd;
@@ -162,16 +221,8 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
 
-    if (same_process && amph_ip_client.loaded &&
-        amph_ip_client.fwd.exec_env(room->client, sizeof room->client))
-        out[n++] = room->client;
-
-    if (same_process && amph_ip_has_locks()) {
-        strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
-        amph_ip_locks_tell(room->locks + strlen(room->locks),
-                           sizeof room->locks - strlen(room->locks));
-        out[n++] = room->locks;
-    }
+    if (same_process)
+        n = add_own(out, n, room);
 
     out[n] = NULL;
 }

@@ -14,6 +14,7 @@
 #include <linux/sched.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
@@ -36,6 +37,8 @@ static bool begin(void)
     amph_ip_stream_fork_lock(true);
     amph_ip_maps_fork_lock(true);
     amph_ip_epoll_fork_lock(true);
+    amph_ip_tables_fork_lock(true);
+    amph_ip_tables_forking();
     amph_ip_client_fork_lock(true);
     if (amph_ip_client.loaded)
         amph_ip_client.fwd.fork_before();
@@ -50,6 +53,9 @@ static void end(bool loaded, pid_t pid)
     if (pid == 0)
         amph_ip_lost_forked();
 
+    if (pid == 0)
+        amph_ip_tables_forked();
+
     if (loaded && pid == 0) {
         amph_fdtab_recount();
         amph_ip_maps_recount();
@@ -59,37 +65,36 @@ static void end(bool loaded, pid_t pid)
         amph_ip_client.fwd.fork_parent(pid);
     }
 
+    if (pid == 0)
+        amph_ip_tables_forked_last();
+
     amph_ip_client_fork_lock(false);
+    amph_ip_tables_fork_lock(false);
     amph_ip_epoll_fork_lock(false);
     amph_ip_maps_fork_lock(false);
     amph_ip_stream_fork_lock(false);
     errno = saved;
 }
 
-/* State of this thread's fork, from handler to handler. */
-static __thread struct {
-    bool taken, loaded;
-} handled __attribute__((tls_model("initial-exec")));
-
 static void before_fork(void)
 {
-    handled.taken = amph_ip_state.on && !amph_ip_inside;
-    if (handled.taken)
-        handled.loaded = begin();
+    amph_ip_thread.fork.taken = amph_ip_state.on && !amph_ip_inside;
+    if (amph_ip_thread.fork.taken)
+        amph_ip_thread.fork.loaded = begin();
 
     errno = 0; /* in_parent reads in errno whether there is a child */
 }
 
 static void in_parent(void)
 {
-    if (handled.taken)
-        end(handled.loaded, errno ? -1 : 1);
+    if (amph_ip_thread.fork.taken)
+        end(amph_ip_thread.fork.loaded, errno ? -1 : 1);
 }
 
 static void in_child(void)
 {
-    if (handled.taken)
-        end(handled.loaded, 0);
+    if (amph_ip_thread.fork.taken)
+        end(amph_ip_thread.fork.loaded, 0);
 }
 
 void amph_ip_fork_watch(void)
@@ -142,12 +147,21 @@ static int run_child(void *p)
     return 0;
 }
 
-/* Connections are descriptors.  A child that shares the memory in which they are recorded, but not
- * the descriptor table, must get them too. */
-static void before_sharing(void)
+/* A child that shares our memory, and perhaps our descriptor table. */
+static int clone_sharing(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid,
+                         void *tls, void *child_tid)
 {
-    if (amph_ip_client_enter() == 0)
-        amph_ip_client.fwd.connect_all();
+    struct amph_ip_table_child *child;
+
+    if (amph_ip_table_child_begin(flags, fn, arg, &child) != 0)
+        return -1;
+
+    int pid = libc_clone(amph_ip_table_child_run, stack, flags, child, parent_tid, tls, child_tid);
+    int err = errno;
+
+    amph_ip_table_child_end(child, flags, pid);
+    errno = err;
+    return pid;
 }
 
 int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid, void *tls,
@@ -156,12 +170,8 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
     if (!amph_ip_state.on || amph_ip_inside || !fn || !stack || (flags & CLONE_THREAD))
         return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
 
-    if (flags & CLONE_VM) {
-        if (!(flags & CLONE_FILES))
-            before_sharing();
-
-        return libc_clone(fn, stack, flags, arg, parent_tid, tls, child_tid);
-    }
+    if (flags & CLONE_VM)
+        return clone_sharing(fn, stack, flags, arg, parent_tid, tls, child_tid);
 
     /* Two memories cannot both describe one descriptor table: the child gets a copy of the
      * table. */
@@ -172,6 +182,37 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
 
     end(c.loaded, pid);
     return pid;
+}
+
+/* ---- a descriptor table of one's own ---- */
+
+struct unsharing {
+    enum amph_client_route way;
+    int flags;
+};
+
+static int unshare_by(void *arg)
+{
+    const struct unsharing *u = arg;
+
+    return u->way == AMPH_IP_LIBC ? libc_unshare(u->flags)
+                                  : (int)libc_syscall(SYS_unshare, u->flags, 0, 0, 0, 0, 0);
+}
+
+int amph_ip_unshare(enum amph_client_route way, int flags)
+{
+    struct unsharing u = { way, flags };
+
+    if (!amph_ip_state.on || amph_ip_inside || !(flags & CLONE_FILES) ||
+        amph_ip_table_is_unshared())
+        return unshare_by(&u);
+
+    return amph_ip_table_unshare(unshare_by, &u);
+}
+
+int amph_do_unshare(int flags)
+{
+    return amph_ip_unshare(AMPH_IP_LIBC, flags);
 }
 
 /* ---- by syscall() ---- */

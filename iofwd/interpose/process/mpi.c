@@ -19,14 +19,13 @@
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/process/state.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED pmix_init_fn PMIx_Init;
 EXPORTED pmix_get_fn PMIx_Get;
 EXPORTED pmix_fence_fn PMIx_Fence;
 EXPORTED pmix_fence_nb_fn PMIx_Fence_nb;
-
-static struct pmix_proc *ranks; /* all ranks of the program, for the fences */
 
 static void *library(const char *name)
 {
@@ -104,18 +103,19 @@ static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
     if (!amph_ip_state.mpi_ranks || *procs_p || amph_ip_inside)
         return;
 
-    if (!ranks) {
+    if (!amph_ip_process.ranks) {
         amph_ip_client_join();
-        ranks = calloc(amph_ip_state.mpi_ranks, sizeof *ranks);
+        amph_ip_process.ranks = calloc(amph_ip_state.mpi_ranks, sizeof *amph_ip_process.ranks);
 
-        for (uint32_t i = 0; ranks && i < amph_ip_state.mpi_ranks; i++) {
-            snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_state.mpi_space);
-            ranks[i].rank = i;
+        for (uint32_t i = 0; amph_ip_process.ranks && i < amph_ip_state.mpi_ranks; i++) {
+            snprintf(amph_ip_process.ranks[i].nspace, sizeof amph_ip_process.ranks[i].nspace, "%s",
+                     amph_ip_state.mpi_space);
+            amph_ip_process.ranks[i].rank = i;
         }
     }
 
-    if (ranks) {
-        *procs_p = ranks;
+    if (amph_ip_process.ranks) {
+        *procs_p = amph_ip_process.ranks;
         *nprocs_p = amph_ip_state.mpi_ranks;
     }
 }

@@ -16,12 +16,7 @@
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/calls/names.h"
-
-static struct {
-    uint32_t nprocs;  /* of a job in which Open MPI finds no other process; 0: not in such a job */
-    uint32_t servers; /* I/O servers that MPICH takes for ranks; 0: not in such a job */
-    int pmi_fd;       /* the connection to the launcher of that job, or -1 */
-} state = { .pmi_fd = -1 };
+#include "iofwd/interpose/process/state.h"
 
 /* The MPI libraries that are loaded. */
 struct libraries {
@@ -42,13 +37,13 @@ void amph_ip_mpi_job_start(char **env)
         return;
 
     if (!ours && servers > 0) {
-        state.servers = (uint32_t)servers;
-        state.pmi_fd = (int)amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_FD);
+        amph_ip_process.mpi_job.servers = (uint32_t)servers;
+        amph_ip_process.mpi_job.pmi_fd = (int)amph_ip_foreign_int(env, AMPH_IP_FOREIGN_PMI_FD);
     }
 
     if (ours && amph_ip_setting_text(env, AMPH_ENV_RANK) && nprocs > 1 &&
         !amph_ip_setting_bool(env, AMPH_ENV_MPI_SINGLETONS))
-        state.nprocs = (uint32_t)nprocs;
+        amph_ip_process.mpi_job.nprocs = (uint32_t)nprocs;
 }
 
 /* libmpich is Debian's name; libmpi.so.12 is that of the ABI that MPICH and its relatives share. */
@@ -95,8 +90,8 @@ static void abort_job(void)
     static const char words[] = "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort exitcode=1\n";
 
     await_reader();
-    if (state.pmi_fd >= 0)
-        (void)!libc_write(state.pmi_fd, words, sizeof words - 1);
+    if (amph_ip_process.mpi_job.pmi_fd >= 0)
+        (void)!libc_write(amph_ip_process.mpi_job.pmi_fd, words, sizeof words - 1);
 }
 
 void amph_ip_mpi_job_check(void)
@@ -104,21 +99,23 @@ void amph_ip_mpi_job_check(void)
     struct libraries seen = { { false, false }, false };
     char why[AMPH_OPEN_MPI_WHY_BYTES];
 
-    if (AMPH_LIKELY(!state.nprocs && !state.servers))
+    if (AMPH_LIKELY(!amph_ip_process.mpi_job.nprocs && !amph_ip_process.mpi_job.servers))
         return;
 
     dl_iterate_phdr(take, &seen);
-    if (state.nprocs && amph_open_mpi_is(&seen.open_mpi))
-        amph_ip_die(1, "%s", amph_open_mpi_explain(program_invocation_name, state.nprocs, why));
+    if (amph_ip_process.mpi_job.nprocs && amph_open_mpi_is(&seen.open_mpi))
+        amph_ip_die(
+            1, "%s",
+            amph_open_mpi_explain(program_invocation_name, amph_ip_process.mpi_job.nprocs, why));
 
-    if (!state.servers || !seen.mpich)
+    if (!amph_ip_process.mpi_job.servers || !seen.mpich)
         return;
 
     amph_ip_die_say(
         "%s uses MPICH, which would take the %u I/O servers of this job for its ranks: "
         "start the servers by iofwd-server -daemon and the program alone by mpiexec -n N "
         "iofwd-run, or all by amphora-run -n N -servers %u (see mpi.md)",
-        program_invocation_name, state.servers, state.servers);
+        program_invocation_name, amph_ip_process.mpi_job.servers, amph_ip_process.mpi_job.servers);
     abort_job();
     amph_ip_die_reported();
 }

@@ -20,27 +20,10 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/process/state.h"
 
 #define ABOVE 512 /* above the program's descriptors */
 #define PIECE 65536
-
-struct line {
-    int file; /* the forwarded descriptor, a copy above the program's */
-    /* ends of the pipe; theirs stays open here for input only, to count the unread bytes */
-    int ours, theirs;
-    bool input;
-    /* an earlier line for the same file, which serves this one too; -1: none */
-    int same;
-    size_t from, to; /* input: the data in buf */
-    char *buf;
-};
-
-static struct {
-    struct line line[3];
-    int wake[2]; /* written by the SIGCHLD handler */
-    pid_t child;
-    bool failed; /* a file refused data that the program wrote */
-} relay;
 
 bool amph_ip_relay_useful(void)
 {
@@ -79,15 +62,17 @@ static int move_up(int fd)
 
 static int open_line(int fd)
 {
-    struct line *l = &relay.line[fd];
+    struct amph_ip_relay_line *l = &amph_ip_process.relay.line[fd];
     int ends[2];
 
-    *l = (struct line){ .file = -1, .ours = -1, .theirs = -1, .same = -1, .input = fd == 0 };
+    *l = (struct amph_ip_relay_line){
+        .file = -1, .ours = -1, .theirs = -1, .same = -1, .input = fd == 0
+    };
     if (!amph_ip_fd(fd))
         return 0;
 
     for (int i = 1; i < fd && l->same < 0; i++)
-        if (relay.line[i].file >= 0 && amph_fdtab_same(i, fd))
+        if (amph_ip_process.relay.line[i].file >= 0 && amph_fdtab_same(i, fd))
             l->same = i;
 
     if (l->same >= 0)
@@ -116,7 +101,7 @@ static void shut(int *fd)
 static void close_lines(void)
 {
     for (int i = 0; i < 3; i++) {
-        struct line *l = &relay.line[i];
+        struct amph_ip_relay_line *l = &amph_ip_process.relay.line[i];
 
         shut(&l->ours);
         shut(&l->theirs);
@@ -126,8 +111,8 @@ static void close_lines(void)
         free(l->buf);
     }
 
-    shut(&relay.wake[0]);
-    shut(&relay.wake[1]);
+    shut(&amph_ip_process.relay.wake[0]);
+    shut(&amph_ip_process.relay.wake[1]);
 }
 
 /* ---- signals ---- */
@@ -139,9 +124,9 @@ static void on_signal(int sig, siginfo_t *info, void *context)
     int saved = errno;
 
     if (sig == SIGCHLD)
-        (void)!libc_write(relay.wake[1], "c", 1);
+        (void)!libc_write(amph_ip_process.relay.wake[1], "c", 1);
     else if (info->si_code <= 0)
-        kill(relay.child, sig);
+        kill(amph_ip_process.relay.child, sig);
     else if (sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE)
         signal(sig, SIG_DFL);
 
@@ -177,7 +162,7 @@ static void tell(const char *what)
 }
 
 /* Moves data from the program to the file.  false: no data at the moment. */
-static bool carry_out(struct line *l)
+static bool carry_out(struct amph_ip_relay_line *l)
 {
     char buf[PIECE];
     ssize_t n = libc_read(l->ours, buf, sizeof buf);
@@ -198,7 +183,7 @@ static bool carry_out(struct line *l)
             }
 
             tell("output");
-            relay.failed = true;
+            amph_ip_process.relay.failed = true;
             shut(&l->ours); /* the program sees a pipe without readers */
             return false;
         }
@@ -206,7 +191,7 @@ static bool carry_out(struct line *l)
     return true;
 }
 
-static void carry_in(struct line *l)
+static void carry_in(struct amph_ip_relay_line *l)
 {
     if (l->from == l->to) {
         ssize_t n = amph_do_read(l->file, l->buf, PIECE);
@@ -234,7 +219,7 @@ static void carry_in(struct line *l)
         shut(&l->ours);
 }
 
-static void give_back(struct line *l)
+static void give_back(struct amph_ip_relay_line *l)
 {
     int left = 0;
 
@@ -250,11 +235,11 @@ static void give_back(struct line *l)
 /* One round of polling.  false: no pipe is left. */
 static bool carry(bool input)
 {
-    struct pollfd p[4] = { { .fd = relay.wake[0], .events = POLLIN } };
+    struct pollfd p[4] = { { .fd = amph_ip_process.relay.wake[0], .events = POLLIN } };
     char byte;
 
     for (int i = 0; i < 3; i++) {
-        struct line *l = &relay.line[i];
+        struct amph_ip_relay_line *l = &amph_ip_process.relay.line[i];
         p[i + 1] = (struct pollfd){ .fd = l->input && !input ? -1 : l->ours,
                                     .events = l->input ? POLLOUT : POLLIN };
     }
@@ -265,11 +250,12 @@ static bool carry(bool input)
         return true;
 
     if (p[0].revents)
-        (void)!libc_read(relay.wake[0], &byte, 1);
+        (void)!libc_read(amph_ip_process.relay.wake[0], &byte, 1);
 
     for (int i = 0; i < 3; i++)
         if (p[i + 1].revents)
-            relay.line[i].input ? carry_in(&relay.line[i]) : (void)carry_out(&relay.line[i]);
+            amph_ip_process.relay.line[i].input ? carry_in(&amph_ip_process.relay.line[i])
+                                                : (void)carry_out(&amph_ip_process.relay.line[i]);
 
     return true;
 }
@@ -280,7 +266,10 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
                                          int report, const sigset_t *mask)
 {
     for (int fd = 0; fd < 3; fd++) {
-        struct line *l = &relay.line[relay.line[fd].same >= 0 ? relay.line[fd].same : fd];
+        struct amph_ip_relay_line *l =
+            &amph_ip_process.relay.line[amph_ip_process.relay.line[fd].same >= 0
+                                            ? amph_ip_process.relay.line[fd].same
+                                            : fd];
         if (l->theirs >= 0)
             amph_do_dup2(l->theirs, fd);
     }
@@ -299,10 +288,12 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
 /* Closes what exec would have closed here, and what only the program may hold. */
 static void close_others(int fd, void *arg)
 {
-    bool ours = fd == relay.wake[0] || fd == relay.wake[1] || fd == 2;
+    bool ours = fd == amph_ip_process.relay.wake[0] || fd == amph_ip_process.relay.wake[1] ||
+                fd == 2;
 
     for (int i = 0; i < 3; i++)
-        ours |= fd == relay.line[i].ours || (relay.line[i].input && fd == relay.line[i].theirs);
+        ours |= fd == amph_ip_process.relay.line[i].ours ||
+                (amph_ip_process.relay.line[i].input && fd == amph_ip_process.relay.line[i].theirs);
 
     if (!ours && !amph_ip_owns(fd) && !amph_ip_fd(fd))
         libc_close(fd);
@@ -321,11 +312,10 @@ static AMPH_NORETURN void end_like(int status)
         sigaddset(&one, WTERMSIG(status));
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         raise(WTERMSIG(status));
+        amph_do_exit_now(128 + WTERMSIG(status));
     }
 
-    amph_do_exit_now(WIFSIGNALED(status)   ? 128 + WTERMSIG(status)
-                     : WEXITSTATUS(status) ? WEXITSTATUS(status)
-                                           : relay.failed);
+    amph_do_exit_now(WEXITSTATUS(status) ? WEXITSTATUS(status) : amph_ip_process.relay.failed);
 }
 
 static AMPH_NORETURN void stay(void)
@@ -333,18 +323,19 @@ static AMPH_NORETURN void stay(void)
     int status = 0;
 
     amph_ip_each_open_fd(close_others, NULL);
-    while (waitpid(relay.child, &status, WNOHANG) != relay.child)
+    while (waitpid(amph_ip_process.relay.child, &status, WNOHANG) != amph_ip_process.relay.child)
         carry(true);
 
     for (int i = 1; i < 3; i++)
-        while (relay.line[i].ours >= 0 && carry_out(&relay.line[i]))
+        while (amph_ip_process.relay.line[i].ours >= 0 && carry_out(&amph_ip_process.relay.line[i]))
             ;
 
-    give_back(&relay.line[0]);
-    shut(&relay.wake[0]);
+    give_back(&amph_ip_process.relay.line[0]);
+    shut(&amph_ip_process.relay.wake[0]);
 
     /* Processes that the program left behind may still write. */
-    if ((relay.line[1].ours >= 0 || relay.line[2].ours >= 0) && amph_do_fork() == 0) {
+    if ((amph_ip_process.relay.line[1].ours >= 0 || amph_ip_process.relay.line[2].ours >= 0) &&
+        amph_do_fork() == 0) {
         while (carry(false))
             ;
 
@@ -364,46 +355,47 @@ int amph_ip_relay(const char *path, char *const argv[], char *const env[])
     if (!is_alone(path))
         return amph_ip_kernel_execve(path, argv, env);
 
-    relay.wake[0] = relay.wake[1] = -1;
+    amph_ip_process.relay.wake[0] = amph_ip_process.relay.wake[1] = -1;
     for (int fd = 0; fd < 3; fd++)
         err |= open_line(fd);
 
-    if (err || pipe2(relay.wake, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(report, O_CLOEXEC) != 0) {
+    if (err || pipe2(amph_ip_process.relay.wake, O_CLOEXEC | O_NONBLOCK) != 0 ||
+        pipe2(report, O_CLOEXEC) != 0) {
         err = errno;
         close_lines();
         return amph_ip_fail(err);
     }
 
     for (int i = 0; i < 2; i++) {
-        relay.wake[i] = move_up(relay.wake[i]);
+        amph_ip_process.relay.wake[i] = move_up(amph_ip_process.relay.wake[i]);
         report[i] = move_up(report[i]);
     }
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    relay.child = amph_do_fork();
-    if (relay.child == 0)
+    amph_ip_process.relay.child = amph_do_fork();
+    if (amph_ip_process.relay.child == 0)
         become_program(path, argv, env, report[1], &mask);
 
     err = errno;
     libc_close(report[1]);
 
-    bool started = relay.child > 0 &&
+    bool started = amph_ip_process.relay.child > 0 &&
                    libc_read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed;
 
     libc_close(report[0]);
     if (!started) {
-        if (relay.child > 0)
-            waitpid(relay.child, NULL, 0);
+        if (amph_ip_process.relay.child > 0)
+            waitpid(amph_ip_process.relay.child, NULL, 0);
 
         close_lines();
         pthread_sigmask(SIG_SETMASK, &mask, NULL);
-        return amph_ip_fail(relay.child > 0 ? failed : err);
+        return amph_ip_fail(amph_ip_process.relay.child > 0 ? failed : err);
     }
 
     for (int i = 0; i < 3; i++)
-        if (!relay.line[i].input)
-            shut(&relay.line[i].theirs);
+        if (!amph_ip_process.relay.line[i].input)
+            shut(&amph_ip_process.relay.line[i].theirs);
 
     take_signals();
     sigdelset(&mask, SIGCHLD);

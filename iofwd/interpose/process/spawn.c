@@ -16,6 +16,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/process/state.h"
 
 #define ABOVE 512 /* above the descriptor numbers that actions name */
 
@@ -28,16 +29,11 @@ struct action {
     int keep; /* closefrom: a descriptor that stays open */
 };
 
-struct list {
-    struct list *next;
+struct amph_ip_action_list {
+    struct amph_ip_action_list *next;
     const posix_spawn_file_actions_t *actions;
     struct action *first, **end;
 };
-
-static struct {
-    pthread_mutex_t lock;
-    struct list *lists; /* of all action objects in use */
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- performing actions ---- */
 
@@ -94,9 +90,9 @@ static int do_tcsetpgrp(const struct action *a)
 
 /* ---- keeping the list ---- */
 
-static struct list **find(const posix_spawn_file_actions_t *actions)
+static struct amph_ip_action_list **find(const posix_spawn_file_actions_t *actions)
 {
-    struct list **at = &state.lists;
+    struct amph_ip_action_list **at = &amph_ip_process.actions.lists;
 
     while (*at && (*at)->actions != actions)
         at = &(*at)->next;
@@ -119,13 +115,15 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         return ENOMEM;
     }
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_process.actions.lock);
 
-    struct list *l = *find(actions);
+    struct amph_ip_action_list *l = *find(actions);
 
     if (!l && (l = malloc(sizeof *l)) != NULL) {
-        *l = (struct list){ .next = state.lists, .actions = actions, .end = &l->first };
-        state.lists = l;
+        *l = (struct amph_ip_action_list){ .next = amph_ip_process.actions.lists,
+                                           .actions = actions,
+                                           .end = &l->first };
+        amph_ip_process.actions.lists = l;
     }
 
     if (l) {
@@ -133,7 +131,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         l->end = &a->next;
     }
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_process.actions.lock);
     if (l)
         return 0;
 
@@ -144,15 +142,15 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
 
 static void drop(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_process.actions.lock);
 
-    struct list **at = find(actions);
-    struct list *l = *at;
+    struct amph_ip_action_list **at = find(actions);
+    struct amph_ip_action_list *l = *at;
 
     if (l)
         *at = l->next;
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_process.actions.lock);
     for (struct action *a = l ? l->first : NULL, *next; a; a = next) {
         next = a->next;
         free(a->path);
@@ -221,10 +219,10 @@ int amph_do_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
 
 static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&state.lock);
-    struct list *l = actions ? *find(actions) : NULL;
+    pthread_mutex_lock(&amph_ip_process.actions.lock);
+    struct amph_ip_action_list *l = actions ? *find(actions) : NULL;
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_process.actions.lock);
     return l ? l->first : NULL;
 }
 

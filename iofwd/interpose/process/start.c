@@ -17,6 +17,7 @@
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 #define NAME_BYTES_MAX 249 /* of a memfd's name */
 #define PIECE ((size_t)1 << 20)
@@ -229,7 +230,7 @@ static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *ne
 {
     char link[40];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
 
     int r = start_with(s, needs, link, argv);
     int err = errno;

@@ -5,6 +5,7 @@
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/relay.h"
 #include "iofwd/interpose/stdio/stream.h"
@@ -39,18 +40,15 @@ FILE *amph_do_popen(const char *command, const char *type)
 /* _exit runs no destructors, so the client's coalesced data is flushed here. */
 void amph_ip_exit_now(enum amph_client_route way, int status)
 {
-    /* an overwritten _exit gets here again */
-    static __thread bool ending __attribute__((tls_model("initial-exec")));
-
-    if (amph_ip_inside == 0 && !ending) {
+    if (amph_ip_inside == 0 && !amph_ip_thread.ending && !amph_ip_table_exit()) {
         amph_ip_maps_flush(NULL);
         amph_ip_rank_end();
         if (amph_ip_client.loaded)
             amph_ip_client.fwd.ending();
     }
 
-    if (way == AMPH_IP_LIBC && !ending) {
-        ending = true;
+    if (way == AMPH_IP_LIBC && !amph_ip_thread.ending) {
+        amph_ip_thread.ending = true;
         libc__Exit(status);
     }
 
@@ -95,45 +93,59 @@ int amph_do_daemon(int no_chdir, int no_close)
     return 0;
 }
 
-/* ---- threads; those that Amphora starts count as inside of it from start to end ---- */
+/* ---- threads ---- */
 
 struct start {
     void *(*fn)(void *);
     void *arg;
+    int inside; /* those that Amphora starts count as inside of it from start to end */
+    struct amph_fdtab *table; /* the starter's */
 };
 
-static void *run_inside(void *p)
+static void *run(void *p)
 {
     struct start start = *(struct start *)p;
 
     free(p);
-    amph_ip_inside = 1;
+    amph_ip_inside = start.inside;
+    amph_ip_table_thread_enter(start.table);
     return start.fn(start.arg);
+}
+
+int amph_ip_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                         void *arg)
+{
+    struct start *start = malloc(sizeof *start);
+
+    if (!start)
+        return EAGAIN;
+
+    *start = (struct start){ fn, arg, amph_ip_inside != 0, amph_ip_table_thread_begin() };
+
+    struct amph_fdtab *table = start->table;
+    int err = libc_pthread_create(thread, attr, run, start);
+
+    if (err) {
+        amph_ip_table_thread_cancel(table);
+        free(start);
+    }
+
+    return err;
 }
 
 int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
                            void *arg)
 {
-    if (!amph_ip_inside) {
-        unsigned until = amph_ip_cancels_now();
-        int failed = libc_pthread_create(thread, attr, fn, arg);
+    if (amph_ip_inside)
+        return amph_ip_thread_start(thread, attr, fn, arg);
 
-        if (!failed)
-            amph_ip_cancel_forget(*thread, until); /* it may have been cancelled by now */
+    unsigned until = amph_ip_cancels_now();
+    int failed = amph_fdtab_current() == &amph_fdtab_first
+                     ? libc_pthread_create(thread, attr, fn, arg)
+                     : amph_ip_thread_start(thread, attr, fn, arg);
 
-        return failed;
-    }
+    if (!failed)
+        amph_ip_cancel_forget(*thread, until); /* it may have been cancelled by now */
 
-    struct start *start = malloc(sizeof *start);
-    if (!start)
-        return EAGAIN;
-
-    *start = (struct start){ fn, arg };
-
-    int err = libc_pthread_create(thread, attr, run_inside, start);
-
-    if (err)
-        free(start);
-
-    return err;
+    return failed;
 }

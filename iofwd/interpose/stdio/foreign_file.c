@@ -23,6 +23,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/stdio/state.h"
 
 #define USER_WIDE_BUFFER 0x8 /* of FILE._flags2: the wide buffer is the program's */
 
@@ -59,36 +60,25 @@ struct opened_file {
 
 /* ---- which streams there are ---- */
 
-#define SEEN_FDS 65536
-#define WORD_BITS 64
-
-/* The descriptors that local streams have had.  For any other descriptor the list of streams is not
- * searched. */
-static struct {
-    uint64_t seen[SEEN_FDS / WORD_BITS]; /* a bit for each descriptor */
-    int seen_end;                        /* above all descriptors in `seen` */
-    bool seen_beyond; /* one was SEEN_FDS or more: the list is searched for all such */
-} state;
-
 static void record_fd(int fd)
 {
     if (fd < 0)
         return;
 
-    if (fd >= SEEN_FDS) {
-        __atomic_store_n(&state.seen_beyond, true, __ATOMIC_RELAXED);
+    if (fd >= AMPH_IP_SEEN_FDS) {
+        __atomic_store_n(&amph_ip_stdio.seen_beyond, true, __ATOMIC_RELAXED);
         return;
     }
 
-    uint64_t bit = UINT64_C(1) << fd % WORD_BITS;
+    uint64_t bit = UINT64_C(1) << fd % AMPH_IP_SEEN_WORD_BITS;
 
-    if (__atomic_load_n(&state.seen[fd / WORD_BITS], __ATOMIC_RELAXED) & bit)
+    if (__atomic_load_n(&amph_ip_stdio.seen[fd / AMPH_IP_SEEN_WORD_BITS], __ATOMIC_RELAXED) & bit)
         return;
 
-    __atomic_fetch_or(&state.seen[fd / WORD_BITS], bit, __ATOMIC_RELEASE);
-    for (int end = state.seen_end; end <= fd;)
-        if (__atomic_compare_exchange_n(&state.seen_end, &end, fd + 1, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
+    __atomic_fetch_or(&amph_ip_stdio.seen[fd / AMPH_IP_SEEN_WORD_BITS], bit, __ATOMIC_RELEASE);
+    for (int end = amph_ip_stdio.seen_end; end <= fd;)
+        if (__atomic_compare_exchange_n(&amph_ip_stdio.seen_end, &end, fd + 1, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             break;
 }
 
@@ -102,15 +92,18 @@ FILE *amph_ip_note_stream(FILE *f)
 
 static bool was_seen(int fd)
 {
-    if (fd >= SEEN_FDS)
-        return __atomic_load_n(&state.seen_beyond, __ATOMIC_RELAXED);
+    if (fd >= AMPH_IP_SEEN_FDS)
+        return __atomic_load_n(&amph_ip_stdio.seen_beyond, __ATOMIC_RELAXED);
 
-    return __atomic_load_n(&state.seen[fd / WORD_BITS], __ATOMIC_ACQUIRE) >> fd % WORD_BITS & 1;
+    uint64_t word = __atomic_load_n(&amph_ip_stdio.seen[fd / AMPH_IP_SEEN_WORD_BITS],
+                                    __ATOMIC_ACQUIRE);
+
+    return word >> fd % AMPH_IP_SEEN_WORD_BITS & 1;
 }
 
 void amph_ip_foreign_each_fd(void (*fn)(int fd))
 {
-    for (int fd = 0; fd < __atomic_load_n(&state.seen_end, __ATOMIC_ACQUIRE); fd++)
+    for (int fd = 0; fd < __atomic_load_n(&amph_ip_stdio.seen_end, __ATOMIC_ACQUIRE); fd++)
         if (was_seen(fd))
             fn(fd);
 }

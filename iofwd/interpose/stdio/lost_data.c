@@ -10,6 +10,7 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/stdio/state.h"
 
 #define HAS_ERROR 0x20 /* of FILE._flags */
 
@@ -19,11 +20,6 @@ extern void *_IO_iter_begin(void);
 extern void *_IO_iter_end(void);
 extern void *_IO_iter_next(void *at);
 extern FILE *_IO_iter_file(void *at);
-
-static struct {
-    bool watched; /* some stream could not be converted */
-    bool ending;  /* destructors run */
-} state;
 
 static bool has_lost(const FILE *f)
 {
@@ -51,7 +47,7 @@ static int lost_fd(void)
 bool amph_ip_lost_report(void)
 {
     int saved = errno;
-    int fd = AMPH_UNLIKELY(state.watched) ? lost_fd() : -1;
+    int fd = AMPH_UNLIKELY(amph_ip_stdio.lost.watched) ? lost_fd() : -1;
     char line[320];
 
     if (fd < 0)
@@ -73,7 +69,7 @@ bool amph_ip_lost_report(void)
 /* The C library synchronises this stream when it has flushed all others at the end. */
 static int at_end(void *cookie, off_t *at, int whence)
 {
-    if (state.ending && amph_ip_lost_report())
+    if (amph_ip_stdio.lost.ending && amph_ip_lost_report())
         amph_do_exit_now(EXIT_FAILURE);
 
     return 0;
@@ -81,32 +77,32 @@ static int at_end(void *cookie, off_t *at, int whence)
 
 void amph_ip_lost_watch(void)
 {
-    static FILE *last;
-    static char unread[1];
     const cookie_io_functions_t functions = { .seek = at_end };
 
-    __atomic_store_n(&state.watched, true, __ATOMIC_RELAXED);
-    if (last)
+    __atomic_store_n(&amph_ip_stdio.lost.watched, true, __ATOMIC_RELAXED);
+    if (amph_ip_stdio.lost.last)
         return;
 
-    last = amph_ip_plain_fopencookie(NULL, "r", functions);
+    FILE *last = amph_ip_plain_fopencookie(NULL, "r", functions);
+
+    amph_ip_stdio.lost.last = last;
     if (!last)
         return;
 
     /* one byte that is never read: a stream with such is moved back when it is synchronised */
-    last->_IO_buf_base = last->_IO_read_base = last->_IO_read_ptr = unread;
-    last->_IO_buf_end = last->_IO_read_end = unread + 1;
+    last->_IO_buf_base = last->_IO_read_base = last->_IO_read_ptr = amph_ip_stdio.lost.unread;
+    last->_IO_buf_end = last->_IO_read_end = amph_ip_stdio.lost.unread + 1;
     last->_flags |= 1; /* the buffer is not the C library's to free */
 }
 
 void amph_ip_lost_ending(void)
 {
-    state.ending = true;
+    amph_ip_stdio.lost.ending = true;
 }
 
 void amph_ip_lost_forked(void)
 {
-    state.watched = false;
+    amph_ip_stdio.lost.watched = false;
 }
 
 void amph_do_abort(void)

@@ -13,6 +13,7 @@
 #include "iofwd/interpose/entry/libc_real.h"
 
 #include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/interpose/stdio/state.h"
 
 /* Bits of FILE._flags in every glibc. */
 #define MAGIC 0xfbad0000
@@ -23,6 +24,8 @@
 #define HAS_FILE_BUFFER 0x2000
 
 extern const char _IO_file_jumps[];
+
+struct amph_ip_stdio_state amph_ip_stdio = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Room for the C library's lock: two numbers and a pointer, all zero while it is free. */
 static void *locks[3][4];
@@ -68,9 +71,7 @@ struct amph_ip_cookie_file *amph_ip_std_file(int fd)
 /* The part for wide characters differs between versions, so the original object's is used. */
 void amph_ip_std_complete(void)
 {
-    static bool done;
-
-    if (AMPH_LIKELY(__atomic_load_n(&done, __ATOMIC_ACQUIRE)))
+    if (AMPH_LIKELY(__atomic_load_n(&amph_ip_stdio.std_complete, __ATOMIC_ACQUIRE)))
         return;
 
     for (int fd = 0; fd < 3; fd++) {
@@ -80,5 +81,5 @@ void amph_ip_std_complete(void)
             amph_ip_std_file(fd)->file._wide_data = original->_wide_data;
     }
 
-    __atomic_store_n(&done, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&amph_ip_stdio.std_complete, true, __ATOMIC_RELEASE);
 }

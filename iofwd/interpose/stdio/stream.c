@@ -18,6 +18,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/stdio/state.h"
 
 /* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all
  * streams has it, and appending. */
@@ -35,8 +36,8 @@
 #define BUFFER ((size_t)128 << 10)
 #define FIRST ((size_t)8 << 10)
 
-struct stream {
-    struct stream *next;
+struct amph_ip_stream {
+    struct amph_ip_stream *next;
     FILE *file;
     int fd;
     int orientation; /* as fwide gives it; 0: see amph_ip_stream_orient */
@@ -50,32 +51,31 @@ struct stream {
     struct amph_ip_charset *charset; /* instead of these, if the mode had ",ccs=" */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct stream *streams[64];
-
-static struct stream **bucket(const FILE *f)
+static struct amph_ip_stream **bucket(const FILE *f)
 {
-    return &streams[((uintptr_t)f >> 4) * 2654435761U >> 8 & 63];
+    uintptr_t hash = ((uintptr_t)f >> 4) * 2654435761U >> 8;
+
+    return &amph_ip_stdio.streams[hash % AMPH_IP_STREAM_BUCKETS];
 }
 
 void amph_ip_stream_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&amph_ip_stdio.lock);
     else
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&amph_ip_stdio.lock);
 }
 
-static struct stream *find(FILE *f)
+static struct amph_ip_stream *find(FILE *f)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&amph_ip_stdio.lock);
 
-    struct stream *s = *bucket(f);
+    struct amph_ip_stream *s = *bucket(f);
 
     while (s && s->file != f)
         s = s->next;
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_ip_stdio.lock);
     return s;
 }
 
@@ -84,16 +84,16 @@ bool amph_ip_stream_known(FILE *f)
     return find(f) != NULL;
 }
 
-static void forget(struct stream *s)
+static void forget(struct amph_ip_stream *s)
 {
-    pthread_mutex_lock(&lock);
-    for (struct stream **at = bucket(s->file); *at; at = &(*at)->next)
+    pthread_mutex_lock(&amph_ip_stdio.lock);
+    for (struct amph_ip_stream **at = bucket(s->file); *at; at = &(*at)->next)
         if (*at == s) {
             *at = s->next;
             break;
         }
 
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_ip_stdio.lock);
 }
 
 /* ---- what the C library calls; a stream may have been led to a local file by freopen ----
@@ -107,7 +107,7 @@ static ssize_t read_fd(int fd, char *buf, size_t len)
 
 /* Fills the C library's empty buffer, and sets its size for the next time: the C library fills as much
  * as the buffer has room for. */
-static ssize_t fill(struct stream *s, size_t len)
+static ssize_t fill(struct amph_ip_stream *s, size_t len)
 {
     FILE *f = s->file;
     size_t max = s->jumped ? FIRST : BUFFER;
@@ -126,7 +126,7 @@ static ssize_t fill(struct stream *s, size_t len)
 
 static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 {
-    struct stream *s = cookie;
+    struct amph_ip_stream *s = cookie;
     int before = errno;
     ssize_t n = s->buffer && buf == s->buffer && s->file->_IO_buf_base == buf && len <= BUFFER
                     ? fill(s, len)
@@ -144,13 +144,13 @@ static ssize_t cookie_read(void *cookie, char *buf, size_t len)
 
 static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 {
-    FILE *f = ((struct stream *)cookie)->file;
-    int fd = ((struct stream *)cookie)->fd;
+    FILE *f = ((struct amph_ip_stream *)cookie)->file;
+    int fd = ((struct amph_ip_stream *)cookie)->fd;
     int before = errno;
     size_t done = 0;
 
-    ((struct stream *)cookie)->used = true;
-    ((struct stream *)cookie)->at = -1;
+    ((struct amph_ip_stream *)cookie)->used = true;
+    ((struct amph_ip_stream *)cookie)->at = -1;
 
     while (done < len) {
         ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done)
@@ -175,7 +175,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
 
 static int cookie_seek(void *cookie, off_t *at, int whence)
 {
-    struct stream *s = cookie;
+    struct amph_ip_stream *s = cookie;
     int before = errno;
     off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence)
                                   : libc_lseek64(s->fd, *at, whence);
@@ -191,11 +191,12 @@ static int cookie_seek(void *cookie, off_t *at, int whence)
     return 0;
 }
 
-static struct stream model; /* of a FILE that only shows how one of ours is made */
+/* The cookie of a FILE that only shows how one of ours is made. */
+static const struct amph_ip_stream model;
 
 static int cookie_close(void *cookie)
 {
-    struct stream *s = cookie;
+    struct amph_ip_stream *s = cookie;
     int before = errno;
     int fd = s->fd;
 
@@ -220,7 +221,7 @@ static int cookie_close(void *cookie)
 
 /* Also in the place of a buffer that the program gave, which it may have for itself after
  * freopen. */
-static void give_buffer(struct stream *s, bool reads)
+static void give_buffer(struct amph_ip_stream *s, bool reads)
 {
     /* what is written to a FIFO goes in one piece */
     size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER;
@@ -236,19 +237,19 @@ static void give_buffer(struct stream *s, bool reads)
 
 static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_seek, cookie_close };
 
-static void remember(struct stream *s)
+static void remember(struct amph_ip_stream *s)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&amph_ip_stdio.lock);
     s->next = *bucket(s->file);
     *bucket(s->file) = s;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&amph_ip_stdio.lock);
 }
 
 static FILE *new_stream(int fd, const char *mode)
 {
     /* only r, w, a and + concern the C library */
     const char plain[3] = { mode[0], strchr(mode, '+') ? '+' : 0, 0 };
-    struct stream *s = calloc(1, sizeof *s);
+    struct amph_ip_stream *s = calloc(1, sizeof *s);
 
     if (!s)
         return NULL;
@@ -319,7 +320,7 @@ FILE *amph_do_fopen(const char *path, const char *mode)
     int flags = flags_of(mode);
     int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
-    struct stream *s = f ? find(f) : NULL;
+    struct amph_ip_stream *s = f ? find(f) : NULL;
 
     if (s && !amph_ip_charset_open(mode, &charset)) {
         fclose(f);
@@ -360,24 +361,23 @@ FILE *amph_do_fdopen(int fd, const char *mode)
 
 int amph_do_fileno(FILE *f)
 {
-    struct stream *s = find(f);
+    struct amph_ip_stream *s = find(f);
     return s ? s->fd : amph_ip_fail(EBADF);
 }
 
 mbstate_t *amph_ip_stream_state(FILE *f, bool writing)
 {
-    static mbstate_t lost;
-    struct stream *s = find(f);
+    struct amph_ip_stream *s = find(f);
 
     if (!s)
-        return &lost;
+        return &amph_ip_stdio.no_conversion;
 
     return writing ? &s->writing : &s->reading;
 }
 
 struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
 {
-    struct stream *s = find(f);
+    struct amph_ip_stream *s = find(f);
     return s ? s->charset : NULL;
 }
 
@@ -385,7 +385,7 @@ struct amph_ip_charset *amph_ip_stream_charset(FILE *f)
  * here a stream is byte-oriented only after it was used by a byte function. */
 int amph_ip_stream_orient(FILE *f, int mode)
 {
-    struct stream *s = find(f);
+    struct amph_ip_stream *s = find(f);
 
     if (!s)
         return -1;
@@ -419,16 +419,13 @@ static bool has_no_buffer(const FILE *f)
     return !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf((FILE *)f);
 }
 
-/* the server what kind a file is: not before the C library's constructor has run */
-static bool may_ask;
-
 /* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its
  * buffers.  Bytes that wait there go where fd leads when they are written; those that were read
  * ahead come before what is there. */
 static bool take(FILE *f, int fd)
 {
-    struct stream *s = calloc(1, sizeof *s);
-    FILE *shape = s ? amph_ip_plain_fopencookie(&model, "r+", calls) : NULL;
+    struct amph_ip_stream *s = calloc(1, sizeof *s);
+    FILE *shape = s ? amph_ip_plain_fopencookie((void *)&model, "r+", calls) : NULL;
     bool writes = !(f->_flags & NO_WRITES);
     int orientation = f->_mode;
     char *text = NULL;
@@ -455,7 +452,7 @@ static bool take(FILE *f, int fd)
         return false;
     }
 
-    if (may_ask && has_no_buffer(f))
+    if (amph_ip_stdio.may_ask && has_no_buffer(f))
         give_buffer(s, !writes);
 
     put_text(f, writes, text, len);
@@ -482,10 +479,23 @@ static int lead(int fd, int to, int flags)
 
 extern void _IO_link_in(FILE *f); /* into glibc's list of all streams */
 
+/* The bits of FILE._flags of a stream that is opened with these flags. */
+static int stream_flags(int flags)
+{
+    int bits = flags & O_APPEND ? APPENDING : 0;
+
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        bits |= NO_WRITES;
+    else if ((flags & O_ACCMODE) == O_WRONLY)
+        bits |= NO_READS;
+
+    return bits;
+}
+
 /* Our stream is led to another file; it keeps its identity and its descriptor's number. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
-    struct stream *s = find(f);
+    struct amph_ip_stream *s = find(f);
     int flags = flags_of(mode);
     int fd = -1;
 
@@ -523,12 +533,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     s->reopened = true;
     give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
 
-    int closed = (flags & O_ACCMODE) == O_RDONLY   ? NO_WRITES
-                 : (flags & O_ACCMODE) == O_WRONLY ? NO_READS
-                                                   : 0;
-
-    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | closed |
-                (flags & O_APPEND ? APPENDING : 0);
+    f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | stream_flags(flags);
     return f;
 }
 
@@ -588,10 +593,10 @@ FILE *amph_do_freopen(const char *path, const char *mode, FILE *f)
 
 void amph_ip_stream_enlarge(void)
 {
-    may_ask = true;
+    amph_ip_stdio.may_ask = true;
     for (int fd = 0; fd < 3; fd++) {
         FILE *f = &amph_ip_std_file(fd)->file;
-        struct stream *s = amph_ip_file(f) ? find(f) : NULL;
+        struct amph_ip_stream *s = amph_ip_file(f) ? find(f) : NULL;
 
         if (s && has_no_buffer(f))
             give_buffer(s, f->_flags & NO_WRITES);

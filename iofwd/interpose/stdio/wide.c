@@ -15,6 +15,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/own_table.h"
 
 int amph_do_fwide(FILE *f, int mode)
 {
@@ -291,9 +292,11 @@ wint_t amph_do_fputwc(wchar_t c, FILE *f)
 {
     char bytes[CODED_MAX > MB_LEN_MAX ? CODED_MAX : MB_LEN_MAX];
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
-    size_t n = !is_wide(f) ? (size_t)-1
-               : set       ? encode(set, c, bytes)
-                           : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
+
+    if (!is_wide(f))
+        return WEOF;
+
+    size_t n = set ? encode(set, c, bytes) : wcrtomb(bytes, c, amph_ip_stream_state(f, true));
 
     if (n == (size_t)-1 || fwrite(bytes, 1, n, f) != n)
         return WEOF;
@@ -342,7 +345,7 @@ static int scan_copy(const void *text, size_t n, bool coded, const wchar_t *form
     bool made = fd >= 0 && libc_write(fd, text, n) == (ssize_t)n &&
                 libc_lseek64(fd, 0, SEEK_SET) == 0;
 
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    snprintf(name, sizeof name, "%s/%d", amph_ip_table_directory(), fd);
 
     FILE *copy = NULL;
 

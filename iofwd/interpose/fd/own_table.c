@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptor tables of tasks that have left the process's first one; see own_table.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; state under state.lock, with signals blocked.
+ *
+ * The kernel copies a table at one moment; other threads open and close descriptors before and after
+ * it.  The copy here is therefore made before the kernel's, with references to all open files, so
+ * that none of them is closed meanwhile, and compared with the kernel's afterwards: what a
+ * placeholder names is right, and a descriptor that the copy does not know is looked at when it is
+ * used.
+ *
+ * Amphora's own descriptors (connections) must be in each table under the same number, so all of them
+ * are opened before a table is copied.
+ */
+#include "iofwd/interpose/fd/own_table.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/targets.h"
+
+#define TASKS_MAX 64
+#define SLOT_FREE 0
+#define SLOT_TAKEN (-1) /* its task has not started */
+
+/* A task whose thread-local storage other tasks use as well. */
+struct slot {
+    int tid; /* or SLOT_*; set last */
+    const void *storage;
+    struct amph_fdtab *table;
+};
+
+struct amph_ip_table_child {
+    int (*fn)(void *);
+    void *arg;
+    struct amph_fdtab *table; /* NULL: the parent's */
+    struct slot *slot;        /* NULL: the child has thread-local storage of its own */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct amph_fdtab *tables; /* in use, but for the first */
+    struct amph_fdtab *spare;
+    struct amph_fdtab *leader; /* the table of the process's first thread; NULL: the first table */
+    struct amph_fdtab *asking; /* amph_fdtab_mine of tasks that share thread-local storage */
+    uint32_t numbers;          /* given so far */
+    bool had;                  /* there has been more than the first table */
+    unsigned children;         /* that use a table of this process: clone(CLONE_VM | CLONE_FILES) */
+    bool has_key;
+    pthread_key_t key; /* tells of the end of a thread that uses a table of this list */
+    struct slot slots[TASKS_MAX];
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread struct {
+    struct amph_fdtab *forking; /* the table of a task that forks: the child has another number */
+    int rounds;                 /* of the destructors at its end */
+} task __attribute__((tls_model("initial-exec")));
+
+static int own_tid(void)
+{
+    return (int)libc_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+static void take_lock(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+    pthread_mutex_lock(&state.lock);
+}
+
+static void release_lock(const sigset_t *before)
+{
+    pthread_mutex_unlock(&state.lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* ---- queries ---- */
+
+static struct slot *slot_of_task(void)
+{
+    int tid = own_tid();
+
+    for (int i = 0; i < TASKS_MAX; i++) {
+        struct slot *slot = &state.slots[i];
+
+        if (__atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == tid &&
+            slot->storage == &amph_fdtab_mine)
+            return slot;
+    }
+
+    return NULL;
+}
+
+struct amph_fdtab *amph_fdtab_of_task(void)
+{
+    const struct slot *slot = slot_of_task();
+
+    return slot ? slot->table : &amph_fdtab_first;
+}
+
+bool amph_ip_tables_many(void)
+{
+    return __atomic_load_n(&state.tables, __ATOMIC_ACQUIRE) != NULL;
+}
+
+bool amph_ip_tables_had(void)
+{
+    return __atomic_load_n(&state.had, __ATOMIC_RELAXED);
+}
+
+bool amph_ip_table_is_selfs(void)
+{
+    if (AMPH_LIKELY(!amph_ip_tables_many()))
+        return true;
+
+    const struct amph_fdtab *table = amph_fdtab_current();
+    const struct amph_fdtab *leader = __atomic_load_n(&state.leader, __ATOMIC_ACQUIRE);
+
+    return table == (leader ? leader : &amph_fdtab_first);
+}
+
+const char *amph_ip_table_directory(void)
+{
+    return AMPH_LIKELY(amph_ip_table_is_selfs()) ? "/proc/self/fd" : "/proc/thread-self/fd";
+}
+
+void amph_ip_tables_others(void (*fn)(struct amph_fdtab *table, void *arg), void *arg)
+{
+    struct amph_fdtab *mine = amph_fdtab_current();
+    sigset_t before;
+
+    if (AMPH_LIKELY(!amph_ip_tables_many()))
+        return;
+
+    take_lock(&before);
+    if (mine != &amph_fdtab_first)
+        fn(&amph_fdtab_first, arg);
+
+    for (struct amph_fdtab *table = state.tables; table; table = table->next)
+        if (table != mine)
+            fn(table, arg);
+
+    release_lock(&before);
+}
+
+bool amph_ip_table_is_unshared(void)
+{
+    const struct amph_fdtab *mine = amph_fdtab_current();
+    sigset_t before;
+    struct stat st;
+
+    take_lock(&before);
+
+    bool alone = mine->tasks == 1;
+
+    if (mine == &amph_fdtab_first) {
+        unsigned elsewhere = 0;
+
+        for (const struct amph_fdtab *table = state.tables; table; table = table->next)
+            elsewhere += table->is_childs ? 0 : table->tasks;
+
+        /* the directory of a process has one link for each of its threads, and two more */
+        alone = !state.children && libc_stat64("/proc/self/task", &st) == 0 &&
+                st.st_nlink == elsewhere + 3;
+    }
+
+    release_lock(&before);
+    return alone;
+}
+
+/* ---- beginning and end of a table ---- */
+
+/* A copy of the caller's table, which no task uses yet; NULL: no memory. */
+static struct amph_fdtab *copy_table(void)
+{
+    sigset_t before;
+
+    /* a client that is not open yet would be opened in one table only */
+    if (amph_ip_client_enter() == 0)
+        amph_ip_client.fwd.connect_all();
+
+    take_lock(&before);
+
+    struct amph_fdtab *table = state.spare;
+
+    if (table)
+        state.spare = table->next;
+
+    /* a number is used again, so that the servers need no more lock agents than there are tables */
+    uint32_t number = table ? table->number : ++state.numbers;
+
+    release_lock(&before);
+
+    if (!table && number <= AMPH_FWD_TABLES_MAX) {
+        table = amph_ip_kernel_mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (table == MAP_FAILED)
+            table = NULL;
+    }
+
+    if (!table)
+        return NULL;
+
+    table->number = number;
+    table->has_locks = table->is_childs = false;
+    table->aio_threads = table->aio_idle = 0;
+    table->tasks = 0;
+
+    if (amph_fdtab_copy(table, amph_fdtab_current()) &&
+        amph_ip_epoll_table_copied(amph_fdtab_current(), table))
+        return table;
+
+    amph_ip_kernel_munmap(table, sizeof *table);
+    return NULL;
+}
+
+static void unlock_one(int fd, struct amph_fd_file *of, void *arg)
+{
+    const uint32_t *number = arg;
+
+    amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file, *number);
+}
+
+/* Drops what a table without tasks leads to. */
+static void retire(struct amph_fdtab *table)
+{
+    sigset_t before;
+
+    if (table->has_locks && amph_ip_client_enter() == 0)
+        amph_fdtab_each_in(table, 0, FDTAB_MAX - 1, unlock_one, &table->number);
+
+    amph_ip_epoll_table_left(table);
+    amph_fdtab_empty(table);
+
+    take_lock(&before);
+    table->next = state.spare;
+    state.spare = table;
+    release_lock(&before);
+}
+
+/* The lock is held. */
+static void unlink_table(struct amph_fdtab *table)
+{
+    struct amph_fdtab **at = &state.tables;
+
+    while (*at && *at != table)
+        at = &(*at)->next;
+
+    if (*at)
+        __atomic_store_n(at, table->next, __ATOMIC_RELEASE);
+
+    if (state.leader == table)
+        state.leader = NULL;
+}
+
+/* A task no longer uses table. */
+static void leave(struct amph_fdtab *table)
+{
+    sigset_t before;
+
+    if (table == &amph_fdtab_first)
+        return;
+
+    take_lock(&before);
+
+    bool last = --table->tasks == 0;
+
+    if (last)
+        unlink_table(table);
+
+    release_lock(&before);
+
+    if (last)
+        retire(table);
+    else
+        amph_ip_aio_table_left(table);
+}
+
+/* Compares a descriptor with the kernel's copy. */
+static void check_one(int fd, struct amph_fd_file *of, void *arg)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    struct amph_fwd_file file;
+
+    if (amph_ip_placeholder_text(fd, text, sizeof text) &&
+        amph_ip_client.fwd.file_parse(text, &file) && amph_fdtab_same_file(&file, &of->file))
+        return;
+
+    struct amph_fd_file *was = amph_fdtab_set(fd, NULL, FDTAB_UNKNOWN);
+
+    if (was)
+        amph_fdtab_put(was);
+}
+
+/* The end of a thread: after the program's own destructors, which may use files. */
+static void thread_ends(void *arg)
+{
+    if (arg != amph_fdtab_mine)
+        return; /* it has forked, or has a newer table */
+
+    if (++task.rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(state.key, arg);
+    else
+        leave(arg);
+}
+
+/* The calling task uses table from now on. */
+static void use(struct amph_fdtab *table)
+{
+    struct slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
+
+    if (slot) {
+        slot->table = table;
+        return;
+    }
+
+    amph_fdtab_mine = table;
+    if (state.has_key)
+        pthread_setspecific(state.key, table);
+}
+
+/* Enters a new table, whose task the caller counts, in the list. */
+static void link_table(struct amph_fdtab *table)
+{
+    sigset_t before;
+
+    take_lock(&before);
+    if (!state.has_key)
+        state.has_key = pthread_key_create(&state.key, thread_ends) == 0;
+
+    state.had = true;
+    table->tasks++;
+    table->next = state.tables;
+    __atomic_store_n(&state.tables, table, __ATOMIC_RELEASE);
+    release_lock(&before);
+}
+
+int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
+{
+    struct amph_fdtab *was = amph_fdtab_current();
+    struct amph_fdtab *table = copy_table();
+    sigset_t before;
+
+    if (!table)
+        return amph_ip_fail(ENOMEM);
+
+    link_table(table);
+
+    int r = unshare_by(arg);
+    int err = errno;
+
+    if (r != 0) {
+        leave(table);
+        return amph_ip_fail(err);
+    }
+
+    if (own_tid() == getpid()) {
+        take_lock(&before);
+        __atomic_store_n(&state.leader, table, __ATOMIC_RELEASE);
+        release_lock(&before);
+    }
+
+    use(table);
+    amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
+    leave(was);
+    errno = err;
+
+    return 0;
+}
+
+/* ---- threads ---- */
+
+struct amph_fdtab *amph_ip_table_thread_begin(void)
+{
+    struct amph_fdtab *table = amph_fdtab_current();
+    sigset_t before;
+
+    if (AMPH_LIKELY(table == &amph_fdtab_first))
+        return table;
+
+    take_lock(&before);
+    table->tasks++;
+    release_lock(&before);
+    return table;
+}
+
+void amph_ip_table_thread_enter(struct amph_fdtab *table)
+{
+    if (table != &amph_fdtab_first)
+        use(table);
+}
+
+void amph_ip_table_thread_cancel(struct amph_fdtab *table)
+{
+    leave(table);
+}
+
+/* ---- children that share memory ---- */
+
+static bool has_ended(int tid)
+{
+    return libc_syscall(SYS_kill, tid, 0, 0, 0, 0, 0) < 0 && errno == ESRCH;
+}
+
+/* The lock is held.  NULL: all are taken. */
+static struct slot *take_slot(int tid, struct amph_fdtab *table)
+{
+    for (int i = 0; i < TASKS_MAX; i++) {
+        struct slot *slot = &state.slots[i];
+
+        /* one that was killed, or has executed a program, has not given its slot back */
+        if (slot->tid > 0 && slot->tid != own_tid() && has_ended(slot->tid))
+            slot->tid = SLOT_FREE;
+
+        if (slot->tid != SLOT_FREE)
+            continue;
+
+        slot->storage = &amph_fdtab_mine;
+        slot->table = table;
+        __atomic_store_n(&slot->tid, tid, __ATOMIC_RELEASE);
+        return slot;
+    }
+
+    return NULL;
+}
+
+/* Gives a child's slot back.  A task that shares its storage with no other any more uses
+ * amph_fdtab_mine again. */
+static void free_slot(struct slot *slot)
+{
+    struct slot *left = NULL;
+    unsigned count = 0;
+    sigset_t before;
+
+    take_lock(&before);
+    __atomic_store_n(&slot->tid, SLOT_FREE, __ATOMIC_RELEASE);
+
+    for (int i = 0; i < TASKS_MAX; i++)
+        if (state.slots[i].tid != SLOT_FREE && state.slots[i].storage == &amph_fdtab_mine) {
+            left = &state.slots[i];
+            count++;
+        }
+
+    if (count == 1 && left->tid > 0) {
+        amph_fdtab_mine = left->table;
+        __atomic_store_n(&left->tid, SLOT_FREE, __ATOMIC_RELEASE);
+    }
+
+    release_lock(&before);
+}
+
+/* The caller and its child will share amph_fdtab_mine: from now on it says to ask. */
+static struct slot *share_storage(struct amph_fdtab *childs)
+{
+    sigset_t before;
+
+    take_lock(&before);
+
+    if (!state.asking) {
+        struct amph_fdtab *asking = amph_ip_kernel_mmap(
+            NULL, sizeof *asking, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (asking != MAP_FAILED) {
+            memset(asking->classes, FDTAB_ASK, sizeof asking->classes);
+            asking->asks = true;
+            state.asking = asking;
+        }
+    }
+
+    struct slot *own = slot_of_task();
+    bool had = own != NULL;
+
+    if (state.asking && !own)
+        own = take_slot(own_tid(), amph_fdtab_mine);
+
+    struct slot *slot = state.asking && own ? take_slot(SLOT_TAKEN, childs) : NULL;
+
+    if (slot)
+        amph_fdtab_mine = state.asking;
+    else if (own && !had)
+        own->tid = SLOT_FREE;
+
+    release_lock(&before);
+    return slot;
+}
+
+int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
+                              struct amph_ip_table_child **child_p)
+{
+    struct amph_ip_table_child *child = calloc(1, sizeof *child);
+
+    if (!child)
+        return amph_ip_fail(ENOMEM);
+
+    child->fn = fn;
+    child->arg = arg;
+    *child_p = child;
+
+    if (flags & CLONE_FILES) {
+        __atomic_fetch_add(&state.children, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+
+    child->table = copy_table();
+    if (!child->table) {
+        free(child);
+        return amph_ip_fail(ENOMEM);
+    }
+
+    child->table->is_childs = true;
+    link_table(child->table);
+
+    if (!(flags & CLONE_SETTLS) && !(child->slot = share_storage(child->table))) {
+        leave(child->table);
+        free(child);
+        return amph_ip_fail(EAGAIN);
+    }
+
+    return 0;
+}
+
+int amph_ip_table_child_run(void *arg)
+{
+    struct amph_ip_table_child *child = arg;
+    int (*fn)(void *) = child->fn;
+    void *fn_arg = child->arg;
+
+    if (child->slot)
+        __atomic_store_n(&child->slot->tid, own_tid(), __ATOMIC_RELEASE);
+    else if (child->table)
+        amph_fdtab_mine = child->table;
+
+    if (child->table)
+        amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
+
+    int r = fn(fn_arg);
+
+    amph_ip_table_exit();
+    return r;
+}
+
+bool amph_ip_table_exit(void)
+{
+    struct amph_fdtab *table = amph_fdtab_current();
+
+    if (AMPH_LIKELY(table == &amph_fdtab_first) || !table->is_childs)
+        return false;
+
+    struct slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
+
+    leave(table);
+    if (slot)
+        free_slot(slot);
+
+    return true;
+}
+
+void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int pid)
+{
+    struct amph_fdtab *table = child->table;
+    struct slot *slot = child->slot;
+
+    if (pid < 0 && !table)
+        __atomic_fetch_sub(&state.children, 1, __ATOMIC_RELAXED);
+
+    /* The child was not made, or it has let its parent go on by ending or by executing a program. */
+    bool gone = pid < 0 || (flags & CLONE_VFORK);
+    bool has_left = slot ? __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == SLOT_FREE : false;
+
+    if (table && gone && !has_left) {
+        if (slot || pid < 0)
+            leave(table);
+        if (slot)
+            free_slot(slot);
+    }
+
+    /* a child that runs reads its record at any time: that one is not freed */
+    if (gone)
+        free(child);
+}
+
+/* ---- fork ---- */
+
+void amph_ip_tables_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&state.lock);
+    else
+        pthread_mutex_unlock(&state.lock);
+}
+
+void amph_ip_tables_forking(void)
+{
+    task.forking = amph_fdtab_current();
+}
+
+void amph_ip_tables_forked(void)
+{
+    struct amph_fdtab *table = task.forking;
+
+    amph_ip_epoll_tables_forked(table);
+
+    /* the C library's own threads begin with the first table */
+    if (table != &amph_fdtab_first)
+        memcpy(&amph_fdtab_first, table, sizeof *table);
+
+    amph_fdtab_first.is_childs = false;
+    amph_fdtab_first.tasks = 0;
+    amph_fdtab_first.aio_threads = amph_fdtab_first.aio_idle = 0;
+    amph_fdtab_first.has_locks = false;
+    amph_fdtab_mine = &amph_fdtab_first;
+
+    state.tables = state.leader = NULL;
+    state.children = 0;
+    memset(state.slots, 0, sizeof state.slots);
+}
+
+void amph_ip_tables_forked_last(void)
+{
+    amph_fdtab_first.number = 0;
+}
