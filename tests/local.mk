@@ -3,7 +3,7 @@ EXTRA_DIST += tests/lib/lib.sh
 tree_tests = tests/tree/layers.sh tests/tree/own_names.sh tests/tree/symbols.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh \
 	tests/unit/headers.sh
 dist_check_SCRIPTS += $(tree_tests) tests/lib/unit.sh
-EXTRA_DIST += tests/lib/prefixes.txt tests/tree/cases.txt tests/tree/own_names.c
+EXTRA_DIST += tests/lib/prefixes.txt tests/tree/cases.txt tests/tree/globals.txt tests/tree/own_names.c
 TESTS += $(tree_tests)
 check_PROGRAMS += tests/lib/guard
 tests_lib_guard_SOURCES = tests/lib/guard.c
@@ -25,12 +25,15 @@ EXTRA_DIST += \
 	tests/fuzz/corpus \
 	tests/fuzz/fuzz_agent.c \
 	tests/fuzz/fuzz_am.c \
+	tests/fuzz/fuzz_attach.c \
 	tests/fuzz/fuzz_control.c \
 	tests/fuzz/fuzz_emulate.c \
+	tests/fuzz/fuzz_greet.c \
 	tests/fuzz/fuzz_launch.c \
 	tests/fuzz/fuzz_netlist.c \
 	tests/fuzz/fuzz_ofi.c \
 	tests/fuzz/fuzz_pmi.c \
+	tests/fuzz/fuzz_recovery.c \
 	tests/fuzz/fuzz_requests.c \
 	tests/fuzz/fuzz_server.c \
 	tests/fuzz/fuzz_smp.c \

@@ -2,8 +2,9 @@
 /*
  * The ways out of a job: am_exit WAY CODE.  all: each member calls the exit; one: only the last
  * one, while the others wait for ever; handler: a handler of member 0 does; return: main returns;
- * die: the last member calls _exit, abort: abort, the others wait. am_exit word: prints the number
- * of the handler that is told when all have met at the exit.
+ * fail: only the last member's main returns, die: the last member calls _exit, abort: abort, the
+ * others wait. am_exit word: prints the number of the handler that is told when all have met at
+ * the exit.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
     if (!strcmp(way, "abort") && last)
         abort();
 
-    if (strcmp(way, "return"))
+    if (strcmp(way, "return") && !(strcmp(way, "fail") == 0 && last))
         wait_for_ever();
 
     return code;

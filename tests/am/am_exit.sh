@@ -27,8 +27,29 @@ way one 0 0
 way one 9 9
 way handler 5 5
 way return 0 0 3
+way return 3 3 3
 way die 3 3
 way abort 6 134
+# Nobody waits the exit's time limit for members that do not exit.
+GASNET_EXITTIMEOUT=20s
+way fail 4 4
+# Other launchers, which ignore the exit code of a process that has left in order, are told to end the job; members that return together are
+# not cut short.
+foreign() {
+    mp_wanted "mpiexec.hydra: $1 $2" || return 0
+    if ! command -v mpiexec.hydra >/dev/null; then
+        mp_skip "mpiexec.hydra: $1 $2" "mpiexec.hydra is missing"
+        return 0
+    fi
+    timeout -k 5 30 mpiexec.hydra -n 3 "$builddir/tests/am/am_exit" "$1" "$2" >"$mp_dir/out" 2>&1 </dev/null
+    rc=$?
+    echo "exit code $rc, expected $2" >>"$mp_dir/out"
+    [ $rc -eq "$2" ] && [ "$(grep -o 'unflushed words' "$mp_dir/out" | wc -l)" -ge "$3" ]
+    mp_report $? "mpiexec.hydra: $1 $2" "$mp_dir/out"
+}
+foreign fail 4 1
+foreign return 3 3
+foreign return 0 3
 # The message that all have met may be lost, and is sent again.
 word=$("$builddir/tests/am/am_exit" word)
 AMPHORA_STATS=1 AMPHORA_SMP=0 AMPHORA_UDP_LOSE_HANDLER=$word timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit udp "$builddir/tests/am/am_exit" \

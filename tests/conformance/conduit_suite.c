@@ -94,7 +94,10 @@ void suite_message(const struct amph_cx *cx, uint32_t from, uint32_t to, enum am
     if (am->kind == AMPH_AM_SHORT)
         return;
 
-    uint32_t most = (r >> 48) % 16 ? (r >> 52) % 4 ? 150 : 5000 : cx->caps.max_medium;
+    uint32_t most = cx->caps.max_medium;
+
+    if ((r >> 48) % 16)
+        most = (r >> 52) % 4 ? 150 : 5000;
 
     am->nbytes = (uint32_t)(suite_random(&state) % (most + 1));
     if (am->kind == AMPH_AM_LONG)

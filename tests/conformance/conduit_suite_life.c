@@ -317,7 +317,7 @@ static void nothing_left(void)
     unsigned files = 0;
     unsigned maps = 0;
 
-    for (unsigned round = 0; round < 12; round++) {
+    for (unsigned round = 0; round < 30; round++) {
         struct suite_world *w = suite_world(3, false);
         struct suite_segment seg;
         struct amph_rmem rmem;

@@ -59,7 +59,7 @@ struct traffic {
     bool echo; /* requests are answered */
     uint64_t owed[SIM_NODES];
     uint8_t *segment, *mirror; /* memory, and what must be in it */
-    struct amph_rdp_region *region;
+    struct amph_mem_region *region;
     uint32_t most;
     uint64_t after_put[SIM_NODES];
     uint64_t ops_under_way;
@@ -316,7 +316,12 @@ static void one_seed(uint64_t seed, unsigned budget)
                                                     (up_to(&dice, 3) ? 100000 : 20000000) };
 
     link.jitter_ns = up_to(&dice, 2) ? sim_random(&dice) % (2 * link.delay_ns) : 0;
-    link.loss = up_to(&dice, 3) ? up_to(&dice, up_to(&dice, 3) ? 500 : 4000) : 0;
+    if (up_to(&dice, 3)) {
+        unsigned most = up_to(&dice, 3) ? 500 : 4000;
+
+        link.loss = up_to(&dice, most);
+    }
+
     link.twice = up_to(&dice, 1) ? up_to(&dice, 2000) : 0;
     link.damage = up_to(&dice, 2) ? 0 : up_to(&dice, 1000);
     link.datagram = datagrams[up_to(&dice, 4)];
@@ -435,7 +440,7 @@ static double share(uint64_t rtt_ns, uint32_t loss, uint64_t seconds, uint64_t *
 
     struct sim *s = sim_open(2, &link, the_seed, &upcalls, 64u << 20);
     struct stream m = { .op = { stream_done } };
-    struct amph_rdp_region *region;
+    struct amph_mem_region *region;
 
     MUST(amph_rdp_mem_reg(s->node[1].rdp, to, EACH, &region) == AMPH_OK, "mem_reg");
 

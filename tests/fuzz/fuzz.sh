@@ -48,6 +48,18 @@ row() {
             $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
         flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs -Wl,--allow-multiple-definition"
         ;;
+    attach) # the server's end of the handshake by which a process attaches; fuzz_attach.c includes the listener
+        sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
+            $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
+            $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
+        flags="-Wl,--allow-multiple-definition" ;;
+    greet) # the client's end
+        sources="$srcdir/iofwd/wire/handshake.c"
+        flags="-Wl,--allow-multiple-definition" ;;
+    recovery) # records of open files that a program leaves to the next one; fuzz_recovery.c includes record.c
+        sources="$srcdir/iofwd/client/recovery/failover.c $srcdir/iofwd/client/recovery/reopen.c
+            $srcdir/iofwd/client/recovery/shared_offset.c $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/marshal.c
+            $srcdir/iofwd/wire/encode.c $builddir/iofwd/calls/table.c" ;;
     trace) # files of recorded calls
         sources="$(ls "$srcdir"/iofwd/trace/*.c)"
         grep -q '^#define HAVE_ZSTD' "$builddir/config.h" && lib=-lzstd || lib="" ;;
@@ -87,7 +99,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests trace}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests attach greet recovery trace}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

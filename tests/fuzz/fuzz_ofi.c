@@ -36,7 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     len--;
 
     uint8_t *msg = aligned_alloc(8, (len + 7 + 8) & ~(size_t)7);
-    uint8_t *exact = (how & 4) ? msg : malloc(len ? len : 1); /* one whose end a sanitizer knows */
+    uint8_t *exact = msg;
+
+    if (!(how & 4))
+        exact = malloc(len ? len : 1); /* one whose end a sanitizer knows */
 
     memcpy(exact, bytes, len);
 

@@ -515,12 +515,24 @@ static void put_data(struct amph_wr *w, enum amph_fwd_id id, uint32_t collective
         amph_wr_bytes(w, nothing, b.len < sizeof nothing ? b.len : sizeof nothing);
 }
 
+/* How many 64-bit words the body of a request for that service has. */
+static unsigned special_words(uint16_t service)
+{
+    switch (service) {
+    case FWD_SERVICE_HOLDER:
+        return 6;
+    case FWD_SERVICE_NOTIFICATIONS:
+        return 2;
+    case FWD_SERVICE_STATS:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
 static void put_special(struct amph_wr *w, uint16_t service)
 {
-    unsigned n = service == FWD_SERVICE_HOLDER          ? 6
-                 : service == FWD_SERVICE_NOTIFICATIONS ? 2
-                 : service == FWD_SERVICE_STATS         ? 0
-                                                        : 1;
+    unsigned n = special_words(service);
 
     for (unsigned i = 0; i < n; i++)
         amph_wr_u64(w, service == FWD_SERVICE_HOLD_ONLY ? some_handle() : next());

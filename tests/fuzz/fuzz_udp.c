@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 static struct amph_rdp *r;
 static uint64_t now_ns = AMPH_NS_PER_S;
 static uint8_t memory[4096];
-static struct amph_rdp_region *region;
+static struct amph_mem_region *region;
 static unsigned delivered, inputs;
 static struct amph_op idle_op;
 
@@ -195,7 +195,10 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
         bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
         size_t n = amph_rdp_put_rma(to, &m);
 
-        return dice(s) % 8 ? n + (data ? amph_rdp_pad8(m.len_bytes) : 0) : 8 * (dice(s) % 40);
+        if (data)
+            n += amph_rdp_pad8(m.len_bytes);
+
+        return dice(s) % 8 ? n : 8 * (dice(s) % 40);
     }
 
     size_t n = 0;
@@ -252,7 +255,9 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     }
 
     h.body_len = (uint32_t)len;
-    h.split = (uint32_t)(dice(s) % 4 ? (len < RDP_BULK_BYTES ? len : 0) : dice(s) % 2000);
+    h.split = len < RDP_BULK_BYTES ? (uint32_t)len : 0;
+    if (dice(s) % 4 == 0)
+        h.split = (uint32_t)(dice(s) % 2000);
 
     size_t n = amph_rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
@@ -264,13 +269,17 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
         n += amph_rdp_put_ack(to + n, &ack, words, h.ack_words);
 
     const struct amph_rdp_conn *c = r ? r->conn[0] : NULL;
-    uint64_t next = !c                     ? 0
-                    : h.lane < AMPH_NLANES ? c->rx[h.lane].expected
-                                           : c->seen[h.lane % 2].floor;
-    struct amph_rdp_seghdr seg = { .lseq = next + (dice(s) % 4   ? 0
-                                                   : dice(s) % 8 ? dice(s) % 20
-                                                                 : dice(s)),
-                                   .after = dice(s) % 8 ? 0 : dice(s) % 50 };
+    uint64_t next = 0;
+
+    if (c && h.lane < AMPH_NLANES)
+        next = c->rx[h.lane].expected;
+    else if (c)
+        next = c->seen[h.lane % 2].floor;
+
+    if (dice(s) % 4 == 0)
+        next += dice(s) % 8 ? dice(s) % 20 : dice(s);
+
+    struct amph_rdp_seghdr seg = { .lseq = next, .after = dice(s) % 8 ? 0 : dice(s) % 50 };
 
     if (h.flags & RDP_F_SEG)
         n += amph_rdp_put_seghdr(to + n, &seg);

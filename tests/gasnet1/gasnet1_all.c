@@ -112,8 +112,10 @@ static void test_messages(void)
     unsigned want = 0;
     gasnet_handlerarg_t id = (gasnet_handlerarg_t)me;
 
+    size_t most = gasnet_AMMaxMedium() < PART ? gasnet_AMMaxMedium() : PART;
+
     for (gasnet_node_t to = 0; to < nodes; to++) {
-        size_t n = to % 2 ? 100 : gasnet_AMMaxMedium() < PART ? gasnet_AMMaxMedium() : PART;
+        size_t n = to % 2 ? 100 : most;
 
         CHECK(gasnet_AMRequestShort2(to, H_SHORT, id, -id - 1) == GASNET_OK);
         CHECK(gasnet_AMRequestShort(to, H_SHORT, id, -id - 1) == GASNET_OK);

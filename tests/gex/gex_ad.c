@@ -60,18 +60,30 @@ static gex_EC_t category_of(gex_OP_t op)
 #define DEFINE_EACH(NAME, T, ALL) \
     static T plain_##NAME(gex_OP_t op, T v, T a, T b) \
     { \
-        gex_OP_t p = op & 0xffff ? op : GEX_OP_TO_NONFETCHING(op); \
-        return p == GEX_OP_ADD    ? (T)(v + a) \
-               : p == GEX_OP_SUB  ? (T)(v - a) \
-               : p == GEX_OP_MULT ? (T)(v * a) \
-               : p == GEX_OP_MIN  ? (v < a ? v : a) \
-               : p == GEX_OP_MAX  ? (v > a ? v : a) \
-               : p == GEX_OP_INC  ? (T)(v + 1) \
-               : p == GEX_OP_DEC  ? (T)(v - 1) \
-               : p == GEX_OP_SET  ? a \
-               : p == GEX_OP_CAS  ? (v == a ? b : v) \
-               : p == GEX_OP_GET  ? v \
-                                  : bits_##NAME(p, v, a); \
+        switch (op & 0xffff ? op : GEX_OP_TO_NONFETCHING(op)) { \
+        case GEX_OP_ADD: \
+            return (T)(v + a); \
+        case GEX_OP_SUB: \
+            return (T)(v - a); \
+        case GEX_OP_MULT: \
+            return (T)(v * a); \
+        case GEX_OP_MIN: \
+            return v < a ? v : a; \
+        case GEX_OP_MAX: \
+            return v > a ? v : a; \
+        case GEX_OP_INC: \
+            return (T)(v + 1); \
+        case GEX_OP_DEC: \
+            return (T)(v - 1); \
+        case GEX_OP_SET: \
+            return a; \
+        case GEX_OP_CAS: \
+            return v == a ? b : v; \
+        case GEX_OP_GET: \
+            return v; \
+        default: \
+            return bits_##NAME(op & 0xffff ? op : GEX_OP_TO_NONFETCHING(op), v, a); \
+        } \
     } \
     static void each_##NAME(gex_TM_t tm, gex_Rank_t rank, gex_Rank_t job_rank, gex_Flags_t flags) \
     { \
@@ -122,7 +134,9 @@ static gex_EC_t category_of(gex_OP_t op)
 #define DEFINE_BITS(NAME, T) \
     static T bits_##NAME(gex_OP_t p, T v, T a) \
     { \
-        return p == GEX_OP_AND ? (v & a) : p == GEX_OP_OR ? (v | a) : (v ^ a); \
+        if (p == GEX_OP_AND) \
+            return v & a; \
+        return p == GEX_OP_OR ? (v | a) : (v ^ a); \
     }
 #define NO_BITS(NAME, T) \
     static T bits_##NAME(gex_OP_t p, T v, T a) \

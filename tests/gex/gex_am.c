@@ -233,8 +233,13 @@ static void test_messages(void)
 
         for (int m = 0; m < NH; m++) {
             size_t medium = sizes[(unsigned)m % (sizeof sizes / sizeof *sizes)];
-            size_t long_bytes = m == 5 ? HALF : m == 6 ? 0 : next_random(&seed) % 100000;
+            size_t long_bytes = 0;
             size_t most = gex_AM_LUBRequestLong();
+
+            if (m == 5)
+                long_bytes = HALF;
+            else if (m != 6)
+                long_bytes = next_random(&seed) % 100000;
 
             long_bytes = long_bytes < most ? long_bytes : most;
             send_all(to, m, medium, long_bytes, &expected);

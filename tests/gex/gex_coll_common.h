@@ -76,15 +76,45 @@ static inline void coll_fill_element(gex_DT_t dt, size_t size, gex_OP_t op, uint
     }
 }
 
-#define COLL_ARITHMETIC(x, y, calc, type) \
-    (op == GEX_OP_ADD    ? (type)((calc)(x) + (calc)(y)) \
-     : op == GEX_OP_MULT ? (type)((calc)(x) * (calc)(y)) \
-     : op == GEX_OP_MIN  ? ((x) < (y) ? (x) : (y)) \
-                         : ((x) > (y) ? (x) : (y)))
-#define COLL_BITS(x, y) (op == GEX_OP_AND ? (x) & (y) : op == GEX_OP_OR ? (x) | (y) : (x) ^ (y))
-#define COLL_INTEGER(x, y, calc, type) \
-    (op & (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR) ? (type)COLL_BITS(x, y) \
-                                                : COLL_ARITHMETIC(x, y, calc, type))
+/* The result of an operation on two values; calc: the type in which sums and products are formed. */
+#define COLL_DEFINE_ARITHMETIC(name, type, calc) \
+    static inline type coll_arithmetic_##name(gex_OP_t op, type x, type y) \
+    { \
+        switch (op) { \
+        case GEX_OP_ADD: \
+            return (type)((calc)x + (calc)y); \
+        case GEX_OP_MULT: \
+            return (type)((calc)x * (calc)y); \
+        case GEX_OP_MIN: \
+            return x < y ? x : y; \
+        default: \
+            return x > y ? x : y; \
+        } \
+    }
+#define COLL_DEFINE_INTEGER(name, type, calc) \
+    COLL_DEFINE_ARITHMETIC(name, type, calc) \
+    static inline type coll_integer_##name(gex_OP_t op, type x, type y) \
+    { \
+        switch (op) { \
+        case GEX_OP_AND: \
+            return x & y; \
+        case GEX_OP_OR: \
+            return x | y; \
+        case GEX_OP_XOR: \
+            return x ^ y; \
+        default: \
+            return coll_arithmetic_##name(op, x, y); \
+        } \
+    }
+
+/* clang-format off */
+COLL_DEFINE_INTEGER(i32, int32_t, uint32_t)
+COLL_DEFINE_INTEGER(u32, uint32_t, uint32_t)
+COLL_DEFINE_INTEGER(i64, int64_t, uint64_t)
+COLL_DEFINE_INTEGER(u64, uint64_t, uint64_t)
+COLL_DEFINE_ARITHMETIC(flt, float, float)
+COLL_DEFINE_ARITHMETIC(dbl, double, double)
+/* clang-format on */
 
 /* The user's operators, on arrays of 32-bit words: sums (commute), or compositions of pairs (do
  * not). */
@@ -114,42 +144,42 @@ static inline void coll_combine(gex_DT_t dt, size_t size, gex_OP_t op, const voi
         int32_t x = *(const int32_t *)left;
         int32_t *y = right;
 
-        *y = COLL_INTEGER(x, *y, uint32_t, int32_t);
+        *y = coll_integer_i32(op, x, *y);
         break;
     }
     case GEX_DT_U32: {
         uint32_t x = *(const uint32_t *)left;
         uint32_t *y = right;
 
-        *y = COLL_INTEGER(x, *y, uint32_t, uint32_t);
+        *y = coll_integer_u32(op, x, *y);
         break;
     }
     case GEX_DT_I64: {
         int64_t x = *(const int64_t *)left;
         int64_t *y = right;
 
-        *y = COLL_INTEGER(x, *y, uint64_t, int64_t);
+        *y = coll_integer_i64(op, x, *y);
         break;
     }
     case GEX_DT_U64: {
         uint64_t x = *(const uint64_t *)left;
         uint64_t *y = right;
 
-        *y = COLL_INTEGER(x, *y, uint64_t, uint64_t);
+        *y = coll_integer_u64(op, x, *y);
         break;
     }
     case GEX_DT_FLT: {
         float x = *(const float *)left;
         float *y = right;
 
-        *y = COLL_ARITHMETIC(x, *y, float, float);
+        *y = coll_arithmetic_flt(op, x, *y);
         break;
     }
     case GEX_DT_DBL: {
         double x = *(const double *)left;
         double *y = right;
 
-        *y = COLL_ARITHMETIC(x, *y, double, double);
+        *y = coll_arithmetic_dbl(op, x, *y);
         break;
     }
     default:

@@ -319,9 +319,14 @@ static void test_messages(void)
         }
 
     barrier();
-    for (unsigned i = 0; i < EPS; i++)
-        CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) ==
-              (i == 3 ? 0 : 8 * size + (i == 1 || i == 2 ? size : 0)));
+    for (unsigned i = 0; i < EPS; i++) {
+        unsigned expected = i == 3 ? 0 : 8 * size;
+
+        if (i == 1 || i == 2)
+            expected += size;
+
+        CHECK(__atomic_load_n(&notes[i], __ATOMIC_ACQUIRE) == expected);
+    }
 }
 
 static void back_into(unsigned to, gex_Rank_t j, size_t n, unsigned *sent)

@@ -270,10 +270,13 @@ static void create_random(uint64_t seed)
         m.member[m.n++] = j;
     }
 
-    for (int listed = 0; listed < 2; listed++)
-        CHECK(gex_TM_Create(NULL, m.n != 0, parent, listed ? args : NULL, m.n, NULL, 0,
-                            flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED) > 0 ||
-              !m.n);
+    /* a query ignores new_tms and scratch_addrs; who makes no team is answered 0 */
+    for (int listed = 0; listed < 2; listed++) {
+        size_t bytes = gex_TM_Create(NULL, m.n != 0, parent, listed ? args : NULL, m.n, NULL, 0,
+                                     flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED);
+
+        CHECK((bytes != 0) == (m.n != 0));
+    }
 
     gex_TM_Create(m.n ? &tm : NULL, m.n != 0, parent, m.n ? args : NULL, m.n, NULL, 0, flags);
     CHECK((tm != GEX_TM_INVALID) == (m.n != 0));

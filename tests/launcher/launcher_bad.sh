@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Bad input to amphora-run: one clear sentence, a non-zero exit code, and no process is left.
+# Bad input to amphora-run and iofwd-run: one clear sentence, a non-zero exit code, and no process is left.
 . "${srcdir:-.}/tests/lib/lib.sh"
 run=$AMPHORA_RUN
 
@@ -117,4 +117,25 @@ bad "directory for temporary files" 1 "set TMPDIR" env TMPDIR="$mp_dir/gone" "$r
 bad "a setting of the environment" 1 "AMPHORA_CONDUIT" env AMPHORA_CONDUIT=pigeon "$run" true
 bad "more processes than this host has descriptors for" 1 "100000 processes do not fit on this host" \
     sh -c 'ulimit -n 4096; exec "$@"' sh "$run" -n 100000 true
+bad "map rule without servers" 1 "mod, block, near" "$run" -map sideways true
+bad "program without a name" 127 "the name of the program is empty" "$run" ''
+bad "host on the command line" 1 '^amphora-run: -host: "node:x" cannot be read' "$run" -host node:x true
+bad "too few descriptors for a process" 126 "raise the limit of open files" \
+    sh -c 'ulimit -n 10; exec "$@"' sh "$run" -n 2 true
+bad "a limit of file sizes below the address file" 1 "raise the limit of file sizes" \
+    sh -c '("$@" 2>&1; echo $? >&3) 3>"$0" | cat; exit "$(cat "$0")"' "$mp_dir/code" \
+    sh -c 'ulimit -f 0; exec "$@"' sh "$run" -n 2 -servers 1 -iofwd "/fwd=$mp_dir" true
+# The shell runs a script without "#!", and the agent must have its list of arguments afterwards.
+printf 'echo "script $1"\n' >"$mp_dir/plain"
+chmod +x "$mp_dir/plain"
+"$run" -n 3 "$mp_dir/plain" word >"$mp_dir/out" 2>&1 && [ "$(grep -c '^script word$' "$mp_dir/out")" = 3 ]
+mp_report $? "a script without an interpreter's line runs in every process" "$mp_dir/out"
+attach=${run%/*}/iofwd-run
+head -c 2000 /dev/urandom >"$mp_dir/random"
+for file in random text kept; do
+    [ -e "$mp_dir/$file" ] || mkdir "$mp_dir/$file"
+    bad "iofwd-run: no address file: $file" 1 "does not start with" "$attach" -servers "$mp_dir/$file" true
+done
+bad "iofwd-run: empty value" 2 "needs a value" "$attach" -servers '' true
+bad "iofwd-run: records in a file" 2 "records cannot be written there: Not a directory" "$attach" -record "$mp_dir/text" true
 mp_done

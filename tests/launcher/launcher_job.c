@@ -347,7 +347,10 @@ int main(int argc, char **argv)
      * environment. */
     const char *mode = argc > 1 ? argv[1] : getenv("JOB_MODE");
 
-    argument = argc > 2 ? argv[2] : getenv("JOB_ARGUMENT") ? getenv("JOB_ARGUMENT") : "";
+    argument = argc > 2 ? argv[2] : getenv("JOB_ARGUMENT");
+    if (!argument)
+        argument = "";
+
     for (size_t i = 0; mode && i < sizeof modes / sizeof *modes; i++)
         if (strcmp(modes[i].name, mode) == 0) {
             modes[i].fn();

@@ -34,7 +34,7 @@ tr ' ' '\n' <"$mp_dir/needs" | sort -u | comm -23 "$mp_dir/programs" - >"$mp_dir
 [ -s "$mp_dir/programs" ] && [ ! -s "$mp_dir/out" ]
 mp_report $? "each of the $(wc -l <"$mp_dir/programs") test programs is found by a test that runs it" "$mp_dir/out"
 
-t_gives "one case of a shell test" 0 '^1 passed, 0 failed, 0 skipped' widths -k "one host, udp"
+t_gives "one case of a shell test" 0 '^1 passed, 0 failed, 0 skipped' am_traffic -k "am_traffic smp n=3"
 t_gives "a job on another conduit, with another number of processes" 0 '^ok .*am_traffic udp n=2' am_traffic -c udp -n 2
 t_gives "an example" 0 'sum 10, right' ring -n 2
 t_gives "a UPC program" 0 'of 2 threads' hello -n 2 -c smp
@@ -50,4 +50,17 @@ t_gives "a name that two tests have" 2 'several tests.*shmem/histogram.*upcxx/hi
 t_gives "a conduit that is not there" 2 'no conduit myrinet' gex_am -c myrinet
 t_gives "a number that is none" 2 'not many' gex_am -n many
 t_gives "no name" 2 'scripts/t fwd_calls'
+
+# A build directory in which one unit test and one shell test are known and nothing has been built but the launcher.
+BUILD=$mp_dir/unbuilt
+mkdir "$BUILD"
+cat >"$BUILD/Makefile" <<'END'
+TESTS = tests/base/unit_prefix tests/am/am_traffic.sh
+check_PROGRAMS = tests/base/unit_prefix tests/am/am_traffic
+END
+t_gives "an empty build directory" 2 'there is no build in' am_traffic
+printf '#!/bin/sh\n' >"$BUILD/amphora-run"
+chmod +x "$BUILD/amphora-run"
+t_gives "a unit test that is not built" 2 'unit_prefix is not built' unit_prefix
+t_gives "a shell test whose programs are not built" 2 'am_traffic is not built' am_traffic
 mp_done

@@ -28,10 +28,12 @@ Test(barrier, combine)
         for (size_t j = 0; j < AMPH_COUNTOF(v); j++) {
             struct amph_barrier_value a = amph_coll_barrier_combine(v[i], v[j]);
             struct amph_barrier_value b = amph_coll_barrier_combine(v[j], v[i]);
-            uint32_t want = i == j ? v[i].kind
-                            : !i   ? v[j].kind
-                            : !j   ? v[i].kind
-                                   : (uint32_t)AMPH_BARRIER_MISMATCH;
+            uint32_t want = AMPH_BARRIER_MISMATCH;
+
+            if (i == j || !j)
+                want = v[i].kind;
+            else if (!i)
+                want = v[j].kind;
 
             cr_assert_eq(a.kind, want, "%zu with %zu", i, j);
             cr_assert(a.kind == b.kind && (a.kind != AMPH_BARRIER_NAMED || a.id == b.id));

@@ -289,12 +289,21 @@ Test(request, bytes_changed_at_random, .timeout = 60)
     int good = 0;
 
     for (unsigned round = 0; round < 200000; round++) {
-        size_t n = round % 4 == 0 ? build(AMPH_FWD_RENAME, &two, NULL, NULL, whole, sizeof whole)
-                   : round % 4 == 1
-                       ? build(AMPH_FWD_PWRITE, &wr, &bulk, "hello", whole, sizeof whole)
-                   : round % 4 == 2
-                       ? build(AMPH_FWD_WAITLOCK, &lk, NULL, NULL, whole, sizeof whole)
-                       : build(AMPH_FWD_GETXATTR, &xa, NULL, NULL, whole, sizeof whole);
+        size_t n = 0;
+
+        switch (round % 4) {
+        case 0:
+            n = build(AMPH_FWD_RENAME, &two, NULL, NULL, whole, sizeof whole);
+            break;
+        case 1:
+            n = build(AMPH_FWD_PWRITE, &wr, &bulk, "hello", whole, sizeof whole);
+            break;
+        case 2:
+            n = build(AMPH_FWD_WAITLOCK, &lk, NULL, NULL, whole, sizeof whole);
+            break;
+        default:
+            n = build(AMPH_FWD_GETXATTR, &xa, NULL, NULL, whole, sizeof whole);
+        }
 
         memcpy(buf, whole, n);
         for (unsigned k = 0; k < 1 + round % 3; k++) {
@@ -329,7 +338,9 @@ Test(request, every_call_takes_any_body, .timeout = 60)
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
-                body[len] = state % 4 ? 0 : (uint8_t)(state >> 32) % (round % 3 ? 4 : 255);
+                body[len] = (uint8_t)(state >> 32) % (round % 3 ? 4 : 255);
+                if (state % 4)
+                    body[len] = 0;
             }
 
             if (round % 2) /* the handle that is known, where a file or directory stands first */

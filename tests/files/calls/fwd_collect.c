@@ -64,7 +64,10 @@ static void fill(size_t len)
 
 static size_t readable(size_t at, size_t len)
 {
-    return at >= size ? 0 : len < size - at ? len : size - at;
+    if (at >= size)
+        return 0;
+
+    return len < size - at ? len : size - at;
 }
 
 static void one_write(int fd, size_t len, bool at_place, size_t *place)
@@ -276,15 +279,17 @@ static void announced_error(const char *path, int calls, int then)
 {
     int fd = open(path, O_RDWR);
 
+    size_t bytes = 8 * 1024;
+
+    if (then == 'b')
+        bytes -= 100;
+    else if (then == 'n')
+        bytes = 1 << 20;
+
     near_the_end(fd);
 
     /* The last call is that which brings it to the bytes or to the calls that were announced. */
-    IS(iofwd_write_prep(fd,
-                        then == 'b'   ? 8 * 1024 - 100
-                        : then == 'n' ? 1 << 20
-                                      : 8 * 1024,
-                        then == 'b' ? 100 : 8),
-       0);
+    IS(iofwd_write_prep(fd, bytes, then == 'b' ? 100 : 8), 0);
     for (int i = 0; i < calls; i++) {
         bool last = i == 7;
 

@@ -120,7 +120,10 @@ static void op_read(void)
         fail("lseek", -1);
 
     ssize_t got = seek ? read(fd, buf, n) : pread(fd, buf, n, (off_t)from);
-    size_t want = from >= len ? 0 : len - from < n ? len - from : n;
+    size_t want = 0;
+
+    if (from < len)
+        want = len - from < n ? len - from : n;
 
     if (got != (ssize_t)want)
         fail("read", got);

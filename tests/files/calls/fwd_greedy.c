@@ -7,6 +7,9 @@
  *                             need workers too, are executed all the same
  *   fwd_greedy memory KEPT    the first process has calls under way that need more memory than
  *                             IOFWD_CLIENT_MEMORY: some give ENOMEM; the last one's calls succeed
+ *   fwd_greedy collective KEPT  beside a collective call of the first process that waits for the last
+ *                             one's part, another one is ENOMEM: what the server keeps for both is
+ *                             more than IOFWD_CLIENT_MEMORY; the last one's calls succeed
  *
  * KEPT is the directory that the server exports as /fwd.
  */
@@ -134,6 +137,91 @@ static void work_as_usual(void)
     }
 }
 
+/* A part of half of IOFWD_CLIENT_MEMORY, for which the server counts several times its length. */
+static char part[LARGE / 2];
+
+static int write_joint(iofwd_file_t *file, uint64_t number, uint32_t processes, bool rows)
+{
+    const struct iofwd_row row = { .at = 0, .len = sizeof part, .stride = 0, .count = 1 };
+    struct iofwd_joint s = { .file = file,
+                             .number = number,
+                             .processes = processes,
+                             .len = sizeof part,
+                             .rows = &row,
+                             .nrows = rows,
+                             .buf = part };
+
+    return iofwd_pwrite_joint(&s, 1);
+}
+
+/* The call that waits for the last process; again if one of be_refused was at the server first. */
+static void *write_waiting(void *file)
+{
+    int err;
+
+    do
+        err = write_joint(file, 0, 2, true);
+    while (err == ENOMEM);
+
+    need(err == 0, "a collective call", err);
+    return NULL;
+}
+
+/* One process is refused a second collective call, which it would execute alone, once the first one is at
+ * the server. */
+static void be_refused(iofwd_file_t *file, pthread_t *waiting_p)
+{
+    uint64_t number = 1;
+    int err;
+
+    need(pthread_create(waiting_p, NULL, write_waiting, file) == 0, "thread", 0);
+
+    do
+        err = write_joint(file, number++, 1, true);
+    while (err == 0);
+
+    need(err == ENOMEM, "a collective call that needs too much", err);
+}
+
+static void meet(gex_TM_t tm)
+{
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+}
+
+static int collective(gex_TM_t tm)
+{
+    char name[IOFWD_NAME_BYTES] = "";
+    iofwd_file_t *file;
+    pthread_t waiting;
+
+    need(gex_TM_QuerySize(tm) == 2, "two processes", gex_TM_QuerySize(tm));
+
+    if (rank == 0)
+        need(iofwd_open("/fwd/together", O_RDWR | O_CREAT, 0600, &file) == 0 &&
+                 iofwd_name(file, name) == 0,
+             "open", 0);
+
+    gex_Event_Wait(gex_Coll_BroadcastNB(tm, 0, name, name, sizeof name, 0));
+    if (rank != 0)
+        need(iofwd_open_name(name, &file) == 0, "open by name", 0);
+
+    meet(tm);
+    if (rank == 0)
+        be_refused(file, &waiting);
+
+    meet(tm);
+    if (rank != 0) {
+        work_as_usual();
+        need(write_joint(file, 0, 2, false) == 0, "the last part", 0);
+    } else {
+        need(pthread_join(waiting, NULL) == 0, "join", 0);
+    }
+
+    need(iofwd_close(file) == 0, "close", 0);
+    meet(tm);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     gex_Client_t client;
@@ -148,6 +236,9 @@ int main(int argc, char **argv)
 
     rank = gex_TM_QueryRank(tm);
     kept = argv[2];
+    if (strcmp(argv[1], "collective") == 0)
+        gasnet_exit(collective(tm));
+
     if (memory)
         read_bytes = LARGE;
 

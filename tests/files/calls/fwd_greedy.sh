@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients that take all workers and memory of a server that they can do not stop another client's calls; see fwd_greedy.c.
+# Clients that take all workers, memory and collective buffers that a server lets them take do not stop another client's calls.
 . "${srcdir:-.}/tests/lib/lib.sh"
 mkdir "$mp_dir/kept"
 
@@ -13,4 +13,5 @@ greedy 6 "smp tcp" threads
 IOFWD_CLIENT_MEMORY=1M IOFWD_PIECE=1M
 export IOFWD_CLIENT_MEMORY IOFWD_PIECE
 greedy 2 tcp memory
+greedy 2 "smp tcp" collective
 mp_done

@@ -73,9 +73,11 @@ static void open_files_soon(unsigned wanted)
 static int wait_for(pid_t pid)
 {
     int status = -1;
-    return waitpid(pid, &status, 0) == pid
-               ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status))
-               : -1;
+
+    if (waitpid(pid, &status, 0) != pid)
+        return -1;
+
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 static void counted(void)
@@ -352,7 +354,19 @@ static ssize_t look_by_write(void)
 static ssize_t look_by_stat(void)
 {
     struct stat st;
-    return fstat(TURNED, &st) != 0 ? -1 : st.st_size == 20 || st.st_size == 30 ? 1 : -2;
+
+    if (fstat(TURNED, &st) != 0)
+        return -1;
+
+    return st.st_size == 20 || st.st_size == 30 ? 1 : -2;
+}
+
+static const char *name_of(const void *by)
+{
+    if (by == (void *)look_by_read)
+        return "pread";
+
+    return by == (void *)look_by_write ? "pwrite" : "fstat";
 }
 
 static void *look(void *by)
@@ -361,10 +375,7 @@ static void *look(void *by)
         ssize_t n = ((ssize_t(*)(void))by)();
 
         if (n != 1)
-            fail(by == (void *)look_by_read    ? "pread"
-                 : by == (void *)look_by_write ? "pwrite"
-                                               : "fstat",
-                 n, 1);
+            fail(name_of(by), n, 1);
     }
 
     return NULL;

@@ -106,8 +106,12 @@ static void pairs_here(void)
     /* each image that lives has a server of its own in turn */
     const char *deep = getenv("FWD_DEEP");
 
-    if (!deep || strlen(deep) < 3) {
-        setenv("FWD_DEEP", !deep ? "1" : deep[1] ? "123" : "12", 1);
+    size_t images = deep ? strlen(deep) : 0;
+
+    if (images < 3) {
+        static const char *const next[] = { "1", "12", "123" };
+
+        setenv("FWD_DEEP", next[images], 1);
         run("pairs-here");
     }
 }

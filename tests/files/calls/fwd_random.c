@@ -120,7 +120,10 @@ static const char *name(void)
         longest[0][100] = (char)0xe4;
     }
 
-    return n % 3 ? longest[n % 2] : once_in(4) ? ".." : ".";
+    if (n % 3)
+        return longest[n % 2];
+
+    return once_in(4) ? ".." : ".";
 }
 
 const char *path(void)
@@ -137,9 +140,14 @@ const char *path(void)
     if (once_in(3))
         n = (size_t)snprintf(p, PATH_MAX, "%s/", base);
 
-    for (unsigned i = 0; i < parts; i++)
-        n += (size_t)snprintf(p + n, PATH_MAX - n, "%s%s", i ? once_in(20) ? "//" : "/" : "",
-                              name());
+    for (unsigned i = 0; i < parts; i++) {
+        const char *between = "";
+
+        if (i)
+            between = once_in(20) ? "//" : "/";
+
+        n += (size_t)snprintf(p + n, PATH_MAX - n, "%s%s", between, name());
+    }
 
     if (once_in(15))
         strcat(p, "/");
@@ -167,12 +175,20 @@ size_t size(void)
     return n;
 }
 
+static off_t any_offset(void)
+{
+    if (once_in(40))
+        return -1 - (off_t)any(9);
+
+    if (once_in(30))
+        return ((off_t)5 << 30) + any(1000);
+
+    return once_in(3) ? any(DATA_MAX) : any(500);
+}
+
 off_t offset(void)
 {
-    off_t n = once_in(40)   ? -1 - (off_t)any(9)
-              : once_in(30) ? ((off_t)5 << 30) + any(1000)
-              : once_in(3)  ? any(DATA_MAX)
-                            : any(500);
+    off_t n = any_offset();
 
     say(" @%ld", (long)n);
     return n;
@@ -273,9 +289,10 @@ static void do_access(void)
     int mode = (int)any(8);
 
     say(" %d", mode);
-    gives(once_in(2)
-              ? access(path(), mode)
-              : faccessat(*place(), path(), mode, once_in(2) ? AT_EACCESS : AT_SYMLINK_NOFOLLOW));
+    if (once_in(2))
+        gives(access(path(), mode));
+    else
+        gives(faccessat(*place(), path(), mode, once_in(2) ? AT_EACCESS : AT_SYMLINK_NOFOLLOW));
 }
 
 static void do_mkdir(void)
@@ -317,8 +334,10 @@ static void do_link(void)
     const char *from = path();
     const char *to = path();
 
-    gives(once_in(2) ? link(from, to)
-                     : linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
+    if (once_in(2))
+        gives(link(from, to));
+    else
+        gives(linkat(AT_FDCWD, from, AT_FDCWD, to, once_in(2) ? AT_SYMLINK_FOLLOW : 0));
 }
 
 static void do_symlink(void)

@@ -197,9 +197,17 @@ void open_mixed(void)
 static void waited(const char *what, double since)
 {
     double ms = (now_s() - since) * 1000;
-    printf("%s: %s\n", what, ms < LATER_MS - 5 ? "too early" : ms > 5000 ? "very late" : "in time");
+    const char *when = "in time";
+
+    if (ms < LATER_MS - 5)
+        when = "too early";
+    else if (ms > 5000)
+        when = "very late";
+
+    printf("%s: %s\n", what, when);
 }
 
+/* What the call waits for happens meanwhile; without l something is ready already. */
 static void wait_mixed(struct later *l, int timeout)
 {
     struct pollfd p[] = { { .fd = pair[0], .events = POLLIN },
@@ -207,15 +215,21 @@ static void wait_mixed(struct later *l, int timeout)
                           { .fd = fifo, .events = POLLIN },
                           { .fd = local, .events = POLLIN },
                           { .fd = dup(fifo), .events = POLLIN | POLLPRI } };
-    pthread_t t = later(l);
+
+    /* Taken before the other thread starts to wait: this one may lose the processor in between. */
     double since = now_s();
+    pthread_t t = l ? later(l) : pthread_self();
 
     T(poll(p, 5, timeout));
-    waited("poll", since);
+    if (l)
+        waited("poll", since);
+
     for (int i = 0; i < 5; i++)
         T(p[i].revents);
 
-    pthread_join(t, NULL);
+    if (l)
+        pthread_join(t, NULL);
+
     close(p[4].fd);
 }
 
@@ -231,7 +245,8 @@ static void mixed(void)
     T(read(pair[0], block, 8));
     wait_mixed(&(struct later){ .what = WRITE_TO, .fd = fifo }, -1);
     T(write(local, &one, 8));
-    wait_mixed(&(struct later){ .what = WRITE_TO, .fd = empty }, -1);
+    wait_mixed(NULL, -1);
+    T(write(empty, "at once.", 8));
     T(read(fifo, block, 8));
     T(read(empty, block, 8));
     T(read(empty, block, 8));
@@ -249,6 +264,7 @@ static void mixed(void)
 
     for (int round = 0; round < 3; round++) {
         fflush(stdout);
+        since = now_s();
 
         pid_t pid = fork();
 
@@ -262,7 +278,6 @@ static void mixed(void)
         }
 
         p[0].fd = fifo;
-        since = now_s();
 
         int status;
         int ready = 0;

@@ -64,7 +64,10 @@ static void fill(size_t len)
 
 static size_t readable(size_t at, size_t len)
 {
-    return at >= size ? 0 : len < size - at ? len : size - at;
+    if (at >= size)
+        return 0;
+
+    return len < size - at ? len : size - at;
 }
 
 static void check_read(ssize_t n, size_t at, size_t len)

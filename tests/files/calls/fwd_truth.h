@@ -16,5 +16,7 @@ void still_held(void);
 void locked(void);
 /* Two clients, each with a server of its own: the one says whose lock it finds. */
 void held_by(void);
+/* Many ranges, by two processes. */
+void ranges(void);
 
 #endif

@@ -18,6 +18,7 @@ fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links
 fwd_both "the umask and default ACLs" "$truth" masked
 fwd_both "record locks and exec" "$truth" locked
+fwd_both "record locks of many ranges" "$truth" ranges
 fwd_both "cancelled threads" "$truth" cancelled
 fwd_both "threads cancelled before a call" "$truth" cancelled-before
 

@@ -13,10 +13,13 @@ static int lock(int fd, int command, short type, off_t from, off_t len)
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = len };
     int r = fcntl(fd, command, &l);
 
-    return r == 0 && command == F_GETLK ? (l.l_type == F_UNLCK    ? 0
-                                           : l.l_pid == getppid() ? 1
-                                                                  : 2)
-                                        : r;
+    if (r != 0 || command != F_GETLK)
+        return r;
+
+    if (l.l_type == F_UNLCK)
+        return 0;
+
+    return l.l_pid == getppid() ? 1 : 2;
 }
 
 /* What another process sees: 1: locked by its parent. */
@@ -171,4 +174,132 @@ void held_by(void)
     }
 
     close(open(done, O_WRONLY));
+}
+
+/* ---- many ranges of a file, by two processes ---- */
+
+#define RANGES 120
+
+static int from_to[2], to_from[2];
+
+static void pass(int *pipe)
+{
+    (void)!write(pipe[1], "x", 1);
+}
+
+static void await(int *pipe)
+{
+    char byte;
+
+    (void)!read(pipe[0], &byte, 1);
+}
+
+/* A lock of each form: type, whence, and a length that is positive, to the end or negative. */
+static struct flock form(int k)
+{
+    static const off_t lengths[] = { 5, 0, -5 };
+    static const short whences[] = { SEEK_SET, SEEK_CUR, SEEK_END };
+    struct flock l = { .l_type = k & 1 ? F_WRLCK : F_RDLCK,
+                       .l_whence = whences[k / 2 % 3],
+                       .l_len = lengths[k / 6 % 3] };
+    off_t at = 20 + k % 7 * 10;
+
+    l.l_start = l.l_whence == SEEK_SET ? at : at - 50; /* offset 50, size 100 */
+    if (l.l_whence == SEEK_END)
+        l.l_start -= 50;
+
+    return l;
+}
+
+/* Tries every byte around the parent's lock, for reading and for writing. */
+static void try_all(int fd)
+{
+    char seen[2][101] = { "", "" };
+
+    for (int k = 0; k < 2; k++)
+        for (int at = 0; at < 100; at += 5) {
+            int r = lock(fd, F_SETLK, k ? F_WRLCK : F_RDLCK, at, 1);
+
+            strcat(seen[k], r == 0 ? "." : "x");
+            if (r == 0)
+                lock(fd, F_SETLK, F_UNLCK, at, 1);
+        }
+
+    printf("%s %s\n", seen[0], seen[1]);
+    fflush(stdout);
+}
+
+static void child_of_ranges(int fd)
+{
+    for (int k = 0; k < RANGES; k++) {
+        await(from_to);
+        try_all(fd);
+        pass(to_from);
+
+        /* waits until the parent has unlocked */
+        printf("%d waited: %d\n", k, lock(fd, F_SETLKW, F_WRLCK, 0, 0));
+        fflush(stdout);
+        lock(fd, F_SETLK, F_UNLCK, 0, 0);
+        pass(to_from);
+    }
+
+    _exit(0);
+}
+
+void ranges(void)
+{
+    int fd = open(in("held"), O_RDWR | O_CREAT, 0600);
+
+    T(write(fd, "x", 1));
+    T(ftruncate(fd, 100));
+    if (pipe(from_to) != 0 || pipe(to_from) != 0)
+        return;
+
+    pid_t pid = fork();
+
+    if (pid == 0)
+        child_of_ranges(open(in("held"), O_RDWR));
+
+    for (int k = 0; k < RANGES; k++) {
+        struct flock l = form(k);
+
+        lseek(fd, 50, SEEK_SET);
+        T(fcntl(fd, F_SETLK, &l));
+        pass(from_to);
+        await(to_from);
+        l.l_type = F_UNLCK;
+
+        int r = fcntl(fd, F_SETLK, &l);
+
+        await(to_from);
+        printf("unlocked: %d\n", r);
+        fflush(stdout);
+    }
+
+    waitpid(pid, NULL, 0);
+
+    /* a thousand ranges held at once, then every second one given back */
+    int held = 0;
+
+    for (int k = 0; k < 1000; k++)
+        held += lock(fd, F_SETLK, F_WRLCK, 10 * k, 5) == 0;
+
+    for (int k = 0; k < 1000; k += 2)
+        held -= lock(fd, F_SETLK, F_UNLCK, 10 * k, 5) == 0;
+
+    printf("%d held\n", held);
+    fflush(stdout);
+    if (fork() == 0) {
+        int taken = 0;
+
+        for (int k = 0; k < 1000; k++)
+            taken += lock(fd, F_SETLK, F_WRLCK, 10 * k + 2, 1) == 0;
+
+        printf("%d free\n", taken);
+        fflush(stdout);
+        _exit(0);
+    }
+
+    wait(NULL);
+    T(close(fd));
 }

@@ -83,7 +83,12 @@ static void deal(uint8_t *who, size_t len)
         /* a few, or nearly all of it */
         bool hole = holes == 0 ? draw(8) == 0 : holes == 1 && draw(16) > 0;
 
-        memset(who + at, pattern ? (int)(i % procs) : hole ? NOBODY : (int)draw(procs), n);
+        int process = (int)(i % procs);
+
+        if (!pattern)
+            process = hole ? NOBODY : (int)draw(procs);
+
+        memset(who + at, process, n);
     }
 }
 

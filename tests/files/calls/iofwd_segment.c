@@ -92,7 +92,10 @@ int main(int argc, char **argv)
             need(iofwd_pwrite(f, buf, len, (off_t)at, &n) == 0 && n == len, "pwrite", i);
             size = size > at + len ? size : at + len;
         } else {
-            size_t wanted = at >= size ? 0 : size - at < len ? size - at : len;
+            size_t wanted = 0;
+
+            if (at < size)
+                wanted = size - at < len ? size - at : len;
 
             memset(buf, 0xee, len);
             need(iofwd_pread(f, buf, len, (off_t)at, &n) == 0 && n == wanted, "pread: bytes", i);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To be preloaded into an I/O server whose start is to fail: the FAULT_AT-th of the calls below, counted
- * from 1, gives EMFILE (pthread_create: EAGAIN) and is named in the file FAULT_NOTE.
+ * To be preloaded into a program whose start is to fail, an I/O server or a client: the FAULT_AT-th of
+ * the calls below, counted from 1, fails and is named in the file FAULT_NOTE.  FAULT_PROGRAM is a part of
+ * the program's name, so that the shell that starts it is left alone.  Without FAULT_ALL transfers and
+ * allocations are not among the calls.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -33,22 +36,63 @@ static void note(const char *name)
     }
 }
 
-/* Returns whether this call is the one that fails; then errno is set. */
-static bool fails(const char *name)
+/* Fills *info_p with where a called function was called from: the first frame that is not in this library
+ * and not in a function of the same name, which only passes the call on. */
+static bool find_caller(const char *name, Dl_info *info_p)
+{
+    void *frame[8];
+    int n = backtrace(frame, 8);
+    Dl_info self;
+
+    if (!dladdr(&calls, &self))
+        return false;
+
+    for (int i = 0; i < n; i++)
+        if (dladdr((char *)frame[i] - 1, info_p) && info_p->dli_fbase != self.dli_fbase &&
+            !(info_p->dli_sname && strcmp(info_p->dli_sname, name) == 0))
+            return true;
+
+    return false;
+}
+
+/* Is it a call of the kind that fails?  The preload library's own calls are not steps of an attach, and
+ * libfabric's transfers and allocations are not ours. */
+static bool is_step(const char *name, bool own)
+{
+    Dl_info from;
+
+    if (!find_caller(name, &from) || strstr(from.dli_fname, "libiofwd_preload"))
+        return false;
+
+    return !own || (getenv("FAULT_ALL") && (strstr(from.dli_fname, "libamphora.so") ||
+                                                       strstr(from.dli_fname, "libiofwd.so")));
+}
+
+/* Returns whether this call is the one that fails; then errno is err. */
+static bool fails_with(const char *name, int err, bool own)
 {
     static __thread bool inside;
     const char *at = getenv("FAULT_AT");
+    const char *program = getenv("FAULT_PROGRAM");
 
-    /* the shell that starts the server has the variable, too */
-    if (inside || !at || !strstr(program_invocation_short_name, "iofwd-server") ||
-        atomic_fetch_add(&calls, 1) + 1 != (unsigned)atoi(at))
+    if (inside || !at || !program || !strstr(program_invocation_short_name, program))
         return false;
 
     inside = true;
-    note(name);
+
+    bool now = is_step(name, own) && atomic_fetch_add(&calls, 1) + 1 == (unsigned)atoi(at);
+
+    if (now)
+        note(name);
+
     inside = false;
-    errno = EMFILE;
-    return true;
+    errno = now ? err : errno;
+    return now;
+}
+
+static bool fails(const char *name)
+{
+    return fails_with(name, EMFILE, false);
 }
 
 #define REAL(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
@@ -119,9 +163,9 @@ int ftruncate(int fd, off_t len)
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
-    return fails("mmap") ? MAP_FAILED
-                         : REAL(void *, mmap, void *, size_t, int, int, int, off_t)(at, len, prot,
-                                                                                    flags, fd, off);
+    return fails_with("mmap", ENOMEM, false) ? MAP_FAILED
+                                             : REAL(void *, mmap, void *, size_t, int, int, int,
+                                                    off_t)(at, len, prot, flags, fd, off);
 }
 
 int open(const char *path, int flags, ...)
@@ -150,3 +194,51 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
     return REAL(int, pthread_create, pthread_t *, const pthread_attr_t *, void *(*)(void *),
                 void *)(thread, attr, fn, arg);
 }
+
+/* ---- what travels during a handshake ---- */
+
+ssize_t send(int fd, const void *data, size_t len, int flags)
+{
+    return fails_with("send", ECONNRESET, true)
+               ? -1
+               : REAL(ssize_t, send, int, const void *, size_t, int)(fd, data, len, flags);
+}
+
+ssize_t recv(int fd, void *data, size_t len, int flags)
+{
+    return fails_with("recv", ECONNRESET, true)
+               ? -1
+               : REAL(ssize_t, recv, int, void *, size_t, int)(fd, data, len, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    return fails_with("sendmsg", ECONNRESET, true)
+               ? -1
+               : REAL(ssize_t, sendmsg, int, const struct msghdr *, int)(fd, msg, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    return fails_with("recvmsg", ECONNRESET, true)
+               ? -1
+               : REAL(ssize_t, recvmsg, int, struct msghdr *, int)(fd, msg, flags);
+}
+
+/* ---- memory ---- */
+
+#ifdef ALLOCATIONS
+
+void *__libc_malloc(size_t len);
+void *__libc_calloc(size_t n, size_t len);
+
+void *malloc(size_t len)
+{
+    return fails_with("malloc", ENOMEM, true) ? NULL : __libc_malloc(len);
+}
+
+void *calloc(size_t n, size_t len)
+{
+    return fails_with("calloc", ENOMEM, true) ? NULL : __libc_calloc(n, len);
+}
+#endif

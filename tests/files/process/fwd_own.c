@@ -71,9 +71,10 @@ int main(int argc, char **argv)
 
     /* a call before there are servers spoils nothing */
     int early = own ? ENOTCONN : iofwd_stats(IOFWD_NONE, &none);
-    int err = early != ENOTCONN ? 1000
-              : own             ? iofwd_start_server(argv[2], argv[3], prefix)
-                                : iofwd_attach(argv[2]);
+    int err = 1000;
+
+    if (early == ENOTCONN)
+        err = own ? iofwd_start_server(argv[2], argv[3], prefix) : iofwd_attach(argv[2]);
 
     look_for_next(again); /* before the first message, which may open a doorbell */
     if (!err)

@@ -32,9 +32,11 @@ extern char **environ;
 int wait_for(pid_t pid)
 {
     int status = -1;
-    return waitpid(pid, &status, 0) == pid
-               ? (WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status))
-               : -1;
+
+    if (waitpid(pid, &status, 0) != pid)
+        return -1;
+
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 /* Parent and child write by one descriptor and share its offset; the child goes on after the parent
@@ -148,10 +150,14 @@ static pid_t make_child(const struct way *w)
     if (w->number == 0)
         return clone(cloned_child, stack[w - ways] + sizeof stack[0], w->flags | SIGCHLD, "clone");
 
-    bool old = w->number == SYS_clone;
-    pid_t pid = w->number < 0 ? _Fork()
-                              : (pid_t)syscall(w->number, old ? (long)SIGCHLD : (long)args,
-                                               old ? 0 : sizeof args, 0, 0, 0);
+    pid_t pid;
+
+    if (w->number < 0)
+        pid = _Fork();
+    else if (w->number == SYS_clone)
+        pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0);
+    else
+        pid = (pid_t)syscall(w->number, (long)args, sizeof args, 0, 0, 0);
 
     if (pid == 0)
         cloned_child("other");

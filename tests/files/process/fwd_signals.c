@@ -3,6 +3,7 @@
  * fwd_signals WHAT DIRECTORY: a call on a forwarded file while its server does not answer.  The
  * program says "ready", waits for a line, by which time the server is stopped, and makes the call;
  * fwd_signals.sh then sends a signal.
+ * fwd_signals fill SOCKET: connects to the abstract socket until its backlog is full, and stays.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -13,7 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static char path[4096];
@@ -64,6 +70,44 @@ static int cancelled(void)
     return fd < 0 || stat(path, &st) != 0;
 }
 
+static int fill(const char *name)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    size_t len = strlen(name);
+
+    if (len >= sizeof sun.sun_path - 1)
+        return 2;
+
+    memcpy(sun.sun_path + 1, name, len);
+
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+    int fd;
+
+    do {
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    } while (fd >= 0 && connect(fd, (struct sockaddr *)&sun, size) == 0);
+
+    puts(fd >= 0 && errno == EAGAIN ? "full" : "failed");
+    fflush(stdout);
+    pause();
+    return 1;
+}
+
+/* Writes to a file that is mapped: the write changes the mapped pages as well, under their lock. */
+static int write_mapped(int fd)
+{
+    char *at = ftruncate(fd, 4096) != 0
+                   ? MAP_FAILED
+                   : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED)
+        return 2;
+
+    *at = 'x';
+    ready();
+    return write(fd, "word", 4) == 4 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static char data[8 << 20];
@@ -73,11 +117,17 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
 
+    if (strcmp(argv[1], "fill") == 0)
+        return fill(argv[2]);
+
     snprintf(path, sizeof path, "%s/file", argv[2]);
     if (strcmp(argv[1], "cancelled") == 0)
         return cancelled();
 
     int fd = strcmp(argv[1], "first") == 0 ? -1 : open(path, O_RDWR | O_CREAT, 0600);
+
+    if (strcmp(argv[1], "mapped") == 0)
+        return write_mapped(fd);
 
     if (strcmp(argv[1], "blocked") == 0) { /* by the program itself: it stays so */
         sigemptyset(&set);

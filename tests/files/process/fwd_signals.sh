@@ -40,16 +40,37 @@ begin() {
     mp_until 30 grep -q '^ready$' "$mp_dir/said"
 }
 
-# stopped WHAT SIGNAL: the program ends by the signal while its server is stopped
+# socket_of PID...: the abstract sockets on which these processes listen
+socket_of() {
+    for inode in $(for each; do readlink /proc/$each/fd/*; done | sed -n 's/^socket:\[\([0-9]*\)\]$/\1/p'); do
+        awk -v inode="$inode" '$7 == inode && $4 == "00010000" { print substr($8, 2) }' /proc/net/unix
+    done | grep '^amphora-control-' | sort -u
+}
+
+# fill_backlog: a stopped server takes no connection, so its backlog fills
+fill_backlog() {
+    fillers=
+    for name in $(socket_of $(servers)); do
+        "$program" fill "$name" >"$mp_dir/filled.$name" 2>&1 &
+        fillers="$fillers $!"
+        mp_until 30 grep -q '^full$' "$mp_dir/filled.$name" || return 1
+    done
+    [ -n "$fillers" ]
+}
+
+# stopped WHAT SIGNAL NUMBER [COMMAND]: the program ends by the signal while its server is stopped; COMMAND is run before the call
 stopped() {
-    mp_wanted "$2 ends a program whose server is stopped: $1" || return 0
+    mp_wanted "$2 ends a program whose server is stopped: $1${4:+, $4}" || return 0
+    fillers=
     begin "$1"
     kill -STOP $(servers)
+    ${4:-:} || echo "$4 failed"
     echo go >&9
     mp_until 30 sleeping
     kill "-$2" "$pid"
     mp_until 4 ended "$pid"
     gone=$?
+    [ -z "$fillers" ] || kill $fillers
     kill -CONT $(servers)
     [ $gone = 0 ] || kill -9 "$pid"
     wait "$pid" 2>/dev/null
@@ -57,13 +78,34 @@ stopped() {
     exec 9>&-
     echo "ended: $gone, code $code" >>"$mp_dir/said"
     [ $gone = 0 ] && [ $code = $((128 + $3)) ]
-    mp_report $? "$2 ends a program whose server is stopped: $1" "$mp_dir/said"
+    mp_report $? "$2 ends a program whose server is stopped: $1${4:+, $4}" "$mp_dir/said"
 }
 
-for what in first small large; do
+for what in first small large mapped; do
     stopped $what TERM 15
     stopped $what USR1 10
 done
+stopped first TERM 15 fill_backlog
+
+# The servers are not there yet: the first call waits for their address file.
+if mp_wanted "TERM ends a program that waits for servers to start"; then
+    LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" AMPHORA_JOB=$mp_dir/missing AMPHORA_JOB_WAIT=30s IOFWD_PREFIX=/fwd \
+        "$program" first /fwd <"$mp_dir/in" >"$mp_dir/said" 2>&1 &
+    pid=$!
+    exec 9>"$mp_dir/in"
+    mp_until 30 grep -q '^ready$' "$mp_dir/said"
+    echo go >&9
+    mp_until 30 sleeping
+    kill -TERM "$pid"
+    mp_until 4 ended "$pid"
+    gone=$?
+    [ $gone = 0 ] || kill -9 "$pid"
+    wait "$pid" 2>/dev/null
+    code=$?
+    exec 9>&-
+    [ $gone = 0 ] && [ $code = 143 ]
+    mp_report $? "TERM ends a program that waits for servers to start" "$mp_dir/said"
+fi
 
 if mp_wanted "a signal that the program blocks stays blocked"; then
     begin blocked
