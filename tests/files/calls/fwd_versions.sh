@@ -24,13 +24,13 @@ expect() {
 # nothing gets so old that it would be asked for again for that reason
 export IOFWD_CACHE_AGE=20000
 for part in data attributes offset; do
-    IOFWD_TEST_ROUNDS=2000 expect 1 "$part, one server" "$part"
-    IOFWD_TEST_ROUNDS=2000 expect 2 "$part, each process with a server of its own" "$part"
-    AMPHORA_SMP=0 IOFWD_TEST_ROUNDS=100 expect 2 "$part, over tcp" "$part" -conduit tcp
-    IOFWD_STRIPE=2 IOFWD_TEST_ROUNDS=300 expect 2 "$part, striped" "$part"
+    TEST_ROUNDS=2000 expect 1 "$part, one server" "$part"
+    TEST_ROUNDS=2000 expect 2 "$part, each process with a server of its own" "$part"
+    AMPHORA_SMP=0 TEST_ROUNDS=100 expect 2 "$part, over tcp" "$part" -conduit tcp
+    IOFWD_STRIPE=2 TEST_ROUNDS=300 expect 2 "$part, striped" "$part"
 done
 
-AMPHORA_ON_SERVER_DEATH=failover IOFWD_TEST_ROUNDS=600 expect 3 "data, while servers die" death
+AMPHORA_ON_SERVER_DEATH=failover TEST_ROUNDS=600 expect 3 "data, while servers die" death
 
 # calls_of PART BYTES: how many calls the servers execute for a process that reads BYTES, after it has written them, by KiB
 calls_of() {
