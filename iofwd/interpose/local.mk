@@ -38,6 +38,9 @@ preload_sources = \
 	base/program_image.c \
 	base/program_image.h \
 	base/open_mpi.h \
+	iofwd/elf/elf.h \
+	iofwd/elf/segment.c \
+	iofwd/elf/view.c \
 	iofwd/interpose/fd/fdtab.c \
 	iofwd/interpose/fd/fdtab.h \
 	iofwd/wire/prefix.c \

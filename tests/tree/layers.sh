@@ -21,7 +21,8 @@ iofwd/client: base boot conduits am iofwd/wire iofwd/calls
 iofwd/server: base boot conduits am iofwd/wire iofwd/calls
 iofwd/mount: base boot iofwd/wire iofwd/calls
 iofwd/cc: base
-iofwd/interpose: iofwd/wire iofwd/calls iofwd/trace
+iofwd/elf: base
+iofwd/interpose: iofwd/wire iofwd/calls iofwd/trace iofwd/elf
 iofwd/trace:
 upc-bridge:
 upc-bridge/driver: base
@@ -228,6 +229,7 @@ report "the file maps of the rooms name every file" "$(
     unmapped iofwd/wire/marshal.h iofwd/wire
     unmapped iofwd/mount/mount.h iofwd/mount
     unmapped iofwd/cc/cc.h iofwd/cc
+    unmapped iofwd/elf/elf.h iofwd/elf
     unmapped iofwd/trace/format.h iofwd/trace
     unmapped iofwd/client/internal.h iofwd/client
     unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce

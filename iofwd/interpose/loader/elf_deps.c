@@ -15,15 +15,14 @@
 #include <link.h>
 #include <sys/mman.h>
 
-#include "base/note.h"
+#include "iofwd/elf/elf.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
 
-#define ABOVE 512        /* the descriptors of copies, above the program's */
-#define PAGE_MAX 0x10000 /* a multiple of every host's page size */
+#define ABOVE 512 /* the descriptors of copies, above the program's */
 #define CHANGES_MAX 128
 #define DEPTH_MAX 32
 
@@ -34,109 +33,19 @@ struct chain {
     int depth;
 };
 
-/* A mapped file; all pointers into it have been checked. */
-struct image {
-    char *at;
-    size_t len;
-    ElfW(Ehdr) * eh;
-    ElfW(Phdr) * ph;
-    ElfW(Dyn) * dyn;
-    size_t ndyn;
-    ElfW(Addr) strings_at, versions_at;
-    const char *strings;
-    size_t nstrings, nversions;
-    const char *rpath, *runpath;
-};
-
 /* A dependency that gets another name. */
 struct change {
     size_t dyn;       /* index of its dynamic entry */
     const char *name; /* the new name */
 };
 
-/* ---- parsing the file ---- */
+/* ---- the file ---- */
 
-static bool fits(const struct image *im, size_t at, size_t count, size_t size)
-{
-    return at <= im->len && count <= (im->len - at) / size;
-}
-
-/* The n bytes loaded at a virtual address, or NULL. */
-static void *at_address(const struct image *im, ElfW(Addr) address, size_t n)
-{
-    for (size_t i = 0; i < im->eh->e_phnum; i++) {
-        const ElfW(Phdr) *ph = &im->ph[i];
-        if (ph->p_type != PT_LOAD || address < ph->p_vaddr || address - ph->p_vaddr >= ph->p_filesz)
-            continue;
-
-        size_t at = ph->p_offset + (address - ph->p_vaddr);
-
-        return n <= ph->p_filesz - (address - ph->p_vaddr) && fits(im, at, n, 1) ? im->at + at
-                                                                                 : NULL;
-    }
-
-    return NULL;
-}
-
-static const char *string(const struct image *im, size_t at)
-{
-    return at < im->nstrings && memchr(im->strings + at, 0, im->nstrings - at) ? im->strings + at
-                                                                               : NULL;
-}
-
-static bool view_headers(struct image *im)
-{
-    im->eh = (void *)im->at;
-    if (!fits(im, 0, 1, sizeof *im->eh) || memcmp(im->eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        im->eh->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
-        im->eh->e_phentsize != sizeof *im->ph ||
-        !fits(im, im->eh->e_phoff, im->eh->e_phnum, sizeof *im->ph))
-        return false;
-
-    im->ph = (void *)(im->at + im->eh->e_phoff);
-    for (size_t i = 0; i < im->eh->e_phnum; i++)
-        if (im->ph[i].p_type == PT_DYNAMIC && fits(im, im->ph[i].p_offset, im->ph[i].p_filesz, 1)) {
-            im->dyn = (void *)(im->at + im->ph[i].p_offset);
-            im->ndyn = im->ph[i].p_filesz / sizeof *im->dyn;
-        }
-
-    return im->dyn != NULL;
-}
-
-/* The value of the first dynamic entry of this kind; fallback if the section has none. */
-static ElfW(Addr) entry(const struct image *im, ElfW(Sxword) tag, ElfW(Addr) fallback)
-{
-    for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL; i++)
-        if (im->dyn[i].d_tag == tag)
-            return im->dyn[i].d_un.d_val;
-
-    return fallback;
-}
-
-/* false: not an ELF file for the dynamic linker, or without dependencies. */
-static bool view(struct image *im)
-{
-    if (!view_headers(im))
-        return false;
-
-    im->strings_at = entry(im, DT_STRTAB, 0);
-    im->nstrings = entry(im, DT_STRSZ, 0);
-    im->strings = at_address(im, im->strings_at, im->nstrings);
-    im->versions_at = entry(im, DT_VERNEED, 0);
-    im->nversions = entry(im, DT_VERNEEDNUM, 0);
-    if (!im->strings || entry(im, DT_NEEDED, SIZE_MAX) == SIZE_MAX)
-        return false;
-
-    im->runpath = string(im, entry(im, DT_RUNPATH, SIZE_MAX));
-    im->rpath = im->runpath ? NULL : string(im, entry(im, DT_RPATH, SIZE_MAX));
-    return true;
-}
-
-static bool open_image(struct image *im, int fd, bool writable)
+static bool open_image(struct amph_elf *im, int fd, bool writable)
 {
     struct stat st;
 
-    *im = (struct image){ .at = MAP_FAILED };
+    *im = (struct amph_elf){ .at = MAP_FAILED };
     if (libc_fstat64(fd, &st) != 0 || st.st_size < (off_t)sizeof(ElfW(Ehdr)))
         return false;
 
@@ -145,117 +54,35 @@ static bool open_image(struct image *im, int fd, bool writable)
                                  writable ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     if (im->at == MAP_FAILED)
         return false;
-    if (view(im))
+    if (amph_elf_view(im))
         return true;
 
     amph_ip_kernel_munmap(im->at, im->len);
     return false;
 }
 
-/* ---- rewriting the file ---- */
-
-/* A program header that can be spared: a PT_NOTE, except the note that identifies GASNet
- * clients. */
-static size_t spare_segment(const struct image *im)
-{
-    size_t spare = SIZE_MAX;
-
-    for (size_t i = 0; i < im->eh->e_phnum; i++) {
-        const ElfW(Phdr) *ph = &im->ph[i];
-        if (ph->p_type == PT_GNU_PROPERTY)
-            return i;
-
-        if (ph->p_type == PT_NOTE && fits(im, ph->p_offset, ph->p_filesz, 1) &&
-            !memmem(im->at + ph->p_offset, ph->p_filesz, AMPH_NOTE_NAME, sizeof AMPH_NOTE_NAME - 1))
-            spare = i;
-    }
-
-    return spare;
-}
-
-/* PT_LOAD headers are sorted by address, so the new one follows the last of them. */
-static void put_segment(struct image *im, size_t spare, const ElfW(Phdr) * fresh)
-{
-    size_t last = 0;
-
-    for (size_t i = 0; i < im->eh->e_phnum; i++)
-        if (im->ph[i].p_type == PT_LOAD)
-            last = i;
-
-    if (spare > last)
-        memmove(&im->ph[last + 2], &im->ph[last + 1], (spare - last - 1) * sizeof *im->ph);
-    else
-        memmove(&im->ph[spare], &im->ph[spare + 1], (last - spare) * sizeof *im->ph);
-
-    im->ph[spare > last ? last + 1 : last] = *fresh;
-}
-
-/* The version requirements of symbols name the library a second time. */
-static void rename_versions(struct image *im, const char *old, ElfW(Addr) fresh)
-{
-    ElfW(Addr) at = im->versions_at;
-    for (size_t i = 0; i < im->nversions; i++) {
-        ElfW(Verneed) *v = at_address(im, at, sizeof *v);
-
-        const char *name = v ? string(im, v->vn_file) : NULL;
-        if (!v)
-            return;
-
-        if (name && strcmp(name, old) == 0)
-            v->vn_file = (ElfW(Word))fresh;
-
-        if (!v->vn_next)
-            return;
-
-        at += v->vn_next;
-    }
-}
-
-static ElfW(Addr) round_up(ElfW(Addr) n)
-{
-    return (n + PAGE_MAX - 1) & ~(ElfW(Addr))(PAGE_MAX - 1);
-}
-
 /* Writes the new names to fd, which im maps. */
-static bool apply(struct image *im, int fd, const struct change *change, size_t n)
+static bool apply(struct amph_elf *im, int fd, const struct change *change, size_t n)
 {
     char text[CHANGES_MAX * AMPH_IP_ELF_DEPS_NAME];
-    size_t spare = spare_segment(im);
+    struct amph_elf_place place;
     size_t len = 0;
     size_t at[CHANGES_MAX];
-
-    ElfW(Addr) end = 0;
-    for (size_t i = 0; i < im->eh->e_phnum; i++)
-        if (im->ph[i].p_type == PT_LOAD && im->ph[i].p_vaddr + im->ph[i].p_memsz > end)
-            end = im->ph[i].p_vaddr + im->ph[i].p_memsz;
 
     for (size_t i = 0; i < n; i++) {
         at[i] = len;
         len += strlen(strcpy(text + len, change[i].name)) + 1;
     }
 
-    ElfW(Addr) address = round_up(end);
-
-    size_t offset = round_up(im->len);
-    if (spare == SIZE_MAX || address - im->strings_at > UINT32_MAX - sizeof text ||
-        address < im->strings_at || libc_pwrite64(fd, text, len, (off_t)offset) != (ssize_t)len)
+    if (!amph_elf_find_place(im, &place) || place.address < im->strings_at ||
+        place.address - im->strings_at > UINT32_MAX - sizeof text ||
+        libc_pwrite64(fd, text, len, (off_t)place.offset) != (ssize_t)len)
         return false;
 
-    for (size_t i = 0; i < n; i++) {
-        ElfW(Addr) fresh = address - im->strings_at + at[i];
-        rename_versions(im, string(im, im->dyn[change[i].dyn].d_un.d_val), fresh);
-        im->dyn[change[i].dyn].d_un.d_val = fresh;
-    }
+    for (size_t i = 0; i < n; i++)
+        amph_elf_rename(im, change[i].dyn, place.address - im->strings_at + at[i]);
 
-    put_segment(im, spare,
-                &(ElfW(Phdr)){ .p_type = PT_LOAD,
-                               .p_flags = PF_R,
-                               .p_offset = offset,
-                               .p_vaddr = address,
-                               .p_paddr = address,
-                               .p_filesz = len,
-                               .p_memsz = len,
-                               .p_align = PAGE_MAX });
+    amph_elf_put_segment(im, &place, PF_R, len);
     return true;
 }
 
@@ -326,7 +153,7 @@ static enum place search(const char *list, const char *origin, const char *name,
 }
 
 /* Finds a dependency of an object if it is forwarded.  The directories after these are local. */
-static enum place find(const struct amph_ip_elf_deps *needs, const struct image *im,
+static enum place find(const struct amph_ip_elf_deps *needs, const struct amph_elf *im,
                        const struct chain *own, const char *name, char out[PATH_MAX])
 {
     enum place place = PLACE_NOWHERE;
@@ -494,7 +321,7 @@ static bool is_loaded(const char *name)
 }
 
 /* Collects the changes for an object's forwarded dependencies: the names of copies. */
-static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, const char *path,
+static size_t resolve(struct amph_ip_elf_deps *needs, const struct amph_elf *im, const char *path,
                       const struct chain *up, struct change *change)
 {
     char origin[PATH_MAX], found[PATH_MAX];
@@ -512,7 +339,9 @@ static size_t resolve(struct amph_ip_elf_deps *needs, const struct image *im, co
     struct chain own = { im->rpath, slash ? origin : NULL, up, up ? up->depth + 1 : 1 };
 
     for (size_t i = 0; i < im->ndyn && im->dyn[i].d_tag != DT_NULL && n < CHANGES_MAX; i++) {
-        const char *name = im->dyn[i].d_tag == DT_NEEDED ? string(im, im->dyn[i].d_un.d_val) : NULL;
+        const char *name = im->dyn[i].d_tag == DT_NEEDED
+                               ? amph_elf_string(im, im->dyn[i].d_un.d_val)
+                               : NULL;
 
         if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED ||
             (needs->loading && !needs->apart && is_loaded(name)))
@@ -531,7 +360,7 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
                      const struct chain *up)
 {
     struct change change[CHANGES_MAX];
-    struct image im;
+    struct amph_elf im;
     int saved = errno;
 
     if (open_image(&im, fd, true)) {
@@ -589,7 +418,7 @@ void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *needs, int fd, const cha
 int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char *path)
 {
     struct change change[CHANGES_MAX];
-    struct image im, copied;
+    struct amph_elf im, copied;
     int copy = -1;
     int saved = errno;
 
