@@ -116,6 +116,7 @@ preload_sources = \
 	iofwd/interpose/entry/settings.h \
 	iofwd/interpose/entry/state.h \
 	iofwd/interpose/fd/socket.c \
+	iofwd/interpose/fd/state.h \
 	iofwd/interpose/process/spawn.c \
 	iofwd/interpose/process/start.c \
 	iofwd/interpose/process/start.h \

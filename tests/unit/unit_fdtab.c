@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "iofwd/interpose/fd/fdtab.h"
+#include "iofwd/interpose/fd/state.h"
 
 static uint64_t closed_handle;
 static int closes, close_error;
@@ -38,7 +39,7 @@ static struct amph_fd_file *opened(uint64_t handle)
 
 static void setup(void)
 {
-    amph_fdtab_closer = note_close;
+    amph_ip_fds.close_file = note_close;
     closes = close_error = 0;
 }
 
@@ -116,7 +117,7 @@ static int look_around(const struct amph_fwd_file *file)
 /* While its last user closes it, a file is nobody's, and its memory is not free yet. */
 Test(fdtab, being_closed)
 {
-    amph_fdtab_closer = look_around;
+    amph_ip_fds.close_file = look_around;
     closing = opened(3);
     amph_fdtab_put(closing);
     cr_assert_null(found);

@@ -19,6 +19,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/state.h"
 
 struct amph_ip_client amph_ip_client = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -272,7 +273,7 @@ static int open_client(const sigset_t *program_mask)
 
     amph_ip_mpi_job_check();
     if (!amph_ip_client.loaded) {
-        amph_fdtab_closer = closer;
+        amph_ip_fds.close_file = closer;
         err = load();
     }
 
@@ -342,7 +343,7 @@ int amph_ip_client_enter(void)
 
 void amph_ip_client_join(void)
 {
-    amph_fdtab_closer = closer;
+    amph_ip_fds.close_file = closer;
 
     int depth = swap_inside(1);
 

@@ -19,6 +19,7 @@
 #include "base/platform.h"
 #include "iofwd/wire/prefix.h"
 
+struct amph_fdtab;
 struct amph_ip_recording;
 struct amph_ip_trace_frame;
 
@@ -113,6 +114,13 @@ struct amph_ip_thread {
      * patched, the call that the patch makes goes to the kernel. */
     bool in_mremap;
     bool ending; /* process/threads.c: it is in _exit; an overwritten _exit gets there again */
+    /* fd/epoll.c: it is inside the C library's epoll_pwait.  If a tool has replaced that function by
+     * one that uses syscall(), its call must go to the kernel. */
+    int epoll_waits;
+    struct {
+        struct amph_fdtab *forking; /* of a task that forks: the child has another number */
+        int rounds;                 /* of the destructors at its end */
+    } table;                        /* fd/own_table.c */
     struct {
         bool taken, loaded;
     } fork; /* process/fork.c: from one handler of fork to the next */

@@ -16,6 +16,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/state.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
@@ -35,26 +36,13 @@ struct group {
     struct sigevent event;
 };
 
-struct request {
-    struct request *next;
+struct amph_ip_aio_request {
+    struct amph_ip_aio_request *next;
     struct aiocb *cb;
     enum what what;
     bool running;
     struct amph_fdtab *table; /* of the caller, and of the worker that executes it */
     struct group *group;
-};
-
-static struct {
-    pthread_mutex_t lock;  /* of everything here */
-    pthread_cond_t ended;  /* a request has ended */
-    pthread_cond_t wanted; /* a request was queued */
-    struct request *queue; /* oldest first */
-    unsigned threads;      /* worker threads; each serves one descriptor table */
-    pid_t owner;           /* the process whose requests and threads these are */
-} state = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .ended = PTHREAD_COND_INITIALIZER,
-    .wanted = PTHREAD_COND_INITIALIZER,
 };
 
 /* ---- notifying the program ---- */
@@ -104,7 +92,7 @@ static void notify(const struct sigevent *event)
 }
 
 /* Completes a request.  The lock is held by the caller and released during the notification. */
-static void end_request(struct request *rq, ssize_t result, int err)
+static void end_request(struct amph_ip_aio_request *rq, ssize_t result, int err)
 {
     struct aiocb *cb = rq->cb;
     struct sigevent event = cb->aio_sigevent;
@@ -120,17 +108,17 @@ static void end_request(struct request *rq, ssize_t result, int err)
         free(g);
     }
 
-    pthread_cond_broadcast(&state.ended);
-    pthread_mutex_unlock(&state.lock);
+    pthread_cond_broadcast(&amph_ip_fds.aio.ended);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     notify(&event);
     notify(&all);
     free(rq);
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
 }
 
 /* ---- execution ---- */
 
-static ssize_t perform(const struct request *rq)
+static ssize_t perform(const struct amph_ip_aio_request *rq)
 {
     struct aiocb *cb = rq->cb;
     int fd = cb->aio_fildes;
@@ -149,12 +137,13 @@ static ssize_t perform(const struct request *rq)
 
 /* The oldest request of table whose descriptor has no earlier request, running or queued; NULL:
  * none. */
-static struct request *next_request(const struct amph_fdtab *table)
+static struct amph_ip_aio_request *next_request(const struct amph_fdtab *table)
 {
-    for (struct request *rq = state.queue; rq; rq = rq->next) {
+    for (struct amph_ip_aio_request *rq = amph_ip_fds.aio.queue; rq; rq = rq->next) {
         bool first = !rq->running && rq->table == table;
 
-        for (struct request *before = state.queue; first && before != rq; before = before->next)
+        for (struct amph_ip_aio_request *before = amph_ip_fds.aio.queue; first && before != rq;
+             before = before->next)
             first = before->table != table || before->cb->aio_fildes != rq->cb->aio_fildes;
 
         if (first)
@@ -164,9 +153,9 @@ static struct request *next_request(const struct amph_fdtab *table)
     return NULL;
 }
 
-static void unlink_request(struct request *rq)
+static void unlink_request(struct amph_ip_aio_request *rq)
 {
-    struct request **at = &state.queue;
+    struct amph_ip_aio_request **at = &amph_ip_fds.aio.queue;
 
     while (*at != rq)
         at = &(*at)->next;
@@ -182,58 +171,58 @@ static bool is_left(const struct amph_fdtab *table)
 
 void amph_ip_aio_table_left(const struct amph_fdtab *table)
 {
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
     if (is_left(table))
-        pthread_cond_broadcast(&state.wanted);
+        pthread_cond_broadcast(&amph_ip_fds.aio.wanted);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
 }
 
 static void *work(void *arg)
 {
     struct amph_fdtab *table = amph_fdtab_current();
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
     for (;;) {
-        struct request *rq = next_request(table);
+        struct amph_ip_aio_request *rq = next_request(table);
 
         if (!rq && is_left(table))
             break;
 
         if (!rq) {
             table->aio_idle++;
-            pthread_cond_wait(&state.wanted, &state.lock);
+            pthread_cond_wait(&amph_ip_fds.aio.wanted, &amph_ip_fds.aio.lock);
             table->aio_idle--;
             continue;
         }
 
         rq->running = true;
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.aio.lock);
         errno = 0;
 
         ssize_t n = perform(rq);
         int err = n < 0 ? errno : 0;
 
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_fds.aio.lock);
         unlink_request(rq);
         end_request(rq, n, err);
     }
 
     table->aio_threads--;
-    state.threads--;
-    pthread_mutex_unlock(&state.lock);
+    amph_ip_fds.aio.threads--;
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     return arg;
 }
 
 /* Forgets the parent's requests and threads in a forked child. */
 static void reset_after_fork(void)
 {
-    if (state.owner == getpid())
+    if (amph_ip_fds.aio.owner == getpid())
         return;
 
-    state.owner = getpid();
-    state.queue = NULL;
-    state.threads = 0;
+    amph_ip_fds.aio.owner = getpid();
+    amph_ip_fds.aio.queue = NULL;
+    amph_ip_fds.aio.threads = 0;
 }
 
 /* Starts a worker thread for the caller's table unless one is idle or the maximum is reached; false:
@@ -245,7 +234,7 @@ static bool ensure_worker(void)
     pthread_t thread;
     sigset_t all, old;
 
-    if (table->aio_idle || (state.threads >= THREADS_MAX && table->aio_threads))
+    if (table->aio_idle || (amph_ip_fds.aio.threads >= THREADS_MAX && table->aio_threads))
         return true;
 
     sigfillset(&all);
@@ -253,7 +242,7 @@ static bool ensure_worker(void)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (amph_ip_thread_start(&thread, &attr, work, NULL) == 0) {
-        state.threads++;
+        amph_ip_fds.aio.threads++;
         table->aio_threads++;
     }
 
@@ -264,21 +253,23 @@ static bool ensure_worker(void)
 
 static int submit(struct aiocb *cb, enum what what, struct group *group)
 {
-    struct request *rq = calloc(1, sizeof *rq);
+    struct amph_ip_aio_request *rq = calloc(1, sizeof *rq);
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
     reset_after_fork();
 
     if (!rq || !ensure_worker()) {
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.aio.lock);
         free(rq);
         return amph_ip_fail(EAGAIN);
     }
 
-    *rq = (struct request){ .cb = cb, .what = what, .group = group, .table = amph_fdtab_current() };
+    *rq = (struct amph_ip_aio_request){
+        .cb = cb, .what = what, .group = group, .table = amph_fdtab_current()
+    };
     cb->__error_code = EINPROGRESS;
 
-    struct request **at = &state.queue;
+    struct amph_ip_aio_request **at = &amph_ip_fds.aio.queue;
 
     while (*at)
         at = &(*at)->next;
@@ -286,11 +277,11 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
     *at = rq;
     if (amph_ip_tables_many())
         pthread_cond_broadcast(
-            &state.wanted); /* the idle thread that it wakes must be of this table */
+            &amph_ip_fds.aio.wanted); /* the idle thread that it wakes must be of this table */
     else
-        pthread_cond_signal(&state.wanted);
+        pthread_cond_signal(&amph_ip_fds.aio.wanted);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
 
     return 0;
 }
@@ -336,7 +327,7 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
         until.tv_nsec = (until.tv_nsec + limit->tv_nsec) % 1000000000;
     }
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
     for (;;) {
         bool some = false;
         bool over = false;
@@ -350,11 +341,11 @@ int amph_do_aio_suspend(const struct aiocb *const list[], int n, const struct ti
         if (over || !some || err)
             break;
 
-        err = limit ? pthread_cond_timedwait(&state.ended, &state.lock, &until)
-                    : pthread_cond_wait(&state.ended, &state.lock);
+        err = limit ? pthread_cond_timedwait(&amph_ip_fds.aio.ended, &amph_ip_fds.aio.lock, &until)
+                    : pthread_cond_wait(&amph_ip_fds.aio.ended, &amph_ip_fds.aio.lock);
     }
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     return err ? amph_ip_fail(EAGAIN) : 0;
 }
 
@@ -368,8 +359,8 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
     if (cb && cb->aio_fildes != fd)
         return amph_ip_fail(EINVAL);
 
-    pthread_mutex_lock(&state.lock);
-    for (struct request *rq = state.queue, *next; rq; rq = next) {
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
+    for (struct amph_ip_aio_request *rq = amph_ip_fds.aio.queue, *next; rq; rq = next) {
         next = rq->next;
         if (cb ? rq->cb != cb : rq->cb->aio_fildes != fd || rq->table != amph_fdtab_current())
             continue;
@@ -382,10 +373,10 @@ int amph_do_aio_cancel(int fd, struct aiocb *cb)
         cancelled = true;
         unlink_request(rq);
         end_request(rq, -1, ECANCELED);
-        next = state.queue; /* end_request released the lock */
+        next = amph_ip_fds.aio.queue; /* end_request released the lock */
     }
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     if (running)
         return AIO_NOTCANCELED;
 
@@ -411,26 +402,26 @@ int amph_do_lio_listio(int mode, struct aiocb *const list[], int n, struct sigev
         if (!list[i] || list[i]->aio_lio_opcode == LIO_NOP)
             continue;
 
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_fds.aio.lock);
         g->left++;
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.aio.lock);
         if (submit(list[i], list[i]->aio_lio_opcode == LIO_READ ? DO_READ : DO_WRITE, g) == 0)
             continue;
 
         failed = EAGAIN;
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_fds.aio.lock);
         g->left--;
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     }
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.aio.lock);
     g->left--;
     while (g->waited && g->left)
-        pthread_cond_wait(&state.ended, &state.lock);
+        pthread_cond_wait(&amph_ip_fds.aio.ended, &amph_ip_fds.aio.lock);
 
     bool last = g->left == 0;
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.aio.lock);
     for (int i = 0; i < n && mode == LIO_WAIT && !failed; i++)
         if (list[i] && list[i]->aio_lio_opcode != LIO_NOP && list[i]->__error_code)
             failed = EIO;

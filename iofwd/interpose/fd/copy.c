@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "iofwd/interpose/fd/query.h"
+#include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
 #include "iofwd/interpose/entry/fault_check.h"
 
@@ -44,8 +45,7 @@ static off_t any_seek(int fd, off_t off, int whence)
  * own offset. */
 static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
-    static void *spare;
-    void *buf = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+    void *buf = __atomic_exchange_n(&amph_ip_fds.copy_buffer, NULL, __ATOMIC_ACQ_REL);
 
     if (!buf && !(buf = amph_ip_borrow(COPY_PIECE)))
         return amph_ip_fail(ENOMEM);
@@ -65,7 +65,7 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
         errno = err;
     }
 
-    void *other = __atomic_exchange_n(&spare, buf, __ATOMIC_ACQ_REL);
+    void *other = __atomic_exchange_n(&amph_ip_fds.copy_buffer, buf, __ATOMIC_ACQ_REL);
 
     if (other)
         amph_ip_give_back(other, COPY_PIECE);

@@ -18,80 +18,50 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/poll.h"
+#include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/entry/targets.h"
 
-#define SETS_MAX 64
-#define NAMES_MAX 256
-#define NOTIFIERS_MAX 8 /* servers of one set */
-#define EVENTS_MAX 64   /* fetched by one request */
+#define EVENTS_MAX 64 /* fetched by one request */
 
 /* The data of a notification descriptor in the program's set.  By it a process also recognises a
  * descriptor that its parent or child has added to a shared set. */
 #define NOTIFIER_DATA UINT64_C(0xb5c93e17d2f4a086)
 
-/* A set of the program with forwarded files in it. */
-struct set {
-    unsigned names; /* 0: free */
-    unsigned turn;  /* see is_locals_turn */
-    unsigned nnotifiers;
-    struct amph_fwd_notifier notifier[NOTIFIERS_MAX];
-};
-
-struct name {
-    struct set *set; /* NULL: free */
-    const struct amph_fdtab *table;
-    int fd;
-};
-
-/* A watched file, kept so that report_ended_server can report it. */
-struct watch {
-    struct set *set; /* NULL: free */
-    int fd;
-    uint32_t server;
-    uint64_t data;
-};
-
-static struct {
-    pthread_mutex_t lock; /* of everything here */
-    struct set sets[SETS_MAX];
-    struct name names[NAMES_MAX];
-    struct watch *watches;
-    size_t nwatches;
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static struct name *find_name(int fd)
+static struct amph_ip_epoll_name *find_name(int fd)
 {
     const struct amph_fdtab *table = amph_fdtab_current();
 
-    for (int i = 0; i < NAMES_MAX; i++)
-        if (state.names[i].set && state.names[i].fd == fd && state.names[i].table == table)
-            return &state.names[i];
+    for (int i = 0; i < AMPH_IP_EPOLL_NAMES; i++)
+        if (amph_ip_fds.epoll.names[i].set && amph_ip_fds.epoll.names[i].fd == fd &&
+            amph_ip_fds.epoll.names[i].table == table)
+            return &amph_ip_fds.epoll.names[i];
 
     return NULL;
 }
 
-static struct set *find_set(int fd)
+static struct amph_ip_epoll_set *find_set(int fd)
 {
-    const struct name *name = amph_fdtab_class(fd) == FDTAB_EPOLL ? find_name(fd) : NULL;
+    const struct amph_ip_epoll_name *name = amph_fdtab_class(fd) == FDTAB_EPOLL ? find_name(fd)
+                                                                                : NULL;
     return name ? name->set : NULL;
 }
 
-static void free_set(struct set *s)
+static void free_set(struct amph_ip_epoll_set *s)
 {
     for (unsigned i = 0; i < s->nnotifiers; i++)
-        /* it state.watches files, so it must not be reused for another wait */
+        /* it watches files, so it must not be reused for another wait */
         amph_ip_client.fwd.notifier_release(&s->notifier[i], true);
 
-    for (size_t i = 0; i < state.nwatches; i++)
-        if (state.watches[i].set == s)
-            state.watches[i].set = NULL;
+    for (size_t i = 0; i < amph_ip_fds.epoll.nwatches; i++)
+        if (amph_ip_fds.epoll.watches[i].set == s)
+            amph_ip_fds.epoll.watches[i].set = NULL;
 
-    *s = (struct set){ .names = 0 };
+    *s = (struct amph_ip_epoll_set){ .names = 0 };
 }
 
-static void free_name(struct name *name)
+static void free_name(struct amph_ip_epoll_name *name)
 {
-    struct set *s = name->set;
+    struct amph_ip_epoll_set *s = name->set;
 
     name->set = NULL;
     if (--s->names == 0)
@@ -100,18 +70,19 @@ static void free_name(struct name *name)
 
 static void drop_name(int fd)
 {
-    struct name *name = find_name(fd);
+    struct amph_ip_epoll_name *name = find_name(fd);
 
     if (name)
         free_name(name);
 }
 
 /* Adds a name of s; false: the table of names is full. */
-static bool add_name_in(const struct amph_fdtab *table, int fd, struct set *s)
+static bool add_name_in(const struct amph_fdtab *table, int fd, struct amph_ip_epoll_set *s)
 {
-    for (int i = 0; i < NAMES_MAX; i++)
-        if (!state.names[i].set) {
-            state.names[i] = (struct name){ .set = s, .table = table, .fd = fd };
+    for (int i = 0; i < AMPH_IP_EPOLL_NAMES; i++)
+        if (!amph_ip_fds.epoll.names[i].set) {
+            amph_ip_fds.epoll.names[i] =
+                (struct amph_ip_epoll_name){ .set = s, .table = table, .fd = fd };
             s->names++;
             return true;
         }
@@ -120,7 +91,7 @@ static bool add_name_in(const struct amph_fdtab *table, int fd, struct set *s)
 }
 
 /* Makes fd a name of s and of no other set; false: the table of names is full. */
-static bool add_name(int fd, struct set *s)
+static bool add_name(int fd, struct amph_ip_epoll_set *s)
 {
     drop_name(fd);
     return add_name_in(amph_fdtab_current(), fd, s);
@@ -130,13 +101,13 @@ bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph
 {
     bool copied = true;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    for (int i = 0; i < NAMES_MAX && copied; i++)
-        if (state.names[i].set && state.names[i].table == from)
-            copied = add_name_in(to, state.names[i].fd, state.names[i].set);
+    for (int i = 0; i < AMPH_IP_EPOLL_NAMES && copied; i++)
+        if (amph_ip_fds.epoll.names[i].set && amph_ip_fds.epoll.names[i].table == from)
+            copied = add_name_in(to, amph_ip_fds.epoll.names[i].fd, amph_ip_fds.epoll.names[i].set);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     if (!copied)
         amph_ip_epoll_table_left(to);
 
@@ -145,19 +116,19 @@ bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph
 
 void amph_ip_epoll_table_left(const struct amph_fdtab *table)
 {
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    for (int i = 0; i < NAMES_MAX; i++)
-        if (state.names[i].set && state.names[i].table == table)
-            free_name(&state.names[i]);
+    for (int i = 0; i < AMPH_IP_EPOLL_NAMES; i++)
+        if (amph_ip_fds.epoll.names[i].set && amph_ip_fds.epoll.names[i].table == table)
+            free_name(&amph_ip_fds.epoll.names[i]);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
 }
 
 void amph_ip_epoll_tables_forked(const struct amph_fdtab *table)
 {
-    for (int i = 0; i < NAMES_MAX; i++) {
-        struct name *name = &state.names[i];
+    for (int i = 0; i < AMPH_IP_EPOLL_NAMES; i++) {
+        struct amph_ip_epoll_name *name = &amph_ip_fds.epoll.names[i];
 
         if (name->set && name->table == table)
             name->table = &amph_fdtab_first;
@@ -172,9 +143,9 @@ void amph_ip_epoll_closed(int fd)
 {
     int saved = errno;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
     drop_name(fd);
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     errno = saved;
 }
 
@@ -182,14 +153,14 @@ int amph_ip_epoll_copied(int from, int to)
 {
     int saved = errno;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    struct set *s = to < 0 ? NULL : find_set(from);
+    struct amph_ip_epoll_set *s = to < 0 ? NULL : find_set(from);
 
     if (s && add_name(to, s))
         amph_fdtab_mark(to, FDTAB_EPOLL);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     errno = saved;
     return to;
 }
@@ -197,29 +168,29 @@ int amph_ip_epoll_copied(int from, int to)
 void amph_ip_epoll_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_fds.epoll.lock);
     else
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
 }
 
 /* ---- changing a set ---- */
 
-static struct set *make_set(int fd)
+static struct amph_ip_epoll_set *make_set(int fd)
 {
-    struct set *s = find_set(fd);
+    struct amph_ip_epoll_set *s = find_set(fd);
 
     if (s)
         return s;
 
-    for (int i = 0; i < SETS_MAX && !s; i++)
-        if (!state.sets[i].names)
-            s = &state.sets[i];
+    for (int i = 0; i < AMPH_IP_EPOLL_SETS && !s; i++)
+        if (!amph_ip_fds.epoll.sets[i].names)
+            s = &amph_ip_fds.epoll.sets[i];
 
     return s && add_name(fd, s) ? s : NULL;
 }
 
 /* The notifier of a server in a set, or NULL. */
-static struct amph_fwd_notifier *find_notifier(struct set *s, uint32_t server)
+static struct amph_fwd_notifier *find_notifier(struct amph_ip_epoll_set *s, uint32_t server)
 {
     for (unsigned i = 0; i < s->nnotifiers; i++)
         if (s->notifier[i].server == server)
@@ -229,11 +200,11 @@ static struct amph_fwd_notifier *find_notifier(struct set *s, uint32_t server)
 }
 
 /* Acquires a notifier of a server and adds it to the program's set.  0 or an errno value. */
-static int add_notifier(int ep, struct set *s, uint32_t server,
+static int add_notifier(int ep, struct amph_ip_epoll_set *s, uint32_t server,
                         struct amph_fwd_notifier **notifier_p)
 {
     *notifier_p = &s->notifier[s->nnotifiers];
-    if (s->nnotifiers == NOTIFIERS_MAX)
+    if (s->nnotifiers == AMPH_IP_EPOLL_NOTIFIERS)
         return ENOSPC;
 
     int err = amph_ip_client.fwd.notifier_acquire(amph_ip_client.client, server, true, *notifier_p);
@@ -254,39 +225,42 @@ static int add_notifier(int ep, struct set *s, uint32_t server,
 
 /* Records the result of a change.  If memory is short the watch is not recorded, and the end of its
  * server is then not reported for it. */
-static void record_watch(struct set *s, int op, int fd, uint32_t server, uint64_t data)
+static void record_watch(struct amph_ip_epoll_set *s, int op, int fd, uint32_t server,
+                         uint64_t data)
 {
     size_t at = 0;
-    size_t had = state.nwatches;
+    size_t had = amph_ip_fds.epoll.nwatches;
 
-    while (at < had && !(state.watches[at].set == s && state.watches[at].fd == fd &&
-                         state.watches[at].server == server))
+    while (at < had &&
+           !(amph_ip_fds.epoll.watches[at].set == s && amph_ip_fds.epoll.watches[at].fd == fd &&
+             amph_ip_fds.epoll.watches[at].server == server))
         at++;
 
     if (at == had && op != EPOLL_CTL_DEL)
-        for (at = 0; at < had && state.watches[at].set; at++)
+        for (at = 0; at < had && amph_ip_fds.epoll.watches[at].set; at++)
             ;
 
     if (at == had && op != EPOLL_CTL_DEL) {
         size_t more = had ? 2 * had : 16;
-        struct watch *bigger = realloc(state.watches, more * sizeof *bigger);
+        struct amph_ip_epoll_watch *bigger = realloc(amph_ip_fds.epoll.watches,
+                                                     more * sizeof *bigger);
 
         if (bigger) {
             memset(bigger + had, 0, (more - had) * sizeof *bigger);
-            state.watches = bigger;
-            state.nwatches = more;
+            amph_ip_fds.epoll.watches = bigger;
+            amph_ip_fds.epoll.nwatches = more;
         }
     }
 
-    if (at < state.nwatches)
-        state.watches[at] = (struct watch){
+    if (at < amph_ip_fds.epoll.nwatches)
+        amph_ip_fds.epoll.watches[at] = (struct amph_ip_epoll_watch){
             .set = op == EPOLL_CTL_DEL ? NULL : s, .fd = fd, .server = server, .data = data
         };
 }
 
 /* 0 or an errno value; the lock is held. */
-static int change(int ep, struct set *s, int op, int fd, const struct amph_fwd_file *file,
-                  const struct epoll_event *event)
+static int change(int ep, struct amph_ip_epoll_set *s, int op, int fd,
+                  const struct amph_fwd_file *file, const struct epoll_event *event)
 {
     uint32_t server = file->part[0].server;
     struct amph_fwd_notifier *notifier = find_notifier(s, server);
@@ -323,9 +297,9 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    struct set *s = make_set(ep);
+    struct amph_ip_epoll_set *s = make_set(ep);
     int err = s ? change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
 
     if (s && s->nnotifiers)
@@ -333,26 +307,27 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     else if (s)
         drop_name(ep);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     return amph_ip_file_end(of, err);
 }
 
 /* ---- waiting ---- */
 
 /* Reports an error on each watched file of a server that has ended. */
-static int report_ended_server(struct set *s, uint32_t server, struct epoll_event *out, int max)
+static int report_ended_server(struct amph_ip_epoll_set *s, uint32_t server,
+                               struct epoll_event *out, int max)
 {
     int n = 0;
 
-    for (size_t i = 0; i < state.nwatches && n < max; i++)
-        if (state.watches[i].set == s && state.watches[i].server == server)
+    for (size_t i = 0; i < amph_ip_fds.epoll.nwatches && n < max; i++)
+        if (amph_ip_fds.epoll.watches[i].set == s && amph_ip_fds.epoll.watches[i].server == server)
             out[n++] = (struct epoll_event){ .events = EPOLLERR | EPOLLHUP,
-                                             .data.u64 = state.watches[i].data };
+                                             .data.u64 = amph_ip_fds.epoll.watches[i].data };
 
     return n;
 }
 
-static int fetch_from(struct set *s, const struct amph_fwd_notifier *notifier,
+static int fetch_from(struct amph_ip_epoll_set *s, const struct amph_fwd_notifier *notifier,
                       struct epoll_event *out, int max)
 {
     struct amph_fwd_happened happened[EVENTS_MAX];
@@ -378,14 +353,14 @@ static int fetch(int ep, struct epoll_event *out, int max)
     if (!amph_ip_epoll(ep))
         return 0;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    struct set *s = find_set(ep);
+    struct amph_ip_epoll_set *s = find_set(ep);
 
     for (unsigned i = 0; s && i < s->nnotifiers && n < max && amph_ip_client_enter() == 0; i++)
         n += fetch_from(s, &s->notifier[i], out + n, max - n);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     return n;
 }
 
@@ -393,12 +368,12 @@ static int fetch(int ep, struct epoll_event *out, int max)
  * neither starves. */
 static bool is_locals_turn(int ep, int max)
 {
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    struct set *s = find_set(ep);
+    struct amph_ip_epoll_set *s = find_set(ep);
     bool locals = s && max == 1 && (s->turn++ & 1);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     return locals;
 }
 
@@ -413,13 +388,9 @@ static int without_notifications(struct epoll_event *out, int n)
     return left;
 }
 
-/* This thread is inside the C library's epoll_pwait.  If a tool has replaced that function by one
- * that uses syscall(), its call must go to the kernel. */
-static __thread int within __attribute__((tls_model("initial-exec")));
-
 bool amph_ip_epoll_within(void)
 {
-    return within > 0;
+    return amph_ip_thread.epoll_waits > 0;
 }
 
 /* Waits in the kernel for the local events.  *notified_p: a server has notified the set.  The kernel
@@ -429,7 +400,7 @@ static int wait_local(int ep, struct epoll_event *out, int max, int64_t left, co
 {
     int64_t ms = left / 1000000 + (left % 1000000 != 0);
 
-    within++;
+    amph_ip_thread.epoll_waits++;
 
     int timeout = -1;
 
@@ -438,7 +409,7 @@ static int wait_local(int ep, struct epoll_event *out, int max, int64_t left, co
 
     int n = libc_epoll_pwait(ep, out, max, timeout, mask);
 
-    within--;
+    amph_ip_thread.epoll_waits--;
 
     int kept = n < 0 ? -1 : without_notifications(out, n);
 
@@ -452,15 +423,15 @@ static void rearm(int ep)
 {
     int saved = errno;
 
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
-    const struct set *s = find_set(ep);
+    const struct amph_ip_epoll_set *s = find_set(ep);
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = NOTIFIER_DATA };
 
     for (unsigned i = 0; s && i < s->nnotifiers; i++)
         amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->notifier[i].fd, &ev);
 
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
     errno = saved;
 }
 

@@ -10,6 +10,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/state.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
@@ -136,13 +137,12 @@ static int open_again(int fd, int flags)
  * descriptors, or -1. */
 static int stamp_of(uint32_t server)
 {
-    /* server in the high half, descriptor + 1 in the low; 0: none */
-    static uint64_t stamps[AMPH_FWD_PARTS_MAX];
+    uint64_t *stamps = amph_ip_fds.stamps;
     char name[sizeof AMPH_IP_PLACEHOLDER_MARK + 16];
     size_t i = 0;
 
     for (uint64_t s;
-         i < AMPH_COUNTOF(stamps) && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
+         i < AMPH_FWD_PARTS_MAX && (s = __atomic_load_n(&stamps[i], __ATOMIC_ACQUIRE)) != 0; i++)
         if (s >> 32 == server) {
             int fd = (int)(s & UINT32_MAX) - 1;
 
@@ -150,7 +150,7 @@ static int stamp_of(uint32_t server)
             return amph_fdtab_class(fd) == FDTAB_OWN ? fd : -1;
         }
 
-    if (i == AMPH_COUNTOF(stamps))
+    if (i == AMPH_FWD_PARTS_MAX)
         return -1;
 
     snprintf(name, sizeof name, AMPH_IP_PLACEHOLDER_MARK "%" PRIu32 "@", server);

@@ -9,22 +9,31 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "iofwd/interpose/fd/state.h"
+
 #define POOL_FILES 32
 
 struct amph_fdtab_leaf {
     struct amph_fd_file *slot[FDTAB_LEAF];
 };
 
-struct pool {
-    struct pool *next;
+struct amph_fdtab_pool {
+    struct amph_fdtab_pool *next;
     struct amph_fd_file file[POOL_FILES];
 };
 
 struct amph_fdtab amph_fdtab_first;
 __thread struct amph_fdtab *amph_fdtab_mine
     __attribute__((tls_model("initial-exec"))) = &amph_fdtab_first;
-static struct pool *pools;
-int (*amph_fdtab_closer)(const struct amph_fwd_file *file);
+
+/* Defined here because a program of the unit tests links this file alone. */
+struct amph_ip_fds_state amph_ip_fds = {
+    .aio.lock = PTHREAD_MUTEX_INITIALIZER,
+    .aio.ended = PTHREAD_COND_INITIALIZER,
+    .aio.wanted = PTHREAD_COND_INITIALIZER,
+    .epoll.lock = PTHREAD_MUTEX_INITIALIZER,
+    .own.lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 /* Zeroed memory for ever; mmap, since malloc is not allowed in a signal handler. */
 static void *forever(size_t len_bytes)
@@ -54,7 +63,7 @@ static struct amph_fd_file **slot_of(struct amph_fdtab *table, int fd, bool make
     return leaf ? &leaf->slot[fd % FDTAB_LEAF] : NULL;
 }
 
-static struct amph_fd_file *claim_in(struct pool *pool)
+static struct amph_fd_file *claim_in(struct amph_fdtab_pool *pool)
 {
     for (int i = 0; i < POOL_FILES; i++) {
         int none = 0;
@@ -72,21 +81,22 @@ struct amph_fd_file *amph_fdtab_new(void)
 {
     struct amph_fd_file *of = NULL;
 
-    for (struct pool *p = __atomic_load_n(&pools, __ATOMIC_ACQUIRE); p && !of; p = p->next)
+    for (struct amph_fdtab_pool *p = __atomic_load_n(&amph_ip_fds.pools, __ATOMIC_ACQUIRE);
+         p && !of; p = p->next)
         of = claim_in(p);
 
     if (!of) {
-        struct pool *fresh = forever(sizeof *fresh);
+        struct amph_fdtab_pool *fresh = forever(sizeof *fresh);
 
         if (!fresh)
             return NULL;
 
         of = &fresh->file[0];
         of->refs = 1;
-        fresh->next = __atomic_load_n(&pools, __ATOMIC_ACQUIRE);
+        fresh->next = __atomic_load_n(&amph_ip_fds.pools, __ATOMIC_ACQUIRE);
 
-        while (!__atomic_compare_exchange_n(&pools, &fresh->next, fresh, false, __ATOMIC_ACQ_REL,
-                                            __ATOMIC_ACQUIRE))
+        while (!__atomic_compare_exchange_n(&amph_ip_fds.pools, &fresh->next, fresh, false,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             ;
     }
 
@@ -126,7 +136,7 @@ int amph_fdtab_put(struct amph_fd_file *of)
 
     if (refs == 1) {
         if (__atomic_exchange_n(&of->ready, false, __ATOMIC_RELAXED))
-            err = amph_fdtab_closer(&of->file);
+            err = amph_ip_fds.close_file(&of->file);
 
         __atomic_store_n(&of->refs, 0, __ATOMIC_RELEASE);
     }
@@ -192,7 +202,8 @@ bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_f
 
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file)
 {
-    for (struct pool *p = __atomic_load_n(&pools, __ATOMIC_ACQUIRE); p; p = p->next)
+    for (struct amph_fdtab_pool *p = __atomic_load_n(&amph_ip_fds.pools, __ATOMIC_ACQUIRE); p;
+         p = p->next)
         for (int i = 0; i < POOL_FILES; i++) {
             struct amph_fd_file *of = &p->file[i];
 
@@ -312,7 +323,7 @@ static void count_one(int fd, struct amph_fd_file *of, void *arg)
 
 void amph_fdtab_recount(void)
 {
-    for (struct pool *p = pools; p; p = p->next)
+    for (struct amph_fdtab_pool *p = amph_ip_fds.pools; p; p = p->next)
         for (int i = 0; i < POOL_FILES; i++)
             p->file[i].refs = 0;
 

@@ -106,8 +106,8 @@ struct amph_fd_file *amph_fdtab_new(void);
 /* The open file behind fd with a reference added, or NULL. */
 struct amph_fd_file *amph_fdtab_get(int fd);
 
-/* Drops a reference.  Dropping the last one closes the file by amph_fdtab_closer and returns its
- * result; otherwise returns 0. */
+/* Drops a reference.  Dropping the last one closes the file by amph_ip_fds.close_file (fd/state.h)
+ * and returns its result; otherwise returns 0. */
 int amph_fdtab_put(struct amph_fd_file *of);
 
 /* Do two descriptors lead to one open file, and so have one offset? */
@@ -115,9 +115,6 @@ bool amph_fdtab_same(int a, int b);
 
 /* Do two descriptions name one open file of a server? */
 bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b);
-
-/* Closes a file at its server: 0 or an errno value.  Set once, before the first file is opened. */
-extern int (*amph_fdtab_closer)(const struct amph_fwd_file *file) AMPH_HIDDEN;
 
 /* Makes fd lead to of, or, if of is NULL, sets its class to cls.  The table takes over a reference of
  * the caller.  Returns the previous open file of fd with its reference, or NULL. */

@@ -2,7 +2,7 @@
 /*
  * Descriptor tables of tasks that have left the process's first one; see own_table.h.
  *
- * Layer: iofwd (interposer).  Thread rule: any thread; state under state.lock, with signals blocked.
+ * Layer: iofwd (interposer).  Thread rule: any thread; state under amph_ip_fds.own.lock, with signals blocked.
  *
  * The kernel copies a table at one moment; other threads open and close descriptors before and after
  * it.  The copy here is therefore made before the kernel's, with references to all open files, so
@@ -25,44 +25,19 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/client.h"
 #include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/state.h"
 
-#define TASKS_MAX 64
 #define SLOT_FREE 0
 #define SLOT_TAKEN (-1) /* its task has not started */
-
-/* A task whose thread-local storage other tasks use as well. */
-struct slot {
-    int tid; /* or SLOT_*; set last */
-    const void *storage;
-    struct amph_fdtab *table;
-};
 
 struct amph_ip_table_child {
     int (*fn)(void *);
     void *arg;
-    struct amph_fdtab *table; /* NULL: the parent's */
-    struct slot *slot;        /* NULL: the child has thread-local storage of its own */
+    struct amph_fdtab *table;        /* NULL: the parent's */
+    struct amph_ip_table_slot *slot; /* NULL: the child has thread-local storage of its own */
 };
-
-static struct {
-    pthread_mutex_t lock;
-    struct amph_fdtab *tables; /* in use, but for the first */
-    struct amph_fdtab *spare;
-    struct amph_fdtab *leader; /* the table of the process's first thread; NULL: the first table */
-    struct amph_fdtab *asking; /* amph_fdtab_mine of tasks that share thread-local storage */
-    uint32_t numbers;          /* given so far */
-    bool had;                  /* there has been more than the first table */
-    unsigned children;         /* that use a table of this process: clone(CLONE_VM | CLONE_FILES) */
-    bool has_key;
-    pthread_key_t key; /* tells of the end of a thread that uses a table of this list */
-    struct slot slots[TASKS_MAX];
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static __thread struct {
-    struct amph_fdtab *forking; /* the table of a task that forks: the child has another number */
-    int rounds;                 /* of the destructors at its end */
-} task __attribute__((tls_model("initial-exec")));
 
 static int own_tid(void)
 {
@@ -75,23 +50,23 @@ static void take_lock(sigset_t *before)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, before);
-    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&amph_ip_fds.own.lock);
 }
 
 static void release_lock(const sigset_t *before)
 {
-    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&amph_ip_fds.own.lock);
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 /* ---- queries ---- */
 
-static struct slot *slot_of_task(void)
+static struct amph_ip_table_slot *slot_of_task(void)
 {
     int tid = own_tid();
 
-    for (int i = 0; i < TASKS_MAX; i++) {
-        struct slot *slot = &state.slots[i];
+    for (int i = 0; i < AMPH_IP_TABLE_SLOTS; i++) {
+        struct amph_ip_table_slot *slot = &amph_ip_fds.own.slots[i];
 
         if (__atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == tid &&
             slot->storage == &amph_fdtab_mine)
@@ -103,19 +78,19 @@ static struct slot *slot_of_task(void)
 
 struct amph_fdtab *amph_fdtab_of_task(void)
 {
-    const struct slot *slot = slot_of_task();
+    const struct amph_ip_table_slot *slot = slot_of_task();
 
     return slot ? slot->table : &amph_fdtab_first;
 }
 
 bool amph_ip_tables_many(void)
 {
-    return __atomic_load_n(&state.tables, __ATOMIC_ACQUIRE) != NULL;
+    return __atomic_load_n(&amph_ip_fds.own.tables, __ATOMIC_ACQUIRE) != NULL;
 }
 
 bool amph_ip_tables_had(void)
 {
-    return __atomic_load_n(&state.had, __ATOMIC_RELAXED);
+    return __atomic_load_n(&amph_ip_fds.own.had, __ATOMIC_RELAXED);
 }
 
 bool amph_ip_table_is_selfs(void)
@@ -124,7 +99,7 @@ bool amph_ip_table_is_selfs(void)
         return true;
 
     const struct amph_fdtab *table = amph_fdtab_current();
-    const struct amph_fdtab *leader = __atomic_load_n(&state.leader, __ATOMIC_ACQUIRE);
+    const struct amph_fdtab *leader = __atomic_load_n(&amph_ip_fds.own.leader, __ATOMIC_ACQUIRE);
 
     return table == (leader ? leader : &amph_fdtab_first);
 }
@@ -146,7 +121,7 @@ void amph_ip_tables_others(void (*fn)(struct amph_fdtab *table, void *arg), void
     if (mine != &amph_fdtab_first)
         fn(&amph_fdtab_first, arg);
 
-    for (struct amph_fdtab *table = state.tables; table; table = table->next)
+    for (struct amph_fdtab *table = amph_ip_fds.own.tables; table; table = table->next)
         if (table != mine)
             fn(table, arg);
 
@@ -166,11 +141,11 @@ bool amph_ip_table_is_unshared(void)
     if (mine == &amph_fdtab_first) {
         unsigned elsewhere = 0;
 
-        for (const struct amph_fdtab *table = state.tables; table; table = table->next)
+        for (const struct amph_fdtab *table = amph_ip_fds.own.tables; table; table = table->next)
             elsewhere += table->is_childs ? 0 : table->tasks;
 
         /* the directory of a process has one link for each of its threads, and two more */
-        alone = !state.children && libc_stat64("/proc/self/task", &st) == 0 &&
+        alone = !amph_ip_fds.own.children && libc_stat64("/proc/self/task", &st) == 0 &&
                 st.st_nlink == elsewhere + 3;
     }
 
@@ -191,13 +166,13 @@ static struct amph_fdtab *copy_table(void)
 
     take_lock(&before);
 
-    struct amph_fdtab *table = state.spare;
+    struct amph_fdtab *table = amph_ip_fds.own.spare;
 
     if (table)
-        state.spare = table->next;
+        amph_ip_fds.own.spare = table->next;
 
     /* a number is used again, so that the servers need no more lock agents than there are tables */
-    uint32_t number = table ? table->number : ++state.numbers;
+    uint32_t number = table ? table->number : ++amph_ip_fds.own.numbers;
 
     release_lock(&before);
 
@@ -243,15 +218,15 @@ static void retire(struct amph_fdtab *table)
     amph_fdtab_empty(table);
 
     take_lock(&before);
-    table->next = state.spare;
-    state.spare = table;
+    table->next = amph_ip_fds.own.spare;
+    amph_ip_fds.own.spare = table;
     release_lock(&before);
 }
 
 /* The lock is held. */
 static void unlink_table(struct amph_fdtab *table)
 {
-    struct amph_fdtab **at = &state.tables;
+    struct amph_fdtab **at = &amph_ip_fds.own.tables;
 
     while (*at && *at != table)
         at = &(*at)->next;
@@ -259,8 +234,8 @@ static void unlink_table(struct amph_fdtab *table)
     if (*at)
         __atomic_store_n(at, table->next, __ATOMIC_RELEASE);
 
-    if (state.leader == table)
-        state.leader = NULL;
+    if (amph_ip_fds.own.leader == table)
+        amph_ip_fds.own.leader = NULL;
 }
 
 /* A task no longer uses table. */
@@ -308,8 +283,8 @@ static void thread_ends(void *arg)
     if (arg != amph_fdtab_mine)
         return; /* it has forked, or has a newer table */
 
-    if (++task.rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
-        pthread_setspecific(state.key, arg);
+    if (++amph_ip_thread.table.rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(amph_ip_fds.own.key, arg);
     else
         leave(arg);
 }
@@ -317,7 +292,7 @@ static void thread_ends(void *arg)
 /* The calling task uses table from now on. */
 static void use(struct amph_fdtab *table)
 {
-    struct slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
+    struct amph_ip_table_slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
 
     if (slot) {
         slot->table = table;
@@ -325,8 +300,8 @@ static void use(struct amph_fdtab *table)
     }
 
     amph_fdtab_mine = table;
-    if (state.has_key)
-        pthread_setspecific(state.key, table);
+    if (amph_ip_fds.own.has_key)
+        pthread_setspecific(amph_ip_fds.own.key, table);
 }
 
 /* Enters a new table, whose task the caller counts, in the list. */
@@ -335,13 +310,13 @@ static void link_table(struct amph_fdtab *table)
     sigset_t before;
 
     take_lock(&before);
-    if (!state.has_key)
-        state.has_key = pthread_key_create(&state.key, thread_ends) == 0;
+    if (!amph_ip_fds.own.has_key)
+        amph_ip_fds.own.has_key = pthread_key_create(&amph_ip_fds.own.key, thread_ends) == 0;
 
-    state.had = true;
+    amph_ip_fds.own.had = true;
     table->tasks++;
-    table->next = state.tables;
-    __atomic_store_n(&state.tables, table, __ATOMIC_RELEASE);
+    table->next = amph_ip_fds.own.tables;
+    __atomic_store_n(&amph_ip_fds.own.tables, table, __ATOMIC_RELEASE);
     release_lock(&before);
 }
 
@@ -366,7 +341,7 @@ int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
 
     if (own_tid() == getpid()) {
         take_lock(&before);
-        __atomic_store_n(&state.leader, table, __ATOMIC_RELEASE);
+        __atomic_store_n(&amph_ip_fds.own.leader, table, __ATOMIC_RELEASE);
         release_lock(&before);
     }
 
@@ -413,10 +388,10 @@ static bool has_ended(int tid)
 }
 
 /* The lock is held.  NULL: all are taken. */
-static struct slot *take_slot(int tid, struct amph_fdtab *table)
+static struct amph_ip_table_slot *take_slot(int tid, struct amph_fdtab *table)
 {
-    for (int i = 0; i < TASKS_MAX; i++) {
-        struct slot *slot = &state.slots[i];
+    for (int i = 0; i < AMPH_IP_TABLE_SLOTS; i++) {
+        struct amph_ip_table_slot *slot = &amph_ip_fds.own.slots[i];
 
         /* one that was killed, or has executed a program, has not given its slot back */
         if (slot->tid > 0 && slot->tid != own_tid() && has_ended(slot->tid))
@@ -436,18 +411,19 @@ static struct slot *take_slot(int tid, struct amph_fdtab *table)
 
 /* Gives a child's slot back.  A task that shares its storage with no other any more uses
  * amph_fdtab_mine again. */
-static void free_slot(struct slot *slot)
+static void free_slot(struct amph_ip_table_slot *slot)
 {
-    struct slot *left = NULL;
+    struct amph_ip_table_slot *left = NULL;
     unsigned count = 0;
     sigset_t before;
 
     take_lock(&before);
     __atomic_store_n(&slot->tid, SLOT_FREE, __ATOMIC_RELEASE);
 
-    for (int i = 0; i < TASKS_MAX; i++)
-        if (state.slots[i].tid != SLOT_FREE && state.slots[i].storage == &amph_fdtab_mine) {
-            left = &state.slots[i];
+    for (int i = 0; i < AMPH_IP_TABLE_SLOTS; i++)
+        if (amph_ip_fds.own.slots[i].tid != SLOT_FREE &&
+            amph_ip_fds.own.slots[i].storage == &amph_fdtab_mine) {
+            left = &amph_ip_fds.own.slots[i];
             count++;
         }
 
@@ -460,33 +436,34 @@ static void free_slot(struct slot *slot)
 }
 
 /* The caller and its child will share amph_fdtab_mine: from now on it says to ask. */
-static struct slot *share_storage(struct amph_fdtab *childs)
+static struct amph_ip_table_slot *share_storage(struct amph_fdtab *childs)
 {
     sigset_t before;
 
     take_lock(&before);
 
-    if (!state.asking) {
+    if (!amph_ip_fds.own.asking) {
         struct amph_fdtab *asking = amph_ip_kernel_mmap(
             NULL, sizeof *asking, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (asking != MAP_FAILED) {
             memset(asking->classes, FDTAB_ASK, sizeof asking->classes);
             asking->asks = true;
-            state.asking = asking;
+            amph_ip_fds.own.asking = asking;
         }
     }
 
-    struct slot *own = slot_of_task();
+    struct amph_ip_table_slot *own = slot_of_task();
     bool had = own != NULL;
 
-    if (state.asking && !own)
+    if (amph_ip_fds.own.asking && !own)
         own = take_slot(own_tid(), amph_fdtab_mine);
 
-    struct slot *slot = state.asking && own ? take_slot(SLOT_TAKEN, childs) : NULL;
+    struct amph_ip_table_slot *slot = amph_ip_fds.own.asking && own ? take_slot(SLOT_TAKEN, childs)
+                                                                    : NULL;
 
     if (slot)
-        amph_fdtab_mine = state.asking;
+        amph_fdtab_mine = amph_ip_fds.own.asking;
     else if (own && !had)
         own->tid = SLOT_FREE;
 
@@ -507,7 +484,7 @@ int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
     *child_p = child;
 
     if (flags & CLONE_FILES) {
-        __atomic_fetch_add(&state.children, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&amph_ip_fds.own.children, 1, __ATOMIC_RELAXED);
         return 0;
     }
 
@@ -556,7 +533,7 @@ bool amph_ip_table_exit(void)
     if (AMPH_LIKELY(table == &amph_fdtab_first) || !table->is_childs)
         return false;
 
-    struct slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
+    struct amph_ip_table_slot *slot = amph_fdtab_mine->asks ? slot_of_task() : NULL;
 
     leave(table);
     if (slot)
@@ -568,10 +545,10 @@ bool amph_ip_table_exit(void)
 void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int pid)
 {
     struct amph_fdtab *table = child->table;
-    struct slot *slot = child->slot;
+    struct amph_ip_table_slot *slot = child->slot;
 
     if (pid < 0 && !table)
-        __atomic_fetch_sub(&state.children, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&amph_ip_fds.own.children, 1, __ATOMIC_RELAXED);
 
     /* The child was not made, or it has let its parent go on by ending or by executing a program. */
     bool gone = pid < 0 || (flags & CLONE_VFORK);
@@ -594,19 +571,19 @@ void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int p
 void amph_ip_tables_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&state.lock);
+        pthread_mutex_lock(&amph_ip_fds.own.lock);
     else
-        pthread_mutex_unlock(&state.lock);
+        pthread_mutex_unlock(&amph_ip_fds.own.lock);
 }
 
 void amph_ip_tables_forking(void)
 {
-    task.forking = amph_fdtab_current();
+    amph_ip_thread.table.forking = amph_fdtab_current();
 }
 
 void amph_ip_tables_forked(void)
 {
-    struct amph_fdtab *table = task.forking;
+    struct amph_fdtab *table = amph_ip_thread.table.forking;
 
     amph_ip_epoll_tables_forked(table);
 
@@ -620,9 +597,9 @@ void amph_ip_tables_forked(void)
     amph_fdtab_first.has_locks = false;
     amph_fdtab_mine = &amph_fdtab_first;
 
-    state.tables = state.leader = NULL;
-    state.children = 0;
-    memset(state.slots, 0, sizeof state.slots);
+    amph_ip_fds.own.tables = amph_ip_fds.own.leader = NULL;
+    amph_ip_fds.own.children = 0;
+    memset(amph_ip_fds.own.slots, 0, sizeof amph_ip_fds.own.slots);
 }
 
 void amph_ip_tables_forked_last(void)

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of fd/; each group belongs to the file that its comment names.
+ *
+ * Layer: iofwd (interposer).  Thread rule: as said at each group.
+ *
+ * Kept apart because every caught call reads them: the process's first descriptor table and each
+ * thread's pointer to the table that it uses (fdtab.h).
+ */
+#ifndef AMPH_IOFWD_INTERPOSE_FD_STATE_H
+#define AMPH_IOFWD_INTERPOSE_FD_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/platform.h"
+#include "iofwd/client/client.h"
+
+struct amph_fdtab;
+struct amph_fdtab_pool;
+struct amph_ip_aio_request;
+
+#define AMPH_IP_EPOLL_SETS 64
+#define AMPH_IP_EPOLL_NAMES 256
+#define AMPH_IP_EPOLL_NOTIFIERS 8 /* servers of one set */
+#define AMPH_IP_TABLE_SLOTS 64
+
+/* epoll.c: a set of the program with forwarded files in it. */
+struct amph_ip_epoll_set {
+    unsigned names; /* 0: free */
+    unsigned turn;  /* see is_locals_turn */
+    unsigned nnotifiers;
+    struct amph_fwd_notifier notifier[AMPH_IP_EPOLL_NOTIFIERS];
+};
+
+struct amph_ip_epoll_name {
+    struct amph_ip_epoll_set *set; /* NULL: free */
+    const struct amph_fdtab *table;
+    int fd;
+};
+
+/* epoll.c: a watched file, kept so that report_ended_server can report it. */
+struct amph_ip_epoll_watch {
+    struct amph_ip_epoll_set *set; /* NULL: free */
+    int fd;
+    uint32_t server;
+    uint64_t data;
+};
+
+/* own_table.c: a task whose thread-local storage other tasks use as well. */
+struct amph_ip_table_slot {
+    int tid; /* or SLOT_*; set last */
+    const void *storage;
+    struct amph_fdtab *table;
+};
+
+struct amph_ip_fds_state {
+    /* fdtab.c: memory of open files, never freed; any thread and signal handler, atomically. */
+    struct amph_fdtab_pool *pools;
+    /* fdtab.c: closes a file at its server and returns 0 or an errno value.  Written once, before
+     * the first file is opened. */
+    int (*close_file)(const struct amph_fwd_file *file);
+
+    /* fd.c: of each server the memfd from which the placeholders of its files are opened: server in
+     * the high half, descriptor + 1 in the low; 0: none.  Each word is written once, atomically. */
+    uint64_t stamps[AMPH_FWD_PARTS_MAX];
+
+    void *copy_buffer; /* copy.c: not in use; taken and given back atomically; or NULL */
+
+    /* aio.c: requests and worker threads; under the lock. */
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t ended;              /* a request has ended */
+        pthread_cond_t wanted;             /* a request was queued */
+        struct amph_ip_aio_request *queue; /* oldest first */
+        unsigned threads;                  /* each serves one descriptor table */
+        pid_t owner;                       /* the process whose requests and threads these are */
+    } aio;
+
+    /* epoll.c: the program's sets with forwarded files; under the lock. */
+    struct {
+        pthread_mutex_t lock;
+        struct amph_ip_epoll_set sets[AMPH_IP_EPOLL_SETS];
+        struct amph_ip_epoll_name names[AMPH_IP_EPOLL_NAMES];
+        struct amph_ip_epoll_watch *watches;
+        size_t nwatches;
+    } epoll;
+
+    /* own_table.c: descriptor tables besides the first; under the lock, with signals blocked, but
+     * that `tables`, `leader`, `had`, `children` and a slot's tid are also read atomically. */
+    struct {
+        pthread_mutex_t lock;
+        struct amph_fdtab *tables; /* in use, but for the first */
+        struct amph_fdtab *spare;
+        struct amph_fdtab *leader; /* of the process's first thread; NULL: the first table */
+        struct amph_fdtab *asking; /* amph_fdtab_mine of tasks that share thread-local storage */
+        uint32_t numbers;          /* given so far */
+        bool had;                  /* there has been more than the first table */
+        unsigned children; /* that use a table of this process: clone(CLONE_VM | CLONE_FILES) */
+        bool has_key;
+        pthread_key_t
+            key; /* its destructor runs when a thread ends that uses one of these tables */
+        struct amph_ip_table_slot slots[AMPH_IP_TABLE_SLOTS];
+    } own;
+};
+
+extern struct amph_ip_fds_state amph_ip_fds AMPH_HIDDEN;
+
+#endif
