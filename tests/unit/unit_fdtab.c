@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/interpose/fd/state.h"
@@ -179,6 +180,36 @@ Test(fdtab, limits)
     cr_assert_eq(amph_fdtab_set(FDTAB_MAX, of, FDTAB_FORWARDED), of);
     amph_fdtab_set(FDTAB_MAX - 1, of, FDTAB_FORWARDED);
     cr_assert_eq(amph_fdtab_class(FDTAB_MAX - 1), FDTAB_FORWARDED);
+}
+
+/* Without memory for its part of the table a descriptor stays what it was. */
+Test(fdtab, no_memory)
+{
+    struct amph_fd_file *of = opened(1);
+    struct rlimit before;
+
+    cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
+
+    struct rlimit none = { .rlim_cur = 1, .rlim_max = before.rlim_max };
+
+    amph_fdtab_set(20, of, FDTAB_FORWARDED);
+    amph_fdtab_mark(3000, FDTAB_LOCAL);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+
+    bool near = amph_fdtab_reserve(21);
+    bool far = amph_fdtab_reserve(3000);
+    struct amph_fd_file *copy = amph_fdtab_get(20);
+    struct amph_fd_file *refused = amph_fdtab_set(3000, copy, FDTAB_FORWARDED);
+
+    cr_assert_eq(setrlimit(RLIMIT_AS, &before), 0);
+    cr_assert(near);
+    cr_assert_not(far);
+    cr_assert_eq(refused, copy);
+    cr_assert_eq(amph_fdtab_class(3000), FDTAB_LOCAL);
+    cr_assert(amph_fdtab_reserve(3000));
+    cr_assert_not(amph_fdtab_reserve(-1));
+    cr_assert_not(amph_fdtab_reserve(FDTAB_MAX));
+    cr_assert_null(amph_fdtab_set(3000, copy, FDTAB_FORWARDED));
 }
 
 Test(fdtab, many_files)

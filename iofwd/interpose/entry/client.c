@@ -199,6 +199,8 @@ static int adopt_fd(int fd, struct adoption *a)
     if (!amph_ip_placeholder_text(fd, text, sizeof text) ||
         !amph_ip_client.fwd.file_parse(text, &file))
         return EBADF;
+    if (!amph_fdtab_reserve(fd))
+        return ENOMEM;
 
     struct amph_fd_file *of = ofile_for(&file, &fresh);
     if (!of)

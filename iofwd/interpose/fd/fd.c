@@ -27,16 +27,23 @@ static int entered(int fd, struct amph_fd_file *before)
     return fd;
 }
 
-/* From now on fd leads to of, whose reference goes over to the table. */
-static int enter_table(int fd, struct amph_fd_file *of)
-{
-    return entered(fd, amph_fdtab_set(fd, of, FDTAB_FORWARDED));
-}
-
 /* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
 static int let_go(struct amph_fd_file *of)
 {
     return of ? amph_fdtab_put(of) : 0;
+}
+
+/* From now on fd, a placeholder, leads to of, whose reference goes over to the table.  Without memory
+ * for the table both are closed: a placeholder that leads nowhere would look like a closed descriptor. */
+static int enter_table(int fd, struct amph_fd_file *of)
+{
+    if (!amph_fdtab_reserve(fd)) {
+        amph_ip_kernel_close(fd);
+        let_go(of);
+        return amph_ip_fail(ENOMEM);
+    }
+
+    return entered(fd, amph_fdtab_set(fd, of, FDTAB_FORWARDED));
 }
 
 /*
@@ -500,6 +507,11 @@ static int local_onto(enum onto how, int from, int to, int flags)
 static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(to);
+
+    if (!amph_fdtab_reserve(to)) {
+        let_go(of);
+        return amph_ip_fail(to < FDTAB_MAX ? ENOMEM : EBADF);
+    }
 
     if (cls != FDTAB_FORWARDED)
         __atomic_fetch_add(&amph_ip_state.turns, 1, __ATOMIC_ACQ_REL);

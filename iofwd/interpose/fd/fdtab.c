@@ -63,6 +63,11 @@ static struct amph_fd_file **slot_of(struct amph_fdtab *table, int fd, bool make
     return leaf ? &leaf->slot[fd % FDTAB_LEAF] : NULL;
 }
 
+bool amph_fdtab_reserve(int fd)
+{
+    return slot_of(amph_fdtab_current(), fd, true) != NULL;
+}
+
 static struct amph_fd_file *claim_in(struct amph_fdtab_pool *pool)
 {
     for (int i = 0; i < POOL_FILES; i++) {
@@ -174,7 +179,7 @@ struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct 
     struct amph_fd_file **slot = slot_of(table, fd, of != NULL);
     struct amph_fd_file *before = NULL;
 
-    if ((unsigned)fd >= FDTAB_MAX)
+    if ((unsigned)fd >= FDTAB_MAX || (of && !slot))
         return of;
 
     if (!of)

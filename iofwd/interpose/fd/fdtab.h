@@ -116,8 +116,13 @@ bool amph_fdtab_same(int a, int b);
 /* Do two descriptions name one open file of a server? */
 bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b);
 
+/* Makes room for fd in the calling task's table, where amph_fdtab_set then cannot fail.  false: no
+ * memory, or no valid descriptor; nothing has changed. */
+bool amph_fdtab_reserve(int fd);
+
 /* Makes fd lead to of, or, if of is NULL, sets its class to cls.  The table takes over a reference of
- * the caller.  Returns the previous open file of fd with its reference, or NULL. */
+ * the caller.  Returns the previous open file of fd with its reference, or NULL; of itself if there is
+ * no room for it, with fd as it was. */
 struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_fdtab_class cls);
 struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
                                        enum amph_fdtab_class cls);

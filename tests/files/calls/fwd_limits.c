@@ -16,6 +16,7 @@
  *   user         a process that changes its user before its first call (/fwd/file is there; the
  *                directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
+ *   unmapped     descriptors for whose table no memory is left (with IOFWD_CLIENT_FILES=20)
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -26,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -542,6 +544,56 @@ static void adopted(void)
     gives("files of the image before", right);
 }
 
+/* ---- no memory for the table of descriptors ---- */
+
+#define FAR 5000 /* its part of the table does not exist yet */
+
+static void set_data(rlim_t data)
+{
+    struct rlimit r;
+
+    must(getrlimit(RLIMIT_DATA, &r) == 0, "getrlimit");
+    r.rlim_cur = data;
+    must(setrlimit(RLIMIT_DATA, &r) == 0, "setrlimit");
+}
+
+/* Each descriptor is made or not: none is there without its file. */
+static void unmapped(void)
+{
+    struct rlimit r = { .rlim_cur = FAR + 100, .rlim_max = FAR + 100 };
+    char text[8] = "";
+    int fd = open("first", O_RDWR | O_CREAT, 0600);
+    int null = open("/dev/null", O_RDWR);
+
+    must(setrlimit(RLIMIT_NOFILE, &r) == 0 && write(fd, "first", 5) == 5, "a first file");
+    must(dup2(null, FAR) == FAR, "a local file");
+
+    for (int low = null; low < 1023; low = dup(null))
+        must(low >= 0, "dup");
+
+    set_data(1); /* to the kernel 0 means its hard limit */
+    gives("dup2", dup2(fd, FAR + 1));
+    gives("dup3", dup3(fd, FAR + 1, O_CLOEXEC));
+    gives("the descriptor", fcntl(FAR + 1, F_GETFD));
+    gives("dup2 onto a local file", dup2(fd, FAR));
+    gives("the local file", write(FAR, "local", 5));
+    gives("F_DUPFD", fcntl(fd, F_DUPFD, FAR));
+    gives("dup", dup(fd));
+
+    for (int i = 0; i < 50; i++)
+        must(open("more", O_RDWR | O_CREAT, 0600) == -1 && errno == ENOMEM, "open: ENOMEM");
+
+    set_data(RLIM_INFINITY);
+
+    int again = open("more", O_RDWR | O_CREAT, 0600);
+
+    must(again >= 0 && write(again, "more", 4) == 4 && close(again) == 0, "open with memory");
+    must(dup2(fd, FAR) == FAR && pread(FAR, text, sizeof text, 0) == 5 && !strcmp(text, "first"),
+         "dup2 with memory");
+    must(close(fd) == 0 && pread(FAR, text, sizeof text, 0) == 5 && close(FAR) == 0, "the copy");
+    puts("done");
+}
+
 int main(int argc, char **argv)
 {
     static const struct part {
@@ -554,7 +606,7 @@ int main(int argc, char **argv)
                   { "files", files, true },      { "taken", taken, true },
                   { "exhaust", exhaust, false }, { "memory", memory, false },
                   { "user", user, false },       { "passed_on", passed_on, true },
-                  { "adopted", adopted, true } };
+                  { "adopted", adopted, true },  { "unmapped", unmapped, false } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

@@ -76,6 +76,8 @@ if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; th
     echo "the sanitizer itself takes more" >"$mp_dir/out"
     mp_report 77 "too few addresses for forwarding give ENOMEM" "$mp_dir/out"
     mp_report 77 "a program that may have 300 MB of addresses" "$mp_dir/out"
+    mp_report 77 "no memory for the table of descriptors" "$mp_dir/out"
+    mp_report 77 "each of its calls gives ENOMEM" "$mp_dir/out"
 else
     # From where cat barely starts to where the client's memory does not fit: ENOMEM each time.
     mkdir "$mp_dir/kept"
@@ -89,6 +91,20 @@ else
     mkdir "$mp_dir/kept"
     expect "a program that may have 300 MB of addresses" read \
         sh -c '(ulimit -v 300000; echo read >/fwd/file; exec </fwd/file; read line; (echo "$line" >/fwd/more); cat /fwd/more)'
+    mkdir "$mp_dir/kept"
+    IOFWD_CLIENT_FILES=20 expect "no memory for the table of descriptors" "done" "$program" unmapped /fwd
+    cat >"$mp_dir/right" <<'EOF'
+dup2 = -1 ENOMEM
+dup3 = -1 ENOMEM
+the descriptor = -1 EBADF
+dup2 onto a local file = -1 ENOMEM
+the local file = 5
+F_DUPFD = -1 ENOMEM
+dup = -1 ENOMEM
+done
+EOF
+    diff "$mp_dir/out" "$mp_dir/right" >"$mp_dir/different"
+    mp_report $? "each of its calls gives ENOMEM" "$mp_dir/different"
 fi
 
 # A file system of 1 MiB, where one may be mounted: the same calls on another such.
