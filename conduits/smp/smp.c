@@ -140,12 +140,15 @@ static enum amph_status make_tables(struct amph_smp_cx *s)
     s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
     s->source = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
     s->update = calloc(n, sizeof *s->update);
-    if (!s->peer || !s->source || !s->update)
-        return AMPH_ERR_NOMEM;
 
-    memset(s->peer, 0, n * sizeof *s->peer);
-    memset(s->source, 0, n * sizeof *s->source);
-    return AMPH_OK;
+    /* also if another allocation has failed: amph_smp_close() looks at the peers */
+    if (s->peer)
+        memset(s->peer, 0, n * sizeof *s->peer);
+
+    if (s->source)
+        memset(s->source, 0, n * sizeof *s->source);
+
+    return s->peer && s->source && s->update ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
 static void make_address(struct amph_smp_cx *s)
