@@ -44,8 +44,8 @@
     ENV(BOOT, "AMPHORA_BOOT", ENUM, "auto|standing|launcher|pmix|pmi2|pmi1|single", "", 0, 0, \
         "job", "how this process joins its job") \
     ENV(MPI_SINGLETONS, "AMPHORA_MPI_SINGLETONS", BOOL, "0", "", 0, 0, "job", \
-        "amphora-run starts several processes of an Open MPI program although each is a job of its " \
-        "own, instead of refusing") \
+        "amphora-run starts several processes of an Open MPI program although each is a job of " \
+        "its own, instead of refusing") \
     ENV(SSH, "AMPHORA_SSH", STR, "ssh", "command", 0, 0, "job", \
         "how amphora-run reaches other hosts: a command, to which the host's name and a line for " \
         "its shell are added") \
@@ -153,9 +153,9 @@
         "coalesced, and other processes see them after fsync or close (except calls at an offset " \
         "that processes share)") \
     ENV(IOFWD_CACHE_AGE, "IOFWD_CACHE_AGE", INT, "10", "ms", 0, 60000, "iofwd", \
-        "how long a process may use data and attributes that it has read ahead from servers of its " \
-        "own host without asking again.  It notices all changes that are made through the servers; " \
-        "this bounds how late it notices those of other programs.  0: each call asks") \
+        "how long a process may use data and attributes that it has read ahead from servers of " \
+        "its own host without asking again.  It notices all changes that are made through the " \
+        "servers; this bounds how late it notices those of other programs.  0: each call asks") \
     ENV(IOFWD_BLOCKS, "IOFWD_BLOCKS", INT, "4", "blocks", 1, 16, "iofwd", \
         "how many pieces of IOFWD_PIECE a file may hold for write-behind or read-ahead at one " \
         "time") \
@@ -175,8 +175,8 @@
         "folder that gets a record of each file call, for iofwd-trace; empty: none") \
     ENV(IOFWD_TRACE_BUDGET, "IOFWD_TRACE_BUDGET", SIZE, "256M", "bytes", 1 << 20, \
         (int64_t)1 << 40, "iofwd", \
-        "bytes of records for each thread; calls beyond them are summed up by file, with the first " \
-        "errors and the slowest calls") \
+        "bytes of records for each thread; calls beyond them are summed up by file, with the " \
+        "first errors and the slowest calls") \
     ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
         "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
         "setting up a ring fails with ENOSYS, and they use other calls") \

@@ -49,8 +49,8 @@ struct amph_tools_state {
         uint32_t rank, size;             /* of the job; size 0: not started */
         bool freeze_on_error;
         bool fatal_signal_claimed; /* a thread is handling a fatal signal; atomic */
-        bool reports;      /* fatal signals and errors: a backtrace or a freeze is wanted */
-        bool flushed_last; /* what stdio held has been written out */
+        bool reports;              /* fatal signals and errors: a backtrace or a freeze is wanted */
+        bool flushed_last;         /* what stdio held has been written out */
         char signal_stack[AMPH_TOOLS_SIGNAL_STACK_BYTES];
     } process;
     struct { /* backtrace.c */

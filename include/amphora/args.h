@@ -63,10 +63,11 @@
 #define AMPHORA_NAMES_15 AMPHORA_NAMES_14, a14
 #define AMPHORA_NAMES_16 AMPHORA_NAMES_15, a15
 
+/* clang-format off */
 #define AMPHORA_EACH_M(DEFINE) \
-    DEFINE(0) \
-    DEFINE(1) DEFINE(2) DEFINE(3) DEFINE(4) DEFINE(5) DEFINE(6) DEFINE(7) DEFINE(8) DEFINE(9) \
-        DEFINE(10) DEFINE(11) DEFINE(12) DEFINE(13) DEFINE(14) DEFINE(15) DEFINE(16)
+    DEFINE(0) DEFINE(1) DEFINE(2) DEFINE(3) DEFINE(4) DEFINE(5) DEFINE(6) DEFINE(7) DEFINE(8) \
+    DEFINE(9) DEFINE(10) DEFINE(11) DEFINE(12) DEFINE(13) DEFINE(14) DEFINE(15) DEFINE(16)
+/* clang-format on */
 
 /* Counting.  AMPHORA_COUNT_<F>(...) is the number of arguments behind the first F ones. */
 #define AMPHORA_25TH(p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, \

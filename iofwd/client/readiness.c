@@ -108,7 +108,8 @@ static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, b
 static void drop_used(void)
 {
     for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
-        if (notifiers[i].table == amph_thread_fd_table() && change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
+        if (notifiers[i].table == amph_thread_fd_table() &&
+            change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
             amph_fwd_notifier_release(&notifiers[i].notifier, true);
             return;
         }
@@ -150,7 +151,8 @@ void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool go
     gone = gone || amph_thread_fd_table() != 0;
     for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
         if (atomic_load(&notifiers[i].state) != NOTIFIER_TAKEN ||
-            notifiers[i].notifier.fd != notifier->fd || notifiers[i].table != amph_thread_fd_table())
+            notifiers[i].notifier.fd != notifier->fd ||
+            notifiers[i].table != amph_thread_fd_table())
             continue;
 
         if (gone) {

@@ -150,7 +150,7 @@ static void show_flags(struct amph_fwd_text *t, const struct vocabulary *v, uint
 static void show_mode(struct amph_fwd_text *t, mode_t mode)
 {
     static const struct flag kinds[] = {
-        FLAG(S_IFREG), FLAG(S_IFDIR), FLAG(S_IFLNK), FLAG(S_IFIFO),
+        FLAG(S_IFREG), FLAG(S_IFDIR), FLAG(S_IFLNK),  FLAG(S_IFIFO),
         FLAG(S_IFCHR), FLAG(S_IFBLK), FLAG(S_IFSOCK),
     };
 
@@ -262,7 +262,6 @@ void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_su
                           sum->server, sum->requests, microseconds(ns),
                           microseconds(sum->server_ns));
 }
-
 
 struct amph_fwd_trace_target amph_fwd_trace_parse(const char *setting)
 {

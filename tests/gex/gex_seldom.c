@@ -54,8 +54,9 @@ static void send_all(bool is_long, uint8_t *remote)
 
         memset(buffer, (int)(i * 7 + 1), nbytes);
         if (is_long)
-            CHECK(gex_AM_RequestLong2(tm, 1, H_CHECK, buffer, nbytes, remote + (size_t)i * SLOT_BYTES,
-                                      GEX_EVENT_NOW, 0, (gex_AM_Arg_t)i, 1) == 0);
+            CHECK(gex_AM_RequestLong2(tm, 1, H_CHECK, buffer, nbytes,
+                                      remote + (size_t)i * SLOT_BYTES, GEX_EVENT_NOW, 0,
+                                      (gex_AM_Arg_t)i, 1) == 0);
         else
             CHECK(gex_AM_RequestMedium2(tm, 1, H_CHECK, buffer, nbytes, GEX_EVENT_NOW, 0,
                                         (gex_AM_Arg_t)i, 0) == 0);
@@ -85,8 +86,8 @@ int main(int argc, char **argv)
     gex_Segment_t seg;
     uint8_t *remote;
     gex_AM_Entry_t table[] = {
-        { H_CHECK, (gex_AM_Fn_t)check,
-          GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 2, NULL, "check" },
+        { H_CHECK, (gex_AM_Fn_t)check, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST,
+          2, NULL, "check" },
     };
 
     if (gex_Client_Init(NULL, &ep, &tm, "TEST_SELDOM", &argc, &argv, 0) != GASNET_OK)

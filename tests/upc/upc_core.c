@@ -225,14 +225,17 @@ static void accesses(void)
     upc_pts_t area = upc_all_alloc((size_t)THREADS, 64);
     upc_pts_t held;
 
-    TRY_TYPE(char, char)
-    TRY_TYPE(schar, signed char)
-    TRY_TYPE(uchar, unsigned char) TRY_TYPE(short, short) TRY_TYPE(ushort, unsigned short)
-        TRY_TYPE(int, int) TRY_TYPE(uint, unsigned) TRY_TYPE(long, long)
-            TRY_TYPE(ulong, unsigned long) TRY_TYPE(llong, long long)
-                TRY_TYPE(ullong, unsigned long long) TRY_TYPE(bool, _Bool) TRY_TYPE(float, float)
-                    TRY_TYPE(double, double) TRY_TYPE(ldouble, long double)
-                        held = upc_pts_add(area, 64, 1, MYTHREAD);
+    /* clang-format off */
+    TRY_TYPE(char, char)       TRY_TYPE(schar, signed char)   TRY_TYPE(uchar, unsigned char)
+    TRY_TYPE(short, short)     TRY_TYPE(ushort, unsigned short)
+    TRY_TYPE(int, int)         TRY_TYPE(uint, unsigned)
+    TRY_TYPE(long, long)       TRY_TYPE(ulong, unsigned long)
+    TRY_TYPE(llong, long long) TRY_TYPE(ullong, unsigned long long)
+    TRY_TYPE(float, float)     TRY_TYPE(double, double)       TRY_TYPE(ldouble, long double)
+    TRY_TYPE(bool, _Bool)
+        /* clang-format on */
+
+        held = upc_pts_add(area, 64, 1, MYTHREAD);
     upc_put_pts(held, upc_pts_make(0, 3, 128));
     CHECK(upc_phaseof(upc_get_pts(held)) == 3);
     upc_all_free(area);

@@ -73,13 +73,16 @@ AMPHORA_INLINE uintptr_t upc_near(upc_pts_t p)
 
 /* The same as functions for each arithmetic type: upc_get_int(p), upc_put_int(p, v),
  * upc_get_strict_int(p), upc_put_strict_int(p, v). */
+/* clang-format off */
 #define UPC_EACH_TYPE(M) \
-    M(char, char) \
-    M(schar, signed char) \
-    M(uchar, unsigned char) M(short, short) M(ushort, unsigned short) M(int, int) \
-        M(uint, unsigned int) M(long, long) M(ulong, unsigned long) M(llong, long long) \
-            M(ullong, unsigned long long) M(bool, _Bool) M(float, float) M(double, double) \
-                M(ldouble, long double) M(ptr, upc_any_t) M(pts, upc_pts_t)
+    M(char, char)       M(schar, signed char)   M(uchar, unsigned char) \
+    M(short, short)     M(ushort, unsigned short) \
+    M(int, int)         M(uint, unsigned int) \
+    M(long, long)       M(ulong, unsigned long) \
+    M(llong, long long) M(ullong, unsigned long long) \
+    M(float, float)     M(double, double)       M(ldouble, long double) \
+    M(bool, _Bool)      M(ptr, upc_any_t)       M(pts, upc_pts_t)
+/* clang-format on */
 typedef void *upc_any_t;
 
 #define UPC_DEFINE_ACCESS(NAME, T) \

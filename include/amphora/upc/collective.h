@@ -83,11 +83,14 @@ AMPHORA_INLINE void upc_all_permute(upc_pts_t dst, upc_pts_t src, upc_pts_t perm
  * (associative and commutative func), UPC_NONCOMM_FUNC (associative func).  func is ignored for
  * others.  T: C S I L signed and UC US UI UL unsigned integers, F D LD floating point.
  */
+/* clang-format off */
 #define UPC_EACH_REDUCED(M) \
-    M(C, signed char) \
-    M(UC, unsigned char) \
-    M(S, short) M(US, unsigned short) M(I, int) M(UI, unsigned int) M(L, long) \
-        M(UL, unsigned long) M(F, float) M(D, double) M(LD, long double)
+    M(C, signed char) M(UC, unsigned char) \
+    M(S, short)       M(US, unsigned short) \
+    M(I, int)         M(UI, unsigned int) \
+    M(L, long)        M(UL, unsigned long) \
+    M(F, float)       M(D, double)          M(LD, long double)
+/* clang-format on */
 
 #define UPC_DEFINE_REDUCE(NAME, T) \
     void amphora_upc_reduce##NAME(struct upc_wide dst, struct upc_wide src, upc_op_t op, \

@@ -24,9 +24,9 @@
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/wire/ranges.h"
 
-#define AMPH_CLIENT_LOCKS_PASSED 8    /* locks of one file that an exec passes to the new image */
-#define AMPH_CLIENT_POS_END (-1)      /* after an append: the end of the file */
-#define AMPH_CLIENT_LOCK_OF_FILE 0    /* kind of a recorded lock: of the open file */
+#define AMPH_CLIENT_LOCKS_PASSED 8 /* locks of one file that an exec passes to the new image */
+#define AMPH_CLIENT_POS_END (-1)   /* after an append: the end of the file */
+#define AMPH_CLIENT_LOCK_OF_FILE 0 /* kind of a recorded lock: of the open file */
 /* of the process (F_SETLK); plus the number of its descriptor table */
 #define AMPH_CLIENT_LOCK_OF_PROCESS 1
 

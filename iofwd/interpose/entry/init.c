@@ -271,8 +271,8 @@ static void guard_connections(char **env)
     if (!text || strtol(text, NULL, 10) != (long)getpid() || !(text = strchr(text, ':')))
         return;
 
-    for (text += 1 + strcspn(text + 1, ":");
-         sscanf(text, ":%d=%d%n", &server, &fd, &used) == 2; text += used)
+    for (text += 1 + strcspn(text + 1, ":"); sscanf(text, ":%d=%d%n", &server, &fd, &used) == 2;
+         text += used)
         if (fd >= AMPH_IP_HIDDEN_FROM)
             amph_fdtab_mark(fd, FDTAB_OWN);
 }

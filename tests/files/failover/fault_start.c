@@ -65,7 +65,7 @@ static bool is_step(const char *name, bool own)
         return false;
 
     return !own || (getenv("FAULT_ALL") && (strstr(from.dli_fname, "libamphora.so") ||
-                                                       strstr(from.dli_fname, "libiofwd.so")));
+                                            strstr(from.dli_fname, "libiofwd.so")));
 }
 
 /* Returns whether this call is the one that fails; then errno is err. */

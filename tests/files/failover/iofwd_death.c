@@ -32,7 +32,8 @@ static pid_t server_pid(void)
     struct ucred cred = { .pid = -1 };
     socklen_t len = sizeof cred;
 
-    getsockopt(cl->link[cl->servers[0] - cl->first].control_fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+    getsockopt(cl->link[cl->servers[0] - cl->first].control_fd, SOL_SOCKET, SO_PEERCRED, &cred,
+               &len);
     return cred.pid;
 }
 
