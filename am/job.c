@@ -194,7 +194,7 @@ static uint64_t memory_id(const struct amph_jobdesc *desc, uint32_t self, bool *
     return amph_am_host_id(name);
 }
 
-/* A process joins a network only if so many descriptors are left: for its segments and shared memory, and for
+/* A process joins a network only if this number of descriptors is left: for its segments, its shared memory and
  * its first connections. */
 enum {
     INCOMING_MIN = 11

@@ -318,7 +318,7 @@ bool amph_ofi_has_devices(const char *tree);
 
 /* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard. */
 void amph_ofi_guard(int listener);
-/* Would the guard accept so many connections, with the descriptors that are open now? */
+/* Reports whether the descriptors that are open now leave room for that number of connections. */
 bool amph_ofi_has_room(uint32_t connections);
 void amph_ofi_unguard(int listener);
 

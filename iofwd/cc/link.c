@@ -82,7 +82,7 @@ static bool is_linker(const char *word)
     return IS_ONE_OF(name, names);
 }
 
-/* The last command of a linker in what the compiler has printed; false: there is none. */
+/* Finds the last linker command in the output of the compiler.  Returns false if it has no such command. */
 static bool find_linker(char *output, struct amph_cc_words *command_p)
 {
     bool found = false;

@@ -16,17 +16,17 @@
 
 #include "base/auth.h"
 
-#define PLACE "/dev/shm/iofwd-%lu" /* also the interposer's, for shared maps */
+#define DIRECTORY "/dev/shm/iofwd-%lu" /* also the interposer's, for shared maps */
 #define NAME "versions"
 #define LAYOUT (UINT64_C(0x56455253) << 32 | sizeof(struct amph_fwd_versions))
 
-/* Opens the user's directory.  -1: there is none, or other users can write there. */
-static int open_place(bool make)
+/* Opens the user's directory.  Returns -1 if it does not exist or if other users can write there. */
+static int open_directory(bool make)
 {
     char path[40];
     struct stat st;
 
-    snprintf(path, sizeof path, PLACE, (unsigned long)geteuid());
+    snprintf(path, sizeof path, DIRECTORY, (unsigned long)geteuid());
     if (make)
         (void)!mkdir(path, 0700);
 
@@ -132,7 +132,7 @@ static enum amph_status use(int fd, struct amph_fwd_versions **versions_p)
 
 enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, int *fd_p)
 {
-    int dir = open_place(true);
+    int dir = open_directory(true);
     enum amph_status st = dir < 0 ? AMPH_ERR_NOENT : AMPH_AGAIN;
 
     while (st == AMPH_AGAIN) {
@@ -153,7 +153,7 @@ enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, i
 
 void amph_fwd_versions_close(int fd)
 {
-    int dir = open_place(false);
+    int dir = open_directory(false);
 
     /* who gets this lock is the last one, and the name still leads to this file: only the holder of
      * the lock removes it */
@@ -168,7 +168,7 @@ void amph_fwd_versions_close(int fd)
 
 const struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id)
 {
-    int dir = open_place(false);
+    int dir = open_directory(false);
     int fd = dir < 0 ? -1 : openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     struct amph_fwd_versions *v = fd >= 0 && has_size(fd, sizeof *v) ? map(fd, PROT_READ) : NULL;
 

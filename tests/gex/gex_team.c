@@ -270,7 +270,7 @@ static void create_random(uint64_t seed)
         m.member[m.n++] = j;
     }
 
-    /* a query ignores new_tms and scratch_addrs; who makes no team is answered 0 */
+    /* a query ignores new_tms and scratch_addrs, and returns 0 to a process that makes no team */
     for (int listed = 0; listed < 2; listed++) {
         size_t bytes = gex_TM_Create(NULL, m.n != 0, parent, listed ? args : NULL, m.n, NULL, 0,
                                      flags | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED);

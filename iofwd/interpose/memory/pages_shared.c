@@ -80,7 +80,7 @@ static bool lock_byte(int fd, short type, off_t byte, bool wait)
     sigset_t before;
     int r;
 
-    /* who has the lock may wait for a server */
+    /* the owner of the lock may be waiting for a server */
     bool lets_in = wait && amph_ip_client.fwd.wait_begin;
 
     if (lets_in)

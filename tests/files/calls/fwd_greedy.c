@@ -140,7 +140,7 @@ static void work_as_usual(void)
 /* A part of half of IOFWD_CLIENT_MEMORY, for which the server counts several times its length. */
 static char part[LARGE / 2];
 
-static int write_joint(iofwd_file_t *file, uint64_t number, uint32_t processes, bool rows)
+static int write_collective(iofwd_file_t *file, uint64_t number, uint32_t processes, bool rows)
 {
     const struct iofwd_row row = { .at = 0, .len = sizeof part, .stride = 0, .count = 1 };
     struct iofwd_joint s = { .file = file,
@@ -160,7 +160,7 @@ static void *write_waiting(void *file)
     int err;
 
     do
-        err = write_joint(file, 0, 2, true);
+        err = write_collective(file, 0, 2, true);
     while (err == ENOMEM);
 
     need(err == 0, "a collective call", err);
@@ -177,7 +177,7 @@ static void be_refused(iofwd_file_t *file, pthread_t *waiting_p)
     need(pthread_create(waiting_p, NULL, write_waiting, file) == 0, "thread", 0);
 
     do
-        err = write_joint(file, number++, 1, true);
+        err = write_collective(file, number++, 1, true);
     while (err == 0);
 
     need(err == ENOMEM, "a collective call that needs too much", err);
@@ -212,7 +212,7 @@ static int collective(gex_TM_t tm)
     meet(tm);
     if (rank != 0) {
         work_as_usual();
-        need(write_joint(file, 0, 2, false) == 0, "the last part", 0);
+        need(write_collective(file, 0, 2, false) == 0, "the last part", 0);
     } else {
         need(pthread_join(waiting, NULL) == 0, "join", 0);
     }

@@ -35,8 +35,8 @@ fi
 # A job may be refused by a program of ours, or by the dynamic linker; EMFILE is what the kernel says to the program, too.
 said='^open: EMFILE$|^amphora: |^amphora-run: (cannot|compute [0-9]* could not|the limit)|^iofwd-run: |error while loading shared|cannot allocate TLS'
 
-# judge WHAT LIMIT: adds what is wrong with the job whose output is in $mp_dir/one and whose exit code is $code
-judge() {
+# check_job WHAT LIMIT: adds what is wrong with the job whose output is in $mp_dir/one and whose exit code is $code
+check_job() {
     if [ "$code" = 0 ] && grep -q "$expected" "$mp_dir/one"; then
         return
     fi
@@ -72,7 +72,7 @@ each() {
                 echo $? >"$mp_dir/code"
             } | cat >"$mp_dir/one"
             code=$(cat "$mp_dir/code")
-            judge "$case, $conduit" "$limit"
+            check_job "$case, $conduit" "$limit"
         done
     done
     [ $wrong = 0 ]
