@@ -303,9 +303,10 @@ int amph_do_aio_fsync(int op, struct aiocb *cb)
     if (op != O_SYNC && op != O_DSYNC)
         return amph_ip_fail(EINVAL);
 
-    return fcntl(cb->aio_fildes, F_GETFL) < 0
-               ? -1
-               : submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
+    if (fcntl(cb->aio_fildes, F_GETFL) < 0)
+        return -1;
+
+    return submit(cb, op == O_SYNC ? DO_FSYNC : DO_FDATASYNC, NULL);
 }
 
 static bool in_progress(const struct aiocb *cb)

@@ -300,7 +300,10 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     pthread_mutex_lock(&amph_ip_fds.epoll.lock);
 
     struct amph_ip_epoll_set *s = make_set(ep);
-    int err = s ? change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event) : ENOSPC;
+    int err = ENOSPC;
+
+    if (s)
+        err = change(ep, s, op, fd, &of->file, op == EPOLL_CTL_DEL ? NULL : event);
 
     if (s && s->nnotifiers)
         amph_fdtab_mark(ep, FDTAB_EPOLL);
@@ -440,8 +443,11 @@ static int wait_here(int ep, struct epoll_event *out, int max, int64_t until, co
     for (;;) {
         bool notified = false;
         bool locals = is_locals_turn(ep, max);
-        int n = locals ? 0 : fetch(ep, out, max > 1 ? max - 1 : max);
         int64_t left = 0;
+        int n = 0;
+
+        if (!locals)
+            n = fetch(ep, out, max > 1 ? max - 1 : max);
 
         if (!n && !locals)
             left = until == INT64_MAX ? INT64_MAX : amph_ip_left(until);

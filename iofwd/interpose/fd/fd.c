@@ -189,14 +189,22 @@ static int stamp_of(uint32_t server)
     return stamp_of(server);
 }
 
-/* A placeholder with the handle as its offset, or -1: it needs a name of its own. */
+/* Opens a placeholder with the handle as its offset.  Returns -1 if the file needs a placeholder
+ * with a name of its own. */
 static int stamped(const struct amph_fwd_file *file, bool cloexec)
 {
     const struct amph_fwd_ref *ref = &file->part[0];
-    int stamp = file->nparts == 1 && (ref->handle & AMPH_FWD_HANDLE_TOP) ? stamp_of(ref->server)
-                                                                         : -1;
-    int fd = stamp < 0 ? -1 : open_again(stamp, O_WRONLY | (cloexec ? O_CLOEXEC : 0));
     off_t at = (off_t)(ref->handle & ~AMPH_FWD_HANDLE_TOP);
+
+    if (file->nparts != 1 || !(ref->handle & AMPH_FWD_HANDLE_TOP))
+        return -1;
+
+    int stamp = stamp_of(ref->server);
+
+    if (stamp < 0)
+        return -1;
+
+    int fd = open_again(stamp, O_WRONLY | (cloexec ? O_CLOEXEC : 0));
 
     if (fd >= 0 && fd < FDTAB_MAX && at > 0 && amph_ip_kernel_lseek(fd, at, SEEK_SET) == at)
         return fd;
@@ -231,7 +239,11 @@ static int placeholder(const struct amph_fwd_file *file, int flags)
         return -1;
 
     int again = open_again(fd, how | O_CLOEXEC);
-    int held = again < 0 ? -1 : amph_ip_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+    int held = -1;
+
+    if (again >= 0)
+        held = amph_ip_kernel_dup3(again, fd, cloexec ? O_CLOEXEC : 0);
+
     int err = errno;
 
     if (again >= 0)

@@ -33,6 +33,15 @@ static bool too_large(void)
     return false;
 }
 
+/* Where a write begins.  off: the offset of the call, -1: that of the open file. */
+static off_t write_offset(int fd, off_t off, bool append, off_t size)
+{
+    if (append)
+        return size;
+
+    return off == -1 ? amph_do_lseek(fd, 0, SEEK_CUR) : off;
+}
+
 bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     struct stat st;
@@ -42,9 +51,7 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
 
     if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        off_t at = append || (flags & O_APPEND) ? st.st_size
-                   : off == -1                  ? amph_do_lseek(fd, 0, SEEK_CUR)
-                                                : off;
+        off_t at = write_offset(fd, off, append || (flags & O_APPEND), st.st_size);
 
         if (at >= 0 && (uint64_t)at >= most)
             return too_large();

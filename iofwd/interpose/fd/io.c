@@ -61,14 +61,16 @@ static ssize_t write_nothing(int fd, off_t off)
     return amph_ip_within_limit(fd, &one, off, false) ? amph_ip_fail(EFAULT) : -1;
 }
 
-/* What is there of a buffer, at most what Linux moves in one call; 0 where none is and len is not
- * 0. */
+/* Returns how many bytes of a buffer exist, at most what Linux moves in one call.  Returns 0 for
+ * len > 0 if the first byte does not exist. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
     size_t most = len < CALL_BYTES_MAX ? len : CALL_BYTES_MAX;
-    return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)) ? most
-           : amph_ip_is_wild(buf, len)                                 ? 0
-                                       : amph_ip_mem_ask(buf, most, write);
+
+    if (AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)))
+        return most;
+
+    return amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, most, write);
 }
 
 /* A pipe takes a page of the program's at once, or nothing of it. */
