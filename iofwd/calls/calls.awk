@@ -50,6 +50,7 @@ BEGIN {
     repeat_words = "always recorded check never"
     failover_options = "record adopt forget"
     stripe_words = "home all spread open"
+    version_words = "data attributes directory names cuts check hold"
 }
 
 # Returns whether w is one of the words of the list.
@@ -73,11 +74,22 @@ function facts(column, text, first, list, prefix,    n, i, w, bits) {
 # The first word of a column.
 function first_of(text,    w) { split(text, w, ","); return w[1] }
 
+# Refuses a row whose versions do not follow from what the call changes: clients would answer from what is no longer current.
+function check_versions(c,    by_file) {
+    by_file = arg_word[c, 1] == "file"
+    if (flags[c] ~ /CALL_CHANGE/ && versions[c] == "0") die("a call with the flag change must move a version")
+    if (flags[c] ~ /CALL_WRITES/ && versions[c] !~ /_DATA/) die("a call that writes must move the version data")
+    if (flags[c] ~ /CALL_READS/ && versions[c] !~ /_ATTRIBUTES/) die("a call that reads must move the version attributes")
+    if (versions[c] ~ /_(DATA|ATTRIBUTES|DIRECTORY)/ && !by_file) die("only a call on an open file moves data, attributes or directory")
+    if (versions[c] ~ /_(NAMES|CUTS)/ && by_file) die("a call on an open file moves names by the word directory")
+    if (versions[c] ~ /_(CHECK|HOLD)/ && versions[c] ~ /\|.*\|/) die("check and hold stand alone")
+}
+
 /^[ \t]*(#|$)/ { next }
 /^\+/ { next } # for names.awk
 
 {
-    if (NF != 10) die("ten columns are needed, this row has " NF)
+    if (NF != 11) die("eleven columns are needed, this row has " NF)
     for (i = 1; i <= NF; i++) if (trim($i) == "") die("column " i " is empty; write - if it has nothing to say")
     name = trim($1)
     if (name !~ /^[a-z][a-z0-9]*$/) die("bad name: " name)
@@ -90,12 +102,12 @@ function first_of(text,    w) { split(text, w, ","); return w[1] }
     call[c] = name; service[c] = number + 0; nargs[c] = 0
     words[c] = reads = writes = opens = ""
     result_at[c] = data_at[c] = "0"
-    for (side = 8; side <= 9; side++) {
+    for (side = 9; side <= 10; side++) {
         if (trim($side) == "-") continue
         na = split(trim($side), a, /[ \t]+/)
         for (i = 1; i <= na; i++) {
             if (split(a[i], p, ":") != 2) die("argument is not word:name: " a[i])
-            dir = side == 8 ? "i" : "o"
+            dir = side == 9 ? "i" : "o"
             if (!((dir p[1]) in known)) die("unknown type word: " p[1])
             k = ++nargs[c]
             arg_dir[c, k] = dir; arg_word[c, k] = p[1]; arg_name[c, k] = p[2]
@@ -116,8 +128,10 @@ function first_of(text,    w) { split(text, w, ","); return w[1] }
     failover_flags[c] = facts(6, trim($6), 2, failover_options, "FWD_FAILOVER_")
     stripe[c] = fact(7, trim($7), stripe_words, "FWD_STRIPE_")
     if ((stripe[c] ~ /SPREAD/) != (coalesce[c] ~ /DATA/)) die("stripe spread and coalescing data go together")
+    versions[c] = facts(8, trim($8), 1, version_words, "FWD_VERSION_")
+    check_versions(c)
     if (nargs[c] > 6) die("too many arguments")
-    names[c] = trim($10) == "-" ? "" : trim($10)
+    names[c] = trim($11) == "-" ? "" : trim($11)
 }
 
 # Returns the declarations of all arguments of a call for client or server, each with `before` and `after` around it.
@@ -181,6 +195,10 @@ function make_calls_h(    c) {
     print " * says whether it may be repeated.  A function that is missing is an error of the compiler. */"
     print_list("AMPH_FWD_RECORDED_CALLS", failover_flags, "_RECORD")
     print_list("AMPH_FWD_CHECKED_CALLS", repeat, "_CHECK")
+    print "/* X(ID, name) of each call for which moves_NAME returns the versions that the server moves, and of each that question_NAME lets the"
+    print " * client answer from an earlier answer. */"
+    print_list("AMPH_FWD_VERSION_CHECKED_CALLS", versions, "_CHECK")
+    print_list("AMPH_FWD_HELD_CALLS", versions, "_HOLD")
     for (c = 1; c <= ncalls; c++) print stub(c) ";"
     print "\n#endif"
 }
@@ -219,6 +237,7 @@ function make_calls_table_c(    c, k) {
         print "      .flags = " flags[c] ", .run = " server[c] ", .stripe = " stripe[c] ","
         print "      .coalesce = " coalesce[c] ", .coalesce_flags = " coalesce_flags[c] ","
         print "      .repeat = " repeat[c] ", .failover_flags = " failover_flags[c] ","
+        print "      .versions = " versions[c] ","
         print "      .words = " words[c] ","
         print "      .data_at = " data_at[c] ", .result_at = " result_at[c] ","
         print "      .arg = {"

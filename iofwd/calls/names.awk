@@ -85,10 +85,10 @@ FILENAME ~ /differences\.md$/ { differences = differences $0 "\n"; next }
 FILENAME ~ /calls\.def$/ && /^\+ *ROW\(/ { sub(/^\+ */, ""); number_row[++nnumbers] = $0; next }
 FILENAME ~ /calls\.def$/ && /^\+/ && (out == "core.h" || out == "numbers.h") { next }
 # For traces: the type words of the call's arguments.  The C library's functions that lead to the call use the same argument names.
-FILENAME ~ /calls\.def$/ && !/^\+/ && FS == "|" && NF == 10 {
-    nw = split($10, w, " ")
+FILENAME ~ /calls\.def$/ && !/^\+/ && FS == "|" && NF == 11 {
+    nw = split($11, w, " ")
     for (i = 1; i <= nw; i++) trace_call[w[i]] = trim($1)
-    nw = split($8 " " $9, w, " ")
+    nw = split($9 " " $10, w, " ")
     for (i = 1; i <= nw; i++) if (split(w[i], part, ":") == 2) trace_word[trim($1) " " part[2]] = toupper(part[1])
 }
 FILENAME ~ /calls\.def$/ && !/^\+/ && out != "core.h" && out != "doc" { next }
@@ -97,7 +97,7 @@ FILENAME ~ /calls\.def$/ && !/^\+/ && out != "core.h" && out != "doc" { next }
 out == "core.h" { split($0, f, "|"); calls[++count] = trim(f[1]); next }
 
 # For the document: the call to which a function of the C library leads.
-out == "doc" && FILENAME ~ /calls\.def$/ && NF == 10 { nw = split($10, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
+out == "doc" && FILENAME ~ /calls\.def$/ && NF == 11 { nw = split($11, w, " "); for (i = 1; i <= nw; i++) leads[w[i]] = trim($1); next }
 out == "doc" && FILENAME ~ /libc\.def$/ {
     nw = split($3, w, " ")
     for (i = 1; i <= nw; i++) if (trim($1) != "none") { rows++; row_name[rows] = w[i]; row_class[rows] = trim($1); row_why[rows] = trim($2) }

@@ -67,26 +67,46 @@ static uint64_t hash(const struct question *q)
     return h * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
+/* question_NAME returns whether an answer to the call may be held, and if so describes the call. */
+static bool question_fstat(const union amph_fwd_args *u, struct question *q)
+{
+    const struct amph_fwd_file *file = u->fstat.file;
+
+    if (file->nparts != 1 || amph_fwd_file_waits(file))
+        return false;
+
+    *q = (struct question){ .server = file->part[0].server,
+                            .handle = file->part[0].handle,
+                            .st = u->fstat.st };
+    return true;
+}
+
+static bool question_stat(const union amph_fwd_args *u, struct question *q)
+{
+    if (u->stat.path_dir || !u->stat.path)
+        return false;
+
+    *q = (struct question){ .path = u->stat.path,
+                            .path_len = strlen(u->stat.path),
+                            .flags = u->stat.flags,
+                            .st = u->stat.st };
+    return q->path_len < PATH_BYTES;
+}
+
+typedef bool (*question_fn)(const union amph_fwd_args *u, struct question *q);
+
+static const question_fn question_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = question_##name,
+    AMPH_FWD_HELD_CALLS(X)
+#undef X
+};
+
 /* Returns whether the call asks for attributes that may be held. */
 static bool question_of(const struct amph_fwd_call *call, struct question *q)
 {
-    if (call->id == AMPH_FWD_FSTAT) {
-        const struct amph_fwd_file *file = call->u.fstat.file;
+    question_fn fn = question_fns[call->id];
 
-        *q = (struct question){ .server = file->nparts ? file->part[0].server : 0,
-                                .handle = file->nparts ? file->part[0].handle : 0,
-                                .st = call->u.fstat.st };
-        return file->nparts == 1 && !amph_fwd_file_waits(file);
-    }
-
-    if (call->id != AMPH_FWD_STAT || call->u.stat.path_dir || !call->u.stat.path)
-        return false;
-
-    *q = (struct question){ .path = call->u.stat.path,
-                            .path_len = strlen(call->u.stat.path),
-                            .flags = call->u.stat.flags,
-                            .st = call->u.stat.st };
-    return q->path_len < PATH_BYTES;
+    return fn && fn(&call->u, q);
 }
 
 static bool is_of(const struct entry *e, const struct question *q)

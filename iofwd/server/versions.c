@@ -16,51 +16,45 @@
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 
-/* Which versions a call moves. */
-enum moves {
-    MOVES_DATA = 1,
-    MOVES_ATTRIBUTES = 2,
-    MOVES_NAMES = 4,
-    MOVES_CUTS = 8
-};
-
-/* What an open or a call by path changes. */
-static unsigned moves_of_path(const struct amph_server_request *rq)
+/* What an open moves follows from its flags.  An open that waits for the other end of a FIFO moves
+ * nothing. */
+static unsigned moves_open(const struct amph_server_request *rq)
 {
-    if (rq->id == AMPH_FWD_OPEN && rq->exec.may_block)
-        return 0; /* it waits for the other end of a FIFO */
+    int flags = rq->u.open.flags;
+    unsigned moves = 0;
 
-    if (rq->id == AMPH_FWD_OPEN) {
-        int flags = rq->u.open.flags;
+    if (rq->exec.may_block)
+        return 0;
 
-        return (flags & (O_CREAT | O_TRUNC) ? MOVES_NAMES : 0) | (flags & O_TRUNC ? MOVES_CUTS : 0);
-    }
+    if (flags & (O_CREAT | O_TRUNC))
+        moves |= FWD_VERSION_NAMES;
+    if (flags & O_TRUNC)
+        moves |= FWD_VERSION_CUTS;
 
-    if (rq->id == AMPH_FWD_TRUNCATE)
-        return MOVES_NAMES | MOVES_CUTS;
-
-    return rq->desc->flags & FWD_CALL_CHANGE ? MOVES_NAMES : 0;
+    return moves;
 }
 
+typedef unsigned (*moves_fn)(const struct amph_server_request *rq);
+
+static const moves_fn moves_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = moves_##name,
+    AMPH_FWD_VERSION_CHECKED_CALLS(X)
+#undef X
+};
+
+/* Returns the versions that a call moves, by column "versions" of calls.def. */
 static unsigned moves_of(const struct amph_server_request *rq)
 {
-    const struct amph_server_handle *h = rq->file;
-    uint16_t flags = rq->desc->flags;
+    unsigned moves = rq->desc->versions;
 
-    if (!h)
-        return moves_of_path(rq);
+    if (moves & FWD_VERSION_CHECK)
+        return moves_fns[rq->id](rq);
 
-    bool data = (flags & FWD_CALL_WRITES) || rq->id == AMPH_FWD_FTRUNCATE ||
-                rq->id == AMPH_FWD_FALLOCATE;
-    bool changes = flags & FWD_CALL_CHANGE;
+    if (rq->file && rq->file->line == FWD_VERSIONS_LINE_NONE)
+        return moves & FWD_VERSION_DIRECTORY ? FWD_VERSION_NAMES : 0;
 
-    if (h->line == FWD_VERSIONS_LINE_NONE)
-        /* a directory's mode decides which paths are found; reading it moves st_atime */
-        return changes || rq->id == AMPH_FWD_GETDENTS ? MOVES_NAMES : 0;
-    if (data)
-        return MOVES_DATA;
-
-    return changes || (flags & FWD_CALL_READS) /* st_atime */ ? MOVES_ATTRIBUTES : 0;
+    return moves &
+           (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES | FWD_VERSION_NAMES | FWD_VERSION_CUTS);
 }
 
 static void begin(struct amph_fwd_version *v, bool moves)
@@ -80,11 +74,11 @@ unsigned amph_server_versions_begin(const struct amph_server_request *rq)
     struct amph_fwd_versions *v = rq->server->versions;
     unsigned moves = v ? moves_of(rq) : 0;
 
-    begin(&v->names, moves & MOVES_NAMES);
-    begin(&v->cuts, moves & MOVES_CUTS);
-    if (moves & (MOVES_DATA | MOVES_ATTRIBUTES)) {
-        begin(&v->line[rq->file->line].data, moves & MOVES_DATA);
-        begin(&v->line[rq->file->line].attributes, moves & MOVES_ATTRIBUTES);
+    begin(&v->names, moves & FWD_VERSION_NAMES);
+    begin(&v->cuts, moves & FWD_VERSION_CUTS);
+    if (moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES)) {
+        begin(&v->line[rq->file->line].data, moves & FWD_VERSION_DATA);
+        begin(&v->line[rq->file->line].attributes, moves & FWD_VERSION_ATTRIBUTES);
     }
 
     return moves;
@@ -97,18 +91,18 @@ void amph_server_versions_end(const struct amph_server_request *rq, unsigned mov
     if (!moves)
         return;
 
-    if ((moves & MOVES_CUTS) && rq->exec.line != FWD_VERSIONS_LINE_NONE) {
+    if ((moves & FWD_VERSION_CUTS) && rq->exec.line != FWD_VERSIONS_LINE_NONE) {
         amph_fwd_version_begin(&v->line[rq->exec.line].data);
         amph_fwd_version_end(&v->line[rq->exec.line].data);
     }
 
-    if (moves & (MOVES_DATA | MOVES_ATTRIBUTES)) {
-        end(&v->line[rq->file->line].data, moves & MOVES_DATA);
-        end(&v->line[rq->file->line].attributes, moves & MOVES_ATTRIBUTES);
+    if (moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES)) {
+        end(&v->line[rq->file->line].data, moves & FWD_VERSION_DATA);
+        end(&v->line[rq->file->line].attributes, moves & FWD_VERSION_ATTRIBUTES);
     }
 
-    end(&v->cuts, moves & MOVES_CUTS);
-    end(&v->names, moves & MOVES_NAMES);
+    end(&v->cuts, moves & FWD_VERSION_CUTS);
+    end(&v->names, moves & FWD_VERSION_NAMES);
 }
 
 void amph_server_versions_open(struct amph_server *s)

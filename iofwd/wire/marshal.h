@@ -278,6 +278,18 @@ enum amph_fwd_stripe {
     FWD_STRIPE_OPEN
 };
 
+/* Which versions of files the server moves before and after a call, and whether the client may
+ * answer it from an earlier answer. */
+enum amph_fwd_call_versions {
+    FWD_VERSION_DATA = 1,
+    FWD_VERSION_ATTRIBUTES = 2,
+    FWD_VERSION_DIRECTORY = 4,
+    FWD_VERSION_NAMES = 8,
+    FWD_VERSION_CUTS = 16,
+    FWD_VERSION_CHECK = 32,
+    FWD_VERSION_HOLD = 64
+};
+
 struct amph_fwd_arg_desc {
     uint8_t word;
     uint16_t client_at, server_at; /* offset in the records of the two sides */
@@ -295,6 +307,7 @@ struct amph_fwd_call_desc {
     uint8_t coalesce_flags; /* enum amph_fwd_coalesce_flags */
     uint8_t repeat;         /* enum amph_fwd_repeat */
     uint8_t failover_flags; /* enum amph_fwd_failover_flags */
+    uint8_t versions;       /* enum amph_fwd_call_versions */
     /* of a call with file data, offsets in the server's record: of the pointer to the data (0:
      * none), and of the number of bytes transferred */
     uint16_t data_at, result_at;
