@@ -3,6 +3,7 @@
 #include "base/install.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +60,20 @@ char *amph_install_moved(const char *dir, const char *bin)
 
     free(up);
     return n < 0 ? NULL : to;
+}
+
+char *amph_install_modules(const char *bin)
+{
+    char *path;
+
+    if (asprintf(&path, "%s/libiofwd.la", bin) < 0)
+        return NULL;
+
+    bool build_tree = access(path, R_OK) == 0;
+
+    free(path);
+    if (!build_tree)
+        return amph_install_moved(AMPH_MODULEDIR, bin);
+
+    return asprintf(&path, "%s/.libs", bin) < 0 ? NULL : path;
 }

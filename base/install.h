@@ -17,4 +17,8 @@ char *amph_install_bin(void);
  * down between the two is that between the configured directories.  The caller frees it; NULL: no memory. */
 char *amph_install_moved(const char *dir, const char *bin);
 
+/* Returns the folder of the preload library, for programs in bin, also in a build tree.  The caller frees
+ * it; NULL: no memory. */
+char *amph_install_modules(const char *bin);
+
 #endif

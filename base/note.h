@@ -9,8 +9,11 @@
 #define AMPH_NOTE_NAME "Amphora" /* 8 bytes with its NUL */
 
 enum {
-    AMPH_NOTE_JOB = 1,     /* the program joins its job by itself (am/job.c) */
-    AMPH_NOTE_FORWARDS = 2 /* its file calls are forwarded without the preload library */
+    AMPH_NOTE_JOB = 1,      /* the program joins its job by itself (am/job.c) */
+    AMPH_NOTE_FORWARDS = 2, /* its file calls are forwarded without the preload library */
+    AMPH_NOTE_SETTINGS =
+        3, /* iofwd-instrument: NAME=VALUE texts, each with its NUL; begins the segment */
+    AMPH_NOTE_UNDO = 4 /* iofwd-instrument: how the original was (iofwd/instrument/undo.c) */
 };
 
 struct amph_note {

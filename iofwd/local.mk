@@ -138,6 +138,7 @@ endif
 include $(top_srcdir)/iofwd/interpose/local.mk
 include $(top_srcdir)/iofwd/mount/local.mk
 include $(top_srcdir)/iofwd/cc/local.mk
+include $(top_srcdir)/iofwd/instrument/local.mk
 
 # Against real servers, through the launcher.
 iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair tests/files/calls/fwd_greedy

@@ -47,7 +47,7 @@ liblauncher_la_SOURCES = \
 
 bin_PROGRAMS += amphora-run iofwd-run
 iofwd_run_SOURCES = launcher/attach/main.c launcher/attach/mount.c launcher/attach/mount.h launcher/attach/root.c launcher/attach/root.h
-iofwd_run_LDADD = liblauncher.la libamphora.la libtopo.la
+iofwd_run_LDADD = liblauncher.la libinstrument.la libamphora.la libtopo.la
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 

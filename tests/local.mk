@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_control.c \
 	tests/fuzz/fuzz_emulate.c \
 	tests/fuzz/fuzz_greet.c \
+	tests/fuzz/fuzz_instrument.c \
 	tests/fuzz/fuzz_launch.c \
 	tests/fuzz/fuzz_netlist.c \
 	tests/fuzz/fuzz_ofi.c \

@@ -68,7 +68,7 @@ bool amph_elf_find_place(const struct amph_elf *elf, struct amph_elf_place *plac
 
         if (ph->p_type != PT_LOAD)
             continue;
-        if (ph->p_memsz > SIZE_MAX - ph->p_vaddr)
+        if (ph->p_memsz > SIZE_MAX - ph->p_vaddr || ph->p_filesz > ph->p_memsz)
             return false;
         if (ph->p_vaddr + ph->p_memsz > end)
             end = ph->p_vaddr + ph->p_memsz;

@@ -21,6 +21,7 @@
 #include "base/stdout_check.h"
 #include "boot/control.h"
 #include "boot/standing.h"
+#include "iofwd/instrument/check.h"
 #include "launcher/attach/mount.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
@@ -50,12 +51,15 @@ static const char usage[] =
     "servers, too\n"
     "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a "
     "slash\n"
+    "  -check               print which of PROGRAM's calls would be forwarded and which way suits; "
+    "run "
+    "nothing\n"
     "  -help, -version\n";
 
 struct given {
     const char *file, *prefixes;
     double wait_s;
-    bool mount;
+    bool mount, check;
     bool records, file_given;
     char **program;
 };
@@ -168,6 +172,11 @@ static int parse(struct given *g, char **argv)
             continue;
         }
 
+        if (is_option(*argv, "check")) {
+            g->check = true;
+            continue;
+        }
+
         bool records = is_option(*argv, "record");
         const char *given = strncmp(*argv, "-trace=", 7) == 0 ? *argv + 7 : "";
 
@@ -224,6 +233,22 @@ static int parse(struct given *g, char **argv)
 
     fputs(usage, stderr);
     return WRONG;
+}
+
+/* -check: answers from the program's file; needs no servers.  Returns the exit code. */
+static int check_program(const char *name)
+{
+    char *library = amph_library_own(AMPH_PRELOAD_NAME);
+    char *program;
+    int code = amph_program_find(name, &program);
+
+    if (code != 0)
+        return code;
+
+    code = amph_check_print(stdout, program, library ? library : "");
+    free(library);
+    free(program);
+    return code;
 }
 
 static bool wait_for_file(const char *path, double seconds)
@@ -389,6 +414,8 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
+    if (g.check)
+        return check_program(g.program[0]);
 
     if (!amph_limit_stack_suffices("iofwd-run", AMPH_STACK_MIN_BYTES))
         return 1;

@@ -63,6 +63,8 @@ row() {
     trace) # files of recorded calls
         sources="$(ls "$srcdir"/iofwd/trace/*.c)"
         grep -q '^#define HAVE_ZSTD' "$builddir/config.h" && lib=-lzstd || lib="" ;;
+    instrument) # program files, and copies to be restored
+        sources="$(ls "$srcdir"/iofwd/elf/*.c) $(ls "$srcdir"/iofwd/instrument/*.c | grep -Ev '/(main|check)\.c$')" lib="" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -99,7 +101,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests attach greet recovery trace}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests attach greet recovery trace instrument}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"

@@ -22,6 +22,7 @@ iofwd/server: base boot conduits am iofwd/wire iofwd/calls
 iofwd/mount: base boot iofwd/wire iofwd/calls
 iofwd/cc: base
 iofwd/elf: base
+iofwd/instrument: base boot iofwd/elf
 iofwd/interpose: iofwd/wire iofwd/calls iofwd/trace iofwd/elf
 iofwd/trace:
 upc-bridge:
@@ -42,7 +43,8 @@ iofwd/interpose base/env.h
 iofwd/interpose base/program_image.h
 iofwd/interpose base/open_mpi.h
 iofwd/interpose base/note.h
-iofwd/interpose boot/pmix_abi.h'
+iofwd/interpose boot/pmix_abi.h
+launcher iofwd/instrument/check.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
 count=0
 
@@ -234,6 +236,7 @@ report "the file maps of the rooms name every file" "$(
     unmapped iofwd/mount/mount.h iofwd/mount
     unmapped iofwd/cc/cc.h iofwd/cc
     unmapped iofwd/elf/elf.h iofwd/elf
+    unmapped iofwd/instrument/instrument.h iofwd/instrument
     unmapped iofwd/trace/format.h iofwd/trace
     unmapped iofwd/client/internal.h iofwd/client
     unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce

@@ -180,6 +180,82 @@ static enum part find_part(char **env)
     return client || rank < 0 ? PART_NONE : PART_COMPUTE;
 }
 
+/* env with one more entry, or NULL. */
+static char **with_entry(char **env, char *entry)
+{
+    size_t n = amph_ip_env_entries(env);
+    char **longer = malloc((n + 2) * sizeof *longer);
+
+    if (!longer)
+        return NULL;
+
+    memcpy(longer, env, n * sizeof *longer);
+    longer[n] = entry;
+    longer[n + 1] = NULL;
+
+    return longer;
+}
+
+/* ---- settings that iofwd-instrument has baked into the program ---- */
+
+/* The note that begins a segment of the program; NULL: it is none of iofwd-instrument's. */
+static const struct amph_note *settings_note(const struct dl_phdr_info *info, const ElfW(Phdr) * ph)
+{
+    const struct amph_note *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
+
+    if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_R) || ph->p_filesz < sizeof *note ||
+        note->namesz != sizeof note->name || note->type != AMPH_NOTE_SETTINGS ||
+        memcmp(note->name, AMPH_NOTE_NAME, sizeof note->name) != 0 ||
+        note->descsz > ph->p_filesz - sizeof *note)
+        return NULL;
+
+    return note;
+}
+
+/* Looks at the first object, which is the program. */
+static int find_settings(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const struct amph_note **note_p = arg;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum && !*note_p; i++)
+        *note_p = settings_note(info, &info->dlpi_phdr[i]);
+
+    return 1;
+}
+
+/* Returns env with the baked settings that it lacks, in a list that stays; env itself if there are
+ * none. */
+static char **with_baked(char **env)
+{
+    const struct amph_note *note = NULL;
+
+    dl_iterate_phdr(find_settings, &note);
+    if (!note)
+        return env;
+
+    const char *text = (const char *)(note + 1);
+    size_t left = note->descsz;
+
+    while (left) {
+        size_t len = strnlen(text, left);
+        size_t name_len = strcspn(text, "=");
+        bool whole = len < left && name_len < len;
+        bool given = false;
+
+        for (char **e = env; whole && *e; e++)
+            given = given || strncmp(*e, text, name_len + 1) == 0;
+
+        char **longer = whole && !given ? with_entry(env, (char *)text) : NULL;
+
+        env = longer ? longer : env;
+        left -= len < left ? len + 1 : len;
+        text += len + 1;
+    }
+
+    return env;
+}
+
 /* ---- what the processes of a rank share ---- */
 
 /* Out of the program's way, and open in all that it starts. */
@@ -211,22 +287,6 @@ static void open_rank(void)
     snprintf(amph_ip_state.rank.setting, sizeof amph_ip_state.rank.setting, "%s=%ld:%d:%d:%lu",
              amph_ip_setting_name(AMPH_ENV_IOFWD_RANK_SOCKETS), amph_ip_state.rank.pid,
              amph_ip_state.rank.result, amph_ip_state.rank.token, (unsigned long)st.st_ino);
-}
-
-/* env with one more entry, or NULL. */
-static char **with_entry(char **env, char *entry)
-{
-    size_t n = amph_ip_env_entries(env);
-    char **longer = malloc((n + 2) * sizeof *longer);
-
-    if (!longer)
-        return NULL;
-
-    memcpy(longer, env, n * sizeof *longer);
-    longer[n] = entry;
-    longer[n + 1] = NULL;
-
-    return longer;
 }
 
 /* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences
@@ -426,8 +486,9 @@ static void start_recorder(char **env)
                          (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
 }
 
-static void __attribute__((constructor(102))) start(int argc, char **argv, char **env)
+static void __attribute__((constructor(102))) start(int argc, char **argv, char **environment)
 {
+    char **env = with_baked(environment);
     const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
     char **longer = NULL;
@@ -484,13 +545,16 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     guard_connections(env);
     amph_ip_bypass_start(env);
     amph_ip_mpi_job_start(env);
-    restore_preload(env);
+    restore_preload(environment);
+    if (env != environment)
+        restore_preload(env);
+
     amph_ip_environment_keep(longer ? longer : env);
     free(longer);
     restore_cwd(env);
     amph_ip_state.on = true;
     amph_ip_fork_watch();
-    take_libraries(env);
+    take_libraries(environment);
     amph_ip_trace_start(amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE));
     find_exe(argc > 0 ? argv[0] : NULL);
     amph_ip_stream_start();

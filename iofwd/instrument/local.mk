@@ -1,0 +1,24 @@
+# iofwd-instrument: copies of programs that need the preload library.
+noinst_LTLIBRARIES += libinstrument.la
+libinstrument_la_SOURCES = \
+	base/install.c \
+	base/install.h \
+	base/program_image.c \
+	base/program_image.h \
+	iofwd/elf/elf.h \
+	iofwd/elf/segment.c \
+	iofwd/elf/view.c \
+	iofwd/instrument/check.c \
+	iofwd/instrument/check.h \
+	iofwd/instrument/instrument.h \
+	iofwd/instrument/make.c \
+	iofwd/instrument/payload.c \
+	iofwd/instrument/sections.c \
+	iofwd/instrument/undo.c
+bin_PROGRAMS += iofwd-instrument
+iofwd_instrument_SOURCES = iofwd/instrument/main.c
+iofwd_instrument_LDADD = libinstrument.la libamphora.la
+dist_man_MANS += man/iofwd-instrument.1
+
+dist_check_SCRIPTS += tests/files/process/iofwd_instrument.sh tests/files/process/fwd_instrument.sh
+TESTS += tests/files/process/iofwd_instrument.sh tests/files/process/fwd_instrument.sh
