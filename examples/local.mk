@@ -105,3 +105,15 @@ tests_examples_upcxx_check_LDADD = $(examples_upcxx_libs)
 endif
 dist_check_SCRIPTS += tests/examples/upcxx.sh
 TESTS += tests/examples/upcxx.sh
+# Programs that know nothing of Amphora, built by the compiler wrappers in their tests.
+EXTRA_DIST += \
+	examples/euler_mpi/Makefile \
+	examples/euler_mpi/attach.sh \
+	examples/euler_mpi/euler.nml \
+	examples/euler_mpi/euler.slurm \
+	examples/euler_mpi/euler_mpi.f90 \
+	examples/euler_mpi/pressure.png \
+	examples/hdf5/Makefile \
+	examples/hdf5/table.cc
+dist_check_SCRIPTS += tests/examples/euler_mpi.sh tests/examples/hdf5.sh
+TESTS += tests/examples/euler_mpi.sh tests/examples/hdf5.sh
