@@ -300,6 +300,20 @@ bool amph_conduit_is_network(const char *name);
 /* Reports whether AMPHORA_CONDUIT is set and names a network. */
 bool amph_conduit_network_is_named(void);
 
+/* Reports whether the conduit called name sends datagrams, which the wire may lose (udp).  Loads
+ * nothing. */
+bool amph_conduit_is_datagram(const char *name);
+
+/* How a program that was built for a conduit becomes a job without a launcher. */
+enum amph_self_start {
+    AMPH_SELF_START_NONE,
+    AMPH_SELF_START_SETTING, /* GASNET_PSHM_NODES gives the number of processes */
+    AMPH_SELF_START_ARGUMENT /* its first argument does */
+};
+
+/* Returns how programs that were built for the conduit called name do it.  Loads nothing. */
+enum amph_self_start amph_conduit_self_start(const char *name);
+
 /* The network that is taken if none is named and a network is needed. */
 const char *amph_conduit_default_network(void);
 

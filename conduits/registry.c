@@ -28,12 +28,14 @@ extern const struct amph_conduit_ops *const *amph_ofi_conduits(void) __attribute
 #pragma weak amph_conduit_port_ofi_ops
 
 /* The conduits that need no module. */
-static const struct {
+static const struct built_in {
     const struct amph_conduit_ops *ops;
     bool one_host; /* reaches processes of this host only */
+    bool datagram; /* sends datagrams, which the wire may lose */
+    enum amph_self_start self_start;
 } built_in[] = {
-    { &amph_smp_ops, true },
-    { &amph_udp_ops, false },
+    { &amph_smp_ops, .one_host = true, .self_start = AMPH_SELF_START_SETTING },
+    { &amph_udp_ops, .datagram = true, .self_start = AMPH_SELF_START_ARGUMENT },
 };
 
 /* The names that no row of a conduit holds. */
@@ -244,13 +246,31 @@ static bool is_auto(const char *name)
     return strcmp(name, auto_name) == 0;
 }
 
-bool amph_conduit_is_one_host(const char *name)
+/* Returns the row of a conduit that needs no module; one without properties for all others. */
+static const struct built_in *built_in_of(const char *name)
 {
+    static const struct built_in no_row;
+
     for (size_t i = 0; i < AMPH_COUNTOF(built_in); i++)
         if (strcmp(name, built_in[i].ops->name) == 0)
-            return built_in[i].one_host;
+            return &built_in[i];
 
-    return false;
+    return &no_row;
+}
+
+bool amph_conduit_is_one_host(const char *name)
+{
+    return built_in_of(name)->one_host;
+}
+
+bool amph_conduit_is_datagram(const char *name)
+{
+    return built_in_of(name)->datagram;
+}
+
+enum amph_self_start amph_conduit_self_start(const char *name)
+{
+    return built_in_of(name)->self_start;
 }
 
 bool amph_conduit_is_network(const char *name)

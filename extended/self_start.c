@@ -16,6 +16,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "conduits/conduit.h"
 #include "extended/gex.h"
 
 enum {
@@ -97,25 +98,28 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     amph_fatal("cannot start %s: %s", launcher, strerror(errno));
 }
 
-/* A program started without a launcher is one process anyway. */
-static void start_smp(char **args)
+/* args: the arguments after the program's name; NULL: they are unknown. */
+static void start_by_setting(const char *conduit, char **args)
 {
     uint32_t count = (uint32_t)amph_env_int(AMPH_ENV_PSHM_NODES);
+
+    /* a program started without a launcher is one process anyway */
     if (count > 1)
-        become_job("smp", count, args);
+        become_job(conduit, count, args);
 }
 
-static void start_udp(char **args)
+static void start_by_argument(const char *conduit, char **args)
 {
     uint32_t count = args ? count_of(args[0]) : 0;
+
     if (count)
-        become_job("udp", count, args + 1);
+        become_job(conduit, count, args + 1);
 }
 
-static const struct {
-    const char *conduit;
-    void (*start)(char **args); /* args: the arguments after the program's name, or NULL: unknown */
-} starts[] = { { "smp", start_smp }, { "udp", start_udp } };
+static void (*const starts[])(const char *conduit, char **args) = {
+    [AMPH_SELF_START_SETTING] = start_by_setting,
+    [AMPH_SELF_START_ARGUMENT] = start_by_argument,
+};
 
 void amph_gex_start_by_itself(const int *argc, char ***argv)
 {
@@ -124,9 +128,9 @@ void amph_gex_start_by_itself(const int *argc, char ***argv)
     if (!built || !amph_boot_alone())
         return;
 
+    enum amph_self_start how = amph_conduit_self_start(built);
     char **args = argc && argv && *argc > 0 ? *argv + 1 : NULL;
 
-    for (size_t i = 0; i < AMPH_COUNTOF(starts); i++)
-        if (strcmp(starts[i].conduit, built) == 0)
-            starts[i].start(args);
+    if (how != AMPH_SELF_START_NONE)
+        starts[how](built, args);
 }

@@ -151,7 +151,7 @@ static const struct perf_test *limit_of(const struct perf_run *run, const struct
 
     /* no limit: with AMPHORA_UDP_LOSS datagrams are lost on purpose, and the sampler of the limit
      * does not repeat them */
-    if (strcmp(run->conduit, "udp") == 0)
+    if (amph_conduit_is_datagram(run->conduit))
         name = amph_env_int(AMPH_ENV_UDP_LOSS) ? NULL : limit_on_udp(name);
 
     return name ? perf_find(name, strlen(name)) : NULL;

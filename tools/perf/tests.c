@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 
 static const uint32_t none[] = { 0, PERF_END };
@@ -238,7 +239,7 @@ const struct perf_test *perf_find(const char *name, size_t len)
 const struct perf_target *perf_target_of(const struct perf_test *t, const char *conduit,
                                          uint32_t bytes, unsigned procs)
 {
-    if (strcmp(conduit, "udp") == 0 && amph_env_int(AMPH_ENV_UDP_LOSS))
+    if (amph_conduit_is_datagram(conduit) && amph_env_int(AMPH_ENV_UDP_LOSS))
         return NULL; /* the targets are those of a wire that loses nothing on purpose */
 
     for (size_t i = 0; i < AMPH_COUNTOF(targets); i++) {
