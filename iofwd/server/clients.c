@@ -295,14 +295,59 @@ static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t numb
     return n;
 }
 
+/* Reasons that are ENOMEM to the client; the others are EACCES. */
+static const char no_addresses[] =
+    "the server has no addresses for the client's transfer area; raise its limit (ulimit -v)";
+static const char no_shared_memory[] = "the server cannot make that much shared memory";
+
 static void refuse(struct amph_server_conn *c, const char *why)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 256];
-    size_t n = amph_fwd_frame_build(out, FWD_FRAME_REFUSE, why, strlen(why));
+    bool memory = why == no_addresses || why == no_shared_memory;
+    size_t n = amph_fwd_frame_build(out, memory ? FWD_FRAME_NO_MEMORY : FWD_FRAME_REFUSE, why,
+                                    strlen(why));
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     (void)ignored;
     shutdown(c->fd, SHUT_RDWR); /* the listener thread sees the end and frees the connection */
+}
+
+/*
+ * Imports memory of a client.  Its length is the client's own statement, and a shared-memory object may
+ * be longer than its memory, so the sum of what is mapped is bounded: otherwise one client could take
+ * the addresses that the server needs for others and for its threads.
+ */
+static enum amph_status import(struct amph_server *s, struct amph_server_peer *p, const void *key,
+                               size_t key_len, struct amph_rmem *rmem)
+{
+    enum amph_status st = amph_am_mem_import(s->ep, p->index, key, key_len, rmem);
+
+    if (st != AMPH_OK || !rmem->local)
+        return st;
+
+    uint64_t len = rmem->len_bytes;
+    uint64_t half = s->mapped_limit / 2;
+
+    if (p->mapped_bytes > half || len > half - p->mapped_bytes ||
+        len > s->mapped_limit - s->progress.mapped_bytes) {
+        amph_warn("client %" PRIu32 " (process %" PRIu32 ") offers %" PRIu64
+                  " bytes of memory, which are not mapped: the server may map %" PRIu64
+                  " of a client and %" PRIu64 " in all; raise its limit of addresses (ulimit -v)",
+                  p->number, p->pid, len, half, s->mapped_limit);
+        amph_am_mem_forget(s->ep, p->index, rmem);
+        return AMPH_ERR_NOMEM;
+    }
+
+    p->mapped_bytes += len;
+    s->progress.mapped_bytes += len;
+    return AMPH_OK;
+}
+
+/* Gives back what import counted for memory that is no longer mapped. */
+static void uncount_mapped(struct amph_server *s, struct amph_server_peer *p, uint64_t len_bytes)
+{
+    p->mapped_bytes -= len_bytes;
+    s->progress.mapped_bytes -= len_bytes;
 }
 
 static const char *import_area(struct amph_server *s, struct amph_server_peer *p,
@@ -311,7 +356,12 @@ static const char *import_area(struct amph_server *s, struct amph_server_peer *p
     p->has_area = false;
     if (h->area_key_len == 0)
         return NULL;
-    if (amph_am_mem_import(s->ep, p->index, h->area_key, h->area_key_len, &p->area) != AMPH_OK)
+
+    enum amph_status st = import(s, p, h->area_key, h->area_key_len, &p->area);
+
+    if (st == AMPH_ERR_NOMEM)
+        return no_addresses;
+    if (st != AMPH_OK)
         return "the server cannot reach the client's transfer area";
     if (h->part_at > p->area.len_bytes || h->part_len > p->area.len_bytes - h->part_at)
         return "the client's part lies outside its transfer area";
@@ -329,11 +379,17 @@ int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, 
     if (p->queued > 0) /* workers may be using the segment that is mapped now */
         return EBUSY;
 
-    if (p->has_segment)
+    if (p->has_segment) {
+        uncount_mapped(s, p, p->segment.local ? p->segment.len_bytes : 0);
         amph_am_mem_forget(s->ep, p->index, &p->segment);
+    }
 
-    p->has_segment = key_len &&
-                     amph_am_mem_import(s->ep, p->index, key, key_len, &p->segment) == AMPH_OK;
+    enum amph_status st = key_len ? import(s, p, key, key_len, &p->segment) : AMPH_ERR_PROTO;
+
+    p->has_segment = st == AMPH_OK;
+    if (st == AMPH_ERR_NOMEM)
+        return ENOMEM;
+
     return p->has_segment ? 0 : EOPNOTSUPP;
 }
 
@@ -450,7 +506,7 @@ static void make_memory(struct amph_server *s, const struct amph_server_event *e
 
     if (h->part_len == 0 || h->part_len > FWD_MEMORY_MAX_BYTES ||
         amph_shm_create("amphora-client", h->part_len, &fd) != AMPH_OK)
-        return refuse(event->conn, "the server cannot make that much shared memory");
+        return refuse(event->conn, no_shared_memory);
 
     if (!welcome(s, FWD_NUMBER_NONE, 0, h->rank, event, fd))
         shutdown(event->conn->fd, SHUT_RDWR);
@@ -597,8 +653,9 @@ void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
     amph_server_refs_check(s);
     amph_server_refs_check_ended(p);
     if (p->attached)
-        amph_am_del_peer(s->ep, p->index);
+        amph_am_del_peer(s->ep, p->index); /* unmaps its memory */
 
+    uncount_mapped(s, p, p->mapped_bytes);
     s->progress.peer[p->index] = NULL;
     s->progress.nleaving--;
     free(p);

@@ -196,6 +196,7 @@ struct amph_server_peer {
     uint64_t part_at, part_len; /* its part of the area */
     struct amph_rmem segment;   /* of the program, for buffers inside it */
     bool has_segment;
+    uint64_t mapped_bytes; /* of its area and segment, in this process's addresses */
     struct amph_server_conn *conn;
     uint64_t *holds; /* bit set over handle slots */
     size_t nwords;
@@ -345,6 +346,7 @@ struct amph_server {
     uint32_t client_files;  /* maximum number of files of one client */
     uint64_t client_memory; /* maximum memory of one client's requests */
     uint64_t memory_limit;  /* maximum memory of all requests */
+    uint64_t mapped_limit;  /* maximum of all clients' mapped memory; of one client, half of it */
     size_t stage_bytes;     /* size of a staging buffer */
 
     /* Limits of descriptors in use (limits.c); 0: no limit. */
@@ -374,9 +376,10 @@ struct amph_server {
         uint64_t fds_warned_ns;
 
         /* Requests. */
-        uint64_t memory; /* taken by the requests of all clients */
-        bool in_handler; /* inside an active-message handler */
-        uint8_t *reply;  /* buffer of requests executed in the handler */
+        uint64_t memory;       /* taken by the requests of all clients */
+        uint64_t mapped_bytes; /* sum over the clients */
+        bool in_handler;       /* inside an active-message handler */
+        uint8_t *reply;        /* buffer of requests executed in the handler */
         struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */
         struct amph_server_request *unsent, **unsent_tail; /* replies the ring had no room for */
         struct amph_server_request *locks;                 /* waiting for a lock */
@@ -557,6 +560,9 @@ void amph_server_refs_check_ended(const struct amph_server_peer *p);
 /* ---- limits.c ---- */
 
 void amph_server_limits_open(struct amph_server *s);
+
+/* Divides the addresses that are left once the endpoint is open. */
+void amph_server_limits_mapped(struct amph_server *s);
 
 /* May the server use one more descriptor for p?  0, EMFILE (p has used its share of the reserve) or
  * ENFILE (the rest is kept for the server's own work).  Logs one refusal a minute.  Progress

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Divides the server's descriptors among its clients, so that no client can take those that others
- * need.
+ * Divides the server's descriptors and addresses among its clients, so that no client can take those
+ * that others need.
  *
  * The kernel returns the lowest free descriptor number, so the number of a new descriptor is a
  * lower bound for how many are in use, whatever for: files, connections, lock agents, notification
@@ -10,12 +10,16 @@
  * last quarter of the reserve is for the server's own work: connections of new clients, lock
  * agents, duplicates.
  *
+ * Of the addresses that are left when the server starts, half are for clients' memory that it maps,
+ * and half of those for one client.
+ *
  * Layer: iofwd.
  * Thread rule: progress thread, except amph_server_limits_spare.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,6 +32,33 @@
 #define RESERVE_MIN 64u /* but at most half of the limit */
 #define SPARE_MAX 16u   /* for short needs of the server itself; no client can use them */
 #define SHARE_MIN 4u    /* files that each client may hold while the reserve lasts */
+
+/* Returns how many bytes of addresses this process uses, or 0 where the kernel does not say. */
+static uint64_t addresses_used(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%llu", &pages) != 1)
+        pages = 0;
+
+    if (f)
+        fclose(f);
+
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void amph_server_limits_mapped(struct amph_server *s)
+{
+    uint64_t all = UINT64_C(1) << (sizeof(void *) < 8 ? 31 : 46);
+    uint64_t used = addresses_used();
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && lim.rlim_cur < all)
+        all = lim.rlim_cur;
+
+    s->mapped_limit = used < all ? (all - used) / 2 : 0;
+}
 
 void amph_server_limits_open(struct amph_server *s)
 {

@@ -157,7 +157,11 @@ static enum amph_status open_all(struct amph_server *s)
     if (s->self == amph_boot_first(s->boot, AMPH_SERVER)) /* once for all servers of the job */
         amph_server_exports_warn(&s->exports);
 
-    if ((st = open_endpoint(s)) != AMPH_OK || (st = amph_server_listener_open(s)) != AMPH_OK)
+    if ((st = open_endpoint(s)) != AMPH_OK)
+        return st;
+
+    amph_server_limits_mapped(s);
+    if ((st = amph_server_listener_open(s)) != AMPH_OK)
         return st;
 
     amph_server_versions_open(s);

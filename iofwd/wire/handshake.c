@@ -540,9 +540,9 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     if (st == AMPH_OK)
         st = receive_frame(fd, buf, &in, &passed);
 
-    if (st == AMPH_OK && in.type == FWD_FRAME_REFUSE) {
+    if (st == AMPH_OK && (in.type == FWD_FRAME_REFUSE || in.type == FWD_FRAME_NO_MEMORY)) {
         amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
-        st = AMPH_ERR_DENIED;
+        st = in.type == FWD_FRAME_REFUSE ? AMPH_ERR_DENIED : AMPH_ERR_NOMEM;
     }
 
     if (st == AMPH_OK && in.type != FWD_FRAME_WELCOME)

@@ -49,7 +49,8 @@ enum amph_fwd_frame {
     FWD_FRAME_ASK,
     FWD_FRAME_HELLO,
     FWD_FRAME_WELCOME,
-    FWD_FRAME_REFUSE
+    FWD_FRAME_REFUSE,
+    FWD_FRAME_NO_MEMORY /* a refusal by a server without memory or addresses for the client */
 };
 
 /* The purpose of a HELLO. */

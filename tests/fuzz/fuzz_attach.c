@@ -26,7 +26,8 @@ enum {
     ACTIONS = 300,
     FDS = 256,
     PIECE_MAX = 255,
-    AREA_BYTES = 1 << 16
+    AREA_BYTES = 1 << 16,
+    MAPPED_MAX = 1 << 20
 };
 
 static const uint8_t job_key[AMPH_KEY_BYTES] = "a key that both know";
@@ -110,7 +111,9 @@ enum amph_status amph_am_mem_import(struct amph_am_ep *ep, uint32_t peer, const 
     if (key_len == 0 || *(const uint8_t *)key == 0)
         return AMPH_ERR_PROTO;
 
-    *rmem = (struct amph_rmem){ .len_bytes = AREA_BYTES, .local = area };
+    /* some state more than a server has addresses for */
+    *rmem = (struct amph_rmem){ .len_bytes = key_len & 1 ? AREA_BYTES : MAPPED_MAX / key_len,
+                                .local = area };
     return AMPH_OK;
 }
 
@@ -323,6 +326,22 @@ static void time_out(unsigned i)
 
 /* ---- the progress thread ---- */
 
+/* What clients have mapped is counted, and within its limits. */
+static void check_mapped(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < PEERS; i++) {
+        const struct amph_server_peer *p = server->progress.peer[i];
+
+        expect(!p || p->mapped_bytes <= MAPPED_MAX / 2, "a client has half of the addresses");
+        expect(!p || !p->has_area || p->mapped_bytes >= p->part_len, "an area is counted");
+        sum += p ? p->mapped_bytes : 0;
+    }
+
+    expect(sum == server->progress.mapped_bytes && sum <= MAPPED_MAX, "the sum of mapped memory");
+}
+
 static void take_events(unsigned most)
 {
     struct amph_server_event *e;
@@ -338,6 +357,7 @@ static void take_events(unsigned most)
             amph_server_peer_gone(server, e->conn);
 
         free(e);
+        check_mapped();
     }
 }
 
@@ -355,6 +375,7 @@ static void open_server(void)
                                     .max_peers = PEERS,
                                     .client_files = 8,
                                     .client_memory = 1 << 20,
+                                    .mapped_limit = MAPPED_MAX,
                                     .stage_bytes = 1 << 15,
                                     .notify_fd = -1 };
     server->ep = (struct amph_am_ep *)server;
@@ -383,6 +404,8 @@ static void close_server(void)
         amph_server_flow_progress(server);
     }
 
+    check_mapped();
+    expect(!server->progress.mapped_bytes, "nothing is mapped");
     expect(!server->listener.conns && !server->listener.present, "no connection is left");
     expect(!server->progress.npeers && !server->progress.nleaving && !server->progress.notifiers,
            "no client is left");

@@ -11,14 +11,20 @@
  *                             one's part, another one is ENOMEM: what the server keeps for both is
  *                             more than IOFWD_CLIENT_MEMORY; the last one's calls succeed
  *
+ *   fwd_greedy segment KEPT MAPPED  calls on buffers in a segment of SEGMENT bytes are right, and the
+ *                             server has mapped the segment (MAPPED is 1), or has not because its
+ *                             addresses are too few for that (0)
+ *
  * KEPT is the directory that the server exports as /fwd.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +41,8 @@ enum {
     BUSY_TASKS = 200, /* threads of a server whose workers are in use */
     CALLS = 200,
     LARGE = 1 << 20,
-    LARGE_READS = 16
+    LARGE_READS = 16,
+    SEGMENT = 192 << 20
 };
 
 static unsigned rank;
@@ -222,6 +229,49 @@ static int collective(gex_TM_t tm)
     return 0;
 }
 
+/* Returns how much of this job's segments a process has mapped. */
+static uint64_t mapped_by(pid_t pid)
+{
+    char name[64];
+    char line[512];
+    uint64_t from, to;
+    uint64_t sum = 0;
+
+    snprintf(name, sizeof name, "/proc/%ld/maps", (long)pid);
+
+    FILE *maps = fopen(name, "re");
+
+    need(maps != NULL, "the server's maps", pid);
+    while (fgets(line, sizeof line, maps))
+        if (strstr(line, "amphora-segment") &&
+            sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) == 2)
+            sum += to - from;
+
+    fclose(maps);
+    return sum;
+}
+
+static int segment(gex_TM_t tm, bool mapped)
+{
+    gex_Segment_t seg;
+    iofwd_file_t *file;
+    size_t done;
+
+    need(gex_Segment_Attach(&seg, tm, SEGMENT) == GASNET_OK, "attach", SEGMENT);
+
+    char *data = gex_Segment_QueryAddr(seg);
+
+    memset(data, 's', 2 * LARGE);
+    need(iofwd_open("/fwd/segment", O_RDWR | O_CREAT, 0600, &file) == 0, "open", 0);
+    need(iofwd_pwrite(file, data, LARGE, 0, &done) == 0 && done == LARGE, "write", (long)done);
+    need(iofwd_pread(file, data + LARGE, LARGE, 0, &done) == 0 && done == LARGE, "read",
+         (long)done);
+    need(memcmp(data, data + LARGE, LARGE) == 0, "the data", 0);
+    need((mapped_by(newest_server()) >= SEGMENT) == mapped, "mapped by the server", !mapped);
+    need(iofwd_close(file) == 0, "close", 0);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     gex_Client_t client;
@@ -238,6 +288,9 @@ int main(int argc, char **argv)
     kept = argv[2];
     if (strcmp(argv[1], "collective") == 0)
         gasnet_exit(collective(tm));
+
+    if (strcmp(argv[1], "segment") == 0)
+        gasnet_exit(segment(tm, argc > 3 && strcmp(argv[3], "1") == 0));
 
     if (memory)
         read_bytes = LARGE;
