@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "boot/control.h"
 
@@ -116,14 +117,12 @@ enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_job
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool ok = fd >= 0 && write(fd, text, (size_t)n) == n;
 
-    if (!ok && errno == EFBIG)
-        amph_error("cannot write the job's address file %s: %m; raise the limit of file sizes "
-                   "(ulimit -f)",
-                   path);
-    else if (!ok)
-        amph_error(
-            "cannot write the job's address file %s: %m; is there room in its directory (TMPDIR)?",
-            path);
+    if (!ok) {
+        const char *remedy = amph_limit_remedy(errno);
+
+        amph_error("cannot write the job's address file %s: %m%s", path,
+                   *remedy ? remedy : "; is there room in its directory (TMPDIR)?");
+    }
 
     if (fd >= 0)
         close(fd);

@@ -74,6 +74,9 @@ unsigned amph_server_versions_begin(const struct amph_server_request *rq)
     struct amph_fwd_versions *v = rq->server->versions;
     unsigned moves = v ? moves_of(rq) : 0;
 
+    if (!moves)
+        return 0;
+
     begin(&v->names, moves & FWD_VERSION_NAMES);
     begin(&v->cuts, moves & FWD_VERSION_CUTS);
     if (moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES)) {

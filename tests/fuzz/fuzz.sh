@@ -8,6 +8,11 @@ builddir=${builddir:-.}
 seconds=${FUZZ_SECONDS:-3}
 [ "$seconds" -ge 10 ] && level=-O1 || level=-O0 # in a short run compiling takes longer than it gains
 
+# the I/O server behind its connections
+server_sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
+    $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
+    $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/versions.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
+
 # row NAME: sources (instrumented), libraries, flags
 row() {
     flags=""
@@ -43,15 +48,10 @@ row() {
     netlist) # host files and -map
         sources="$srcdir/launcher/hosts/hostfile.c $srcdir/launcher/master/mapping.c" ;;
     requests) # what clients do to the I/O server behind the parser; what acts on the machine gets another name
-        sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
-            $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
-            $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
-        flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs -Wl,--allow-multiple-definition"
-        ;;
+        sources=$server_sources
+        flags="-Dmknodat=fuzz_mknodat -Dsyncfs=fuzz_syncfs -Wl,--allow-multiple-definition" ;;
     attach) # the server's end of the handshake by which a process attaches; fuzz_attach.c includes the listener
-        sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
-            $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
-            $srcdir/iofwd/wire/ranges.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
+        sources=$server_sources
         flags="-Wl,--allow-multiple-definition" ;;
     greet) # the client's end
         sources="$srcdir/iofwd/wire/handshake.c"

@@ -708,7 +708,7 @@ static void hear_agents(void)
     struct timespec until;
 
     for (uint32_t i = 0; i < PEERS; i++)
-        any = any || (server->progress.peer[i] && server->progress.peer[i]->lock_agent);
+        any = any || (server->progress.peer[i] && server->progress.peer[i]->lock_agents);
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += AGENTS_NS;

@@ -121,7 +121,7 @@ bad "map rule without servers" 1 "mod, block, near" "$run" -map sideways true
 bad "program without a name" 127 "the name of the program is empty" "$run" ''
 bad "host on the command line" 1 '^amphora-run: -host: "node:x" cannot be read' "$run" -host node:x true
 bad "too few descriptors for a process" 126 "raise the limit of open files" \
-    sh -c 'ulimit -n 10; exec "$@"' sh "$run" -n 2 true
+    sh -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 10; exec "$@"' sh "$run" -n 2 true
 bad "a limit of file sizes below the address file" 1 "raise the limit of file sizes" \
     sh -c '("$@" 2>&1; echo $? >&3) 3>"$0" | cat; exit "$(cat "$0")"' "$mp_dir/code" \
     sh -c 'ulimit -f 0; exec "$@"' sh "$run" -n 2 -servers 1 -iofwd "/fwd=$mp_dir" true
