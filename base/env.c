@@ -311,6 +311,21 @@ bool amph_env_is_set(enum amph_env_id id)
     return get(id)->set;
 }
 
+bool amph_env_read(enum amph_env_id id, const char *text, int64_t *number_p, char *why,
+                   size_t why_bytes)
+{
+    struct amph_env_value v = { 0 };
+    bool ok = amph_env_parse(&rows[id], text, &v, why, why_bytes);
+
+    if (ok)
+        *number_p = v.number;
+
+    if (rows[id].type == AMPH_ENV_TYPE_ENUM)
+        free((char *)v.text);
+
+    return ok;
+}
+
 const char *amph_env_name(enum amph_env_id id)
 {
     return rows[id].name;

@@ -63,6 +63,11 @@ void amph_env_reload(void);
  * without effect (amphora-info -c). */
 void amph_env_print(FILE *out);
 
+/* Parses text as a value of the row, whose number (ENUM: index of the word) goes to *number_p; the value
+ * in force does not change.  false: why says what is wrong.  Not for STR. */
+bool amph_env_read(enum amph_env_id id, const char *text, int64_t *number_p, char *why,
+                   size_t why_bytes);
+
 /* The row's variable name. */
 const char *amph_env_name(enum amph_env_id id);
 

@@ -24,6 +24,7 @@ void (*amph_fatal_hook)(int exit_code);
 static struct {
     char identity[96];
     _Atomic bool error_logged;
+    _Atomic unsigned word; /* 1 + the index of AMPHORA_LOG's word in force; 0: the environment's */
 } state;
 
 void amph_log_identity(const char *who)
@@ -31,12 +32,38 @@ void amph_log_identity(const char *who)
     snprintf(state.identity, sizeof state.identity, "%s", who);
 }
 
+/* The levels in the order of the words in AMPHORA_LOG's row, the first of which is the default. */
+static const struct {
+    enum amph_log_level level;
+    const char *name;
+} levels[] = {
+    { AMPH_LOG_WARN, "warn" },
+    { AMPH_LOG_ERROR, "error" },
+    { AMPH_LOG_INFO, "info" },
+    { AMPH_LOG_DEBUG, "debug" },
+};
+
+static unsigned word_in_force(void)
+{
+    unsigned word = state.word;
+
+    return word ? word - 1 : amph_env_enum(AMPH_ENV_LOG);
+}
+
 static enum amph_log_level level_in_force(void)
 {
-    /* in the order of the words in AMPHORA_LOG's row, the first of which is the default */
-    static const enum amph_log_level by_word[] = { AMPH_LOG_WARN, AMPH_LOG_ERROR, AMPH_LOG_INFO,
-                                                   AMPH_LOG_DEBUG };
-    return by_word[amph_env_enum(AMPH_ENV_LOG)];
+    return levels[word_in_force()].level;
+}
+
+void amph_log_set_level(unsigned word)
+{
+    if (word < AMPH_COUNTOF(levels))
+        state.word = word + 1;
+}
+
+const char *amph_log_level_name(void)
+{
+    return levels[word_in_force()].name;
 }
 
 static void emit(const char *fmt, va_list ap)

@@ -25,6 +25,12 @@ enum amph_log_level {
 /* Sets the name of this process in the log ("compute 3 (node07)").  who is copied, up to 95 bytes. */
 void amph_log_identity(const char *who);
 
+/* Sets the level from now on: the index of a word of AMPHORA_LOG's row.  Any thread. */
+void amph_log_set_level(unsigned word);
+
+/* The word of the level in force. */
+const char *amph_log_level_name(void);
+
 void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
 
 /* Has this process logged an error?  Then errors that follow from it are logged at a lower level. */

@@ -87,8 +87,12 @@ libiofwd_la_SOURCES = \
 	iofwd/server/collective.c \
 	iofwd/server/limits.c \
 	iofwd/server/versions.c \
+	iofwd/server/watch.c \
 	iofwd/wire/versions.c \
 	iofwd/wire/versions.h \
+	iofwd/wire/watch.c \
+	iofwd/wire/watch.h \
+	iofwd/wire/watch_columns.h \
 	iofwd/server/lock/lock.c \
 	iofwd/server/lock/lock.h \
 	iofwd/server/lock/agent.c \

@@ -48,6 +48,16 @@ iofwd_trace_SOURCES = \
 iofwd_trace_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(ZSTD_CFLAGS)
 iofwd_trace_LDADD = $(SQLITE_LIBS) $(ZSTD_LIBS)
 endif
+bin_PROGRAMS += iofwd-ctl
+iofwd_ctl_SOURCES = \
+	tools/ctl/ctl.h \
+	tools/ctl/main.c \
+	tools/ctl/servers.c \
+	tools/ctl/show.c
+iofwd_ctl_LDADD = libiofwd.la libamphora.la
+dist_man_MANS += man/iofwd-ctl.1
+dist_check_SCRIPTS += tests/tools/ctl.sh
+TESTS += tests/tools/ctl.sh
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/state.h tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include

@@ -21,10 +21,6 @@
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 
-/* Client numbers issued by servers: the top bit, the server, a counter. */
-#define NUMBER_GIVEN UINT32_C(0x80000000)
-#define NUMBER_SERVER_SHIFT 20
-
 /* A handle number: its slot in the low bits, random bits above them, and above those the
  * incarnation of the server. */
 #define SLOT_BITS 20
@@ -118,6 +114,7 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
     }
 
     s->progress.nhandles++;
+    amph_count_level(AMPH_COUNTER_SERVER_FILES, s->progress.nhandles);
     return h;
 }
 
@@ -167,6 +164,7 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
 
     s->progress.handle[h->slot] = NULL;
     s->progress.nhandles--;
+    amph_count_level(AMPH_COUNTER_SERVER_FILES, s->progress.nhandles);
     s->progress.locks_changed = true;
     amph_server_append_end(h, h->progress.holder); /* closed in the middle of a call in pieces */
     if (!h->regular)
@@ -251,6 +249,8 @@ static struct amph_server_peer *make_peer(struct amph_server *s, uint32_t number
     p->rank = rank;
     s->progress.peer[index] = p;
     s->progress.npeers++;
+    amph_count_level(AMPH_COUNTER_SERVER_CLIENTS, s->progress.npeers);
+    amph_server_watch_clients_changed(s);
 
     return p;
 }
@@ -268,8 +268,8 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
 
     while (number == AMPH_RANK_NONE || find_by_number(s, number)) {
         uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
-        number = NUMBER_GIVEN | own << NUMBER_SERVER_SHIFT |
-                 (s->progress.next_number++ & ((1u << NUMBER_SERVER_SHIFT) - 1));
+        number = FWD_NUMBER_GIVEN | own << FWD_NUMBER_SERVER_SHIFT |
+                 (s->progress.next_number++ & ((1u << FWD_NUMBER_SERVER_SHIFT) - 1));
     }
 
     return number;
@@ -283,7 +283,7 @@ static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t numb
 {
     uint32_t first = amph_boot_first(s->boot, AMPH_SERVER);
     uint32_t all = s->job->nproc[AMPH_SERVER];
-    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~NUMBER_GIVEN) % all;
+    uint32_t home = (rank != AMPH_RANK_NONE ? rank : number & ~FWD_NUMBER_GIVEN) % all;
     uint32_t n = all < AMPH_FWD_PARTS_MAX ? all : AMPH_FWD_PARTS_MAX;
 
     if (rank < s->job->nproc[AMPH_COMPUTE] && s->job->server_of)
@@ -425,6 +425,7 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
     p->errors = old->errors;
     p->bytes_in = old->bytes_in;
     p->bytes_out = old->bytes_out;
+    p->latency = old->latency;
     p->conn = old->conn;
     amph_server_lock_renew(old, p);
     old->holds = NULL;
@@ -553,6 +554,14 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return;
     }
 
+    /* children of clients and what they execute have a number already */
+    bool is_new = (h->kind == FWD_HELLO_JOIN || h->kind == FWD_HELLO_NEW) &&
+                  h->number == FWD_NUMBER_NONE;
+
+    if (is_new && atomic_load_explicit(&s->refuses_joins, memory_order_relaxed))
+        return refuse(c, "it is being drained (iofwd-ctl drain) and takes no further clients; use "
+                         "other servers");
+
     if (h->kind == FWD_HELLO_JOIN) {
         if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, event, -1))
             shutdown(c->fd, SHUT_RDWR);
@@ -640,6 +649,8 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
     p->holds = NULL;
     p->nwords = 0;
     s->progress.npeers--;
+    amph_count_level(AMPH_COUNTER_SERVER_CLIENTS, s->progress.npeers);
+    amph_server_watch_clients_changed(s);
     if (p->queued == 0)
         amph_server_peer_end(s, p);
 }
@@ -701,28 +712,30 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
 static void print_client(const struct amph_server *s, uint32_t number, uint64_t calls,
                          uint64_t errors, uint64_t out, uint64_t in)
 {
-    bool given = number & NUMBER_GIVEN; /* a child or a command of a compute process */
+    bool given = number & FWD_NUMBER_GIVEN; /* a child or a command of a compute process */
 
     fprintf(stderr,
             "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64
             " gave errors), %" PRIu64 " bytes written, %" PRIu64 " bytes read\n",
-            given ? "+" : "", given ? number & ((1u << NUMBER_SERVER_SHIFT) - 1) : number, s->self,
-            calls, errors, out, in);
+            given ? "+" : "", given ? number & ((1u << FWD_NUMBER_SERVER_SHIFT) - 1) : number,
+            s->self, calls, errors, out, in);
 }
 
 void amph_server_print_stats(struct amph_server *s)
 {
-    fprintf(stderr,
-            "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
-            " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
-            " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
-            " unauthenticated connections refused, %" PRIu64
-            " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
-            " files open at the end\n",
-            s->self, s->progress.all_calls, s->progress.all_bytes_out, s->progress.all_bytes_in,
-            s->progress.to_workers, amph_server_readers_slices(s), s->progress.refused,
-            amph_counters[AMPH_COUNTER_DROP_STRANGER], amph_counters[AMPH_COUNTER_IOFWD_REFUSED],
-            s->progress.npeers, s->progress.nhandles);
+    fprintf(
+        stderr,
+        "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
+        " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
+        " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
+        " unauthenticated connections refused, %" PRIu64 " refusals for want of resources, %" PRIu32
+        " clients and %" PRIu32 " files open at the end\n",
+        s->self, amph_count_now(AMPH_COUNTER_SERVER_CALLS),
+        amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
+        amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),
+        amph_count_now(AMPH_COUNTER_SERVER_TO_WORKERS), amph_server_readers_slices(s),
+        amph_count_now(AMPH_COUNTER_SERVER_MALFORMED), amph_counters[AMPH_COUNTER_DROP_STRANGER],
+        amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->progress.npeers, s->progress.nhandles);
     for (uint32_t i = 0; i < s->progress.ndeparted; i++)
         print_client(s, s->progress.departed[i].number, s->progress.departed[i].calls,
                      s->progress.departed[i].errors, s->progress.departed[i].bytes_out,

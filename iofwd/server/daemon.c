@@ -35,11 +35,13 @@
 struct member {
     pid_t pid;
     int control; /* the server drains after a 'D' on it, and ends when it is closed */
-    int value;   /* the server writes its address to the other end */
+    int reports; /* from the server: first its address, then amph_server_says */
     uint64_t start_ns;
     unsigned starts; /* processes started in this slot so far */
     bool serves;     /* its address has been read once */
     bool due;        /* it has died and must be restarted */
+    bool addressed;  /* this process's address has been read */
+    bool empty;      /* it is drained and has no client */
 };
 
 struct watch {
@@ -47,8 +49,9 @@ struct watch {
     struct amph_standing set;
     struct member *member;
     uint32_t alive;
-    int signals; /* signalfd */
-    int ready;   /* pipe to the process that waits for the start, or -1 */
+    int signals;   /* signalfd */
+    int ready;     /* pipe to the process that waits for the start, or -1 */
+    bool draining; /* iofwd-ctl drain: ends when all servers are empty */
     bool ending;
     uint64_t end_ns;
     ino_t file; /* inode of the address file that this process wrote */
@@ -91,20 +94,46 @@ static bool open_log(const char *path)
 
 /* ---- one server ---- */
 
+/* In the server's process. */
+struct serving {
+    const struct watch *w;
+    int reports;
+};
+
+static void report(void *arg, enum amph_server_says what)
+{
+    const struct serving *serving = arg;
+    char word = (char)what;
+
+    if (send(serving->reports, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        amph_warn("the process that watches over the servers cannot be reached: %m");
+}
+
+static bool reopen_log(void *arg)
+{
+    const struct serving *serving = arg;
+
+    return !serving->w->d->log || open_log(serving->w->d->log);
+}
+
 static bool publish(void *arg, const void *value, size_t len)
 {
     int fd = *(int *)arg;
     return len <= AMPH_STANDING_VALUE_MAX && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-static int serve(const struct watch *w, uint32_t index, int control, int value)
+static int serve(const struct watch *w, uint32_t index, int control, int reports)
 {
+    struct serving serving = { .w = w, .reports = reports };
     struct amph_standing_place place = { .index = index,
                                          .n = w->set.n,
                                          .id = w->set.id,
                                          .control_fd = control,
                                          .published = publish,
-                                         .arg = &value };
+                                         .arg = &reports };
+    const struct amph_server_overseer overseer = { .report = report,
+                                                   .reopen_log = reopen_log,
+                                                   .arg = &serving };
     char who[64];
     struct amph_boot *boot;
     struct amph_server *server;
@@ -116,7 +145,10 @@ static int serve(const struct watch *w, uint32_t index, int control, int value)
     if (amph_boot_stand(&place, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
         return 1;
 
-    close(value);
+    amph_server_set_overseer(server, &overseer);
+    if (w->draining)
+        amph_server_refuse_joins(server);
+
     if (w->member[index].starts > 0)
         amph_server_set_incarnation(server, w->member[index].starts);
 
@@ -139,7 +171,7 @@ static void close_end(int *fd)
 
 static bool start_member(struct watch *w, uint32_t index)
 {
-    int control[2], value[2];
+    int control[2], reports[2];
     sigset_t none;
 
     if (pipe2(control, O_CLOEXEC) != 0) {
@@ -147,7 +179,7 @@ static bool start_member(struct watch *w, uint32_t index)
         return false;
     }
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, value) != 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, reports) != 0) {
         amph_error("cannot start an I/O server: %m");
         close(control[0]);
         close(control[1]);
@@ -162,11 +194,11 @@ static bool start_member(struct watch *w, uint32_t index)
     if (pid == 0) {
         for (uint32_t i = 0; i < w->set.n; i++) {
             close_end(&w->member[i].control);
-            close_end(&w->member[i].value);
+            close_end(&w->member[i].reports);
         }
 
         close(control[1]);
-        close(value[0]);
+        close(reports[0]);
         close(w->signals);
         if (w->ready >= 0)
             close(w->ready);
@@ -176,25 +208,25 @@ static bool start_member(struct watch *w, uint32_t index)
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 
-        int code = serve(w, index, control[0], value[1]);
+        int code = serve(w, index, control[0], reports[1]);
 
         fflush(NULL);
         _exit(code);
     }
 
     close(control[0]);
-    close(value[1]);
+    close(reports[1]);
 
     if (pid < 0) {
         amph_error("cannot start an I/O server: %m");
         close(control[1]);
-        close(value[0]);
+        close(reports[0]);
         return false;
     }
 
     w->member[index] = (struct member){ .pid = pid,
                                         .control = control[1],
-                                        .value = value[0],
+                                        .reports = reports[0],
                                         .start_ns = amph_now_ns(),
                                         .starts = w->member[index].starts + 1 };
     w->alive++;
@@ -203,10 +235,10 @@ static bool start_member(struct watch *w, uint32_t index)
 
 /* ---- starting ---- */
 
-static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
+static bool take_address(struct watch *w, uint32_t i, uint64_t deadline_ns)
 {
     struct amph_standing_server *s = &w->set.server[i];
-    struct pollfd p = { .fd = w->member[i].value, .events = POLLIN };
+    struct pollfd p = { .fd = w->member[i].reports, .events = POLLIN };
     int n;
 
     do {
@@ -214,7 +246,7 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
         n = now < deadline_ns ? poll(&p, 1, (int)((deadline_ns - now) / AMPH_NS_PER_MS) + 1) : 0;
     } while (n < 0 && errno == EINTR);
 
-    ssize_t got = n > 0 ? recv(w->member[i].value, s->value, sizeof s->value, 0) : 0;
+    ssize_t got = n > 0 ? recv(w->member[i].reports, s->value, sizeof s->value, 0) : 0;
     if (got <= 0)
         return false; /* it has said why */
 
@@ -223,7 +255,7 @@ static bool take_value(struct watch *w, uint32_t i, uint64_t deadline_ns)
     if (gethostname(s->host, sizeof s->host - 1) != 0)
         snprintf(s->host, sizeof s->host, "localhost");
 
-    close_end(&w->member[i].value);
+    w->member[i].addressed = true;
     return w->member[i].serves = true;
 }
 
@@ -296,7 +328,7 @@ static bool start_all(struct watch *w)
         return false;
 
     for (uint32_t i = 0; i < n; i++)
-        w->member[i].control = w->member[i].value = -1;
+        w->member[i].control = w->member[i].reports = -1;
 
     bool ok = true;
     uint32_t started = 0;
@@ -305,7 +337,7 @@ static bool start_all(struct watch *w)
         ok = start_member(w, started);
 
     for (uint32_t i = 0; i < started && ok; i++)
-        ok = take_value(w, i, deadline);
+        ok = take_address(w, i, deadline);
 
     return ok;
 }
@@ -380,7 +412,7 @@ static void bury(struct watch *w, uint32_t i, int status)
     m->pid = 0;
     w->alive--;
     close_end(&m->control);
-    close_end(&m->value);
+    close_end(&m->reports);
 
     if (WIFSIGNALED(status))
         note("server %u (process %ld) was ended by signal %d (%s)%s", i, pid, WTERMSIG(status),
@@ -431,8 +463,8 @@ static void take_successor(struct watch *w, uint32_t i)
 {
     struct stat st;
 
-    if (!take_value(w, i, amph_now_ns() + AMPH_NS_PER_MS)) {
-        close_end(&w->member[i].value); /* its end was detected */
+    if (!take_address(w, i, amph_now_ns() + AMPH_NS_PER_MS)) {
+        close_end(&w->member[i].reports); /* its end is detected by SIGCHLD */
         return;
     }
 
@@ -443,6 +475,72 @@ static void take_successor(struct watch *w, uint32_t i)
     if (amph_boot_standing_write(w->d->address_file, &w->set) == AMPH_OK &&
         stat(w->d->address_file, &st) == 0)
         w->file = st.st_ino;
+}
+
+static void take_stop(struct watch *w, struct member *m)
+{
+    note("iofwd-ctl stop: the servers end");
+    begin_end(w);
+}
+
+/* A drained set ends when no server of it has a client: a client may still come to a server that it
+ * has not used before. */
+static void take_empty(struct watch *w, struct member *m)
+{
+    bool all = true;
+
+    if (!w->draining)
+        note("iofwd-ctl drain: the servers take no further clients");
+
+    w->draining = true;
+    m->empty = true;
+    for (uint32_t i = 0; i < w->set.n; i++)
+        all = all && (w->member[i].empty || w->member[i].pid == 0);
+
+    if (!all || w->ending)
+        return;
+
+    note("the last client has left: the servers end");
+    begin_end(w);
+}
+
+static void take_busy(struct watch *w, struct member *m)
+{
+    if (!w->draining)
+        note("iofwd-ctl drain: the servers take no further clients");
+
+    w->draining = true;
+    m->empty = false;
+}
+
+static void take_log(struct watch *w, struct member *m)
+{
+    if (w->d->log)
+        open_log(w->d->log);
+}
+
+/* Takes a report of a server. */
+static void take_report(struct watch *w, uint32_t i)
+{
+    static const struct {
+        char what;
+        void (*take)(struct watch *w, struct member *m);
+    } reports[] = {
+        { AMPH_SERVER_SAYS_STOP, take_stop },
+        { AMPH_SERVER_SAYS_EMPTY, take_empty },
+        { AMPH_SERVER_SAYS_BUSY, take_busy },
+        { AMPH_SERVER_SAYS_LOG, take_log },
+    };
+    struct member *m = &w->member[i];
+    char what;
+    ssize_t n = recv(m->reports, &what, 1, MSG_DONTWAIT);
+
+    if (n == 0)
+        close_end(&m->reports); /* its end is detected by SIGCHLD */
+
+    for (size_t k = 0; k < AMPH_COUNTOF(reports) && n == 1; k++)
+        if (reports[k].what == what)
+            reports[k].take(w, m);
 }
 
 static void take_signals(struct watch *w)
@@ -498,7 +596,7 @@ static void watch_over(struct watch *w)
         p[0] = (struct pollfd){ .fd = w->signals, .events = POLLIN };
         p[1] = (struct pollfd){ .fd = owned ? 0 : -1, .events = POLLIN };
         for (uint32_t i = 0; i < w->set.n; i++)
-            p[2 + i] = (struct pollfd){ .fd = w->member[i].value, .events = POLLIN };
+            p[2 + i] = (struct pollfd){ .fd = w->member[i].reports, .events = POLLIN };
 
         poll(p, 2 + w->set.n, pause);
         if (p[1].revents)
@@ -506,7 +604,7 @@ static void watch_over(struct watch *w)
 
         for (uint32_t i = 0; i < w->set.n; i++)
             if (p[2 + i].revents)
-                take_successor(w, i);
+                (w->member[i].addressed ? take_report : take_successor)(w, i);
 
         take_signals(w);
         if (!w->ending || amph_now_ns() < w->end_ns)

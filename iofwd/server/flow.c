@@ -33,7 +33,6 @@ static bool is_staged(const struct amph_server_request *rq)
 
 static void count_request(const struct amph_server_request *rq)
 {
-    struct amph_server *s = rq->server;
     struct amph_server_peer *p = rq->peer;
     size_t n = rq->exec.error ? 0 : amph_server_request_moved(rq);
 
@@ -41,16 +40,33 @@ static void count_request(const struct amph_server_request *rq)
     uint64_t one = !amph_server_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
 
     p->calls += one;
-    s->progress.all_calls += one;
-    p->errors += rq->exec.error != 0;
+    amph_count_n(AMPH_COUNTER_SERVER_CALLS, one);
+    amph_count_n(AMPH_COUNTER_SERVER_FILE_NS, rq->exec.ns);
 
-    if (amph_server_is_bulk(rq) && amph_server_is_write(rq->id)) {
-        p->bytes_out += n;
-        s->progress.all_bytes_out += n;
-    } else {
-        p->bytes_in += n;
-        s->progress.all_bytes_in += n;
+    if (rq->exec.error) {
+        p->errors++;
+        amph_count(SERVER_ERRORS);
     }
+
+    bool writes = amph_server_is_bulk(rq) && amph_server_is_write(rq->id);
+
+    if (rq->file)
+        rq->file->progress.calls += one;
+
+    if (n == 0)
+        return;
+
+    *(writes ? &p->bytes_out : &p->bytes_in) += n;
+    amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
+    if (rq->file)
+        *(writes ? &rq->file->progress.bytes_out : &rq->file->progress.bytes_in) += n;
+}
+
+/* Records the time from a request's arrival to its answer. */
+static void record_latency(const struct amph_server_request *rq, uint64_t ns)
+{
+    amph_fwd_latency_add(&rq->server->latency, ns);
+    amph_fwd_latency_add(&rq->peer->latency, ns);
 }
 
 /* The open's descriptor now exists, and limits.c sees it among those in use; or the open failed. */
@@ -126,6 +142,8 @@ static void request_free(struct amph_server_request *rq)
     free(rq->out);
     p->memory -= rq->progress.room;
     s->progress.memory -= rq->progress.room;
+    amph_count_n(AMPH_COUNTER_SERVER_QUEUED, UINT64_MAX);
+    amph_count_level(AMPH_COUNTER_SERVER_MEMORY, s->progress.memory);
     free(rq);
     if (--p->queued == 0 && p->gone)
         amph_server_peer_end(s, p);
@@ -153,6 +171,7 @@ void amph_server_flow_answer(struct amph_server_request *rq)
     struct amph_server *s = rq->server;
 
     rq->progress.out_len = amph_server_request_reply(rq, rq->out);
+    record_latency(rq, amph_now_ns() - rq->progress.arrived_ns);
     amph_server_refs_give(rq);
 
     /* A handler may send only the reply to its own message; the main loop sends the others
@@ -422,6 +441,9 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
     peer->queued++;
     peer->memory += rq->progress.room = room;
     s->progress.memory += room;
+    rq->progress.arrived_ns = amph_now_ns();
+    amph_count(SERVER_QUEUED);
+    amph_count_level(AMPH_COUNTER_SERVER_MEMORY, s->progress.memory);
     amph_server_refs_take(rq);
     rq->progress.opening = rq->desc && (rq->desc->flags & FWD_CALL_OPENS);
     s->progress.opening += rq->progress.opening;
@@ -548,6 +570,7 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
     }
 
     complete_call(rq);
+    record_latency(rq, rq->exec.ns);
     return false;
 }
 
@@ -581,7 +604,7 @@ static void on_request(struct amph_token *token, const struct amph_am *am)
                                               &can_reply);
     if (!can_reply) {
         amph_count(DROP_MALFORMED);
-        s->progress.refused++;
+        amph_count(SERVER_MALFORMED);
         return;
     }
 

@@ -33,6 +33,7 @@
  *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
  *   versions.c     moves the versions of files that its calls change
+ *   watch.c        answers iofwd-ctl's queries
  *   collective.c   collective (two-phase) reads and writes
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
  *   server.h       the room's interface
@@ -73,6 +74,7 @@
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/marshal.h"
 #include "iofwd/wire/versions.h"
+#include "iofwd/wire/watch.h"
 
 /* Maximum number of unanswered requests of one client. */
 #define AMPH_SERVER_QUEUED_MAX 512
@@ -160,6 +162,7 @@ struct amph_server_handle {
         struct amph_server_request *queue_head, **queue_tail;
         struct amph_server_collective *collectives; /* waiting for more participants */
         uint64_t op_ns, kib_ns; /* moving averages: a small call; each KiB of a large call */
+        uint64_t calls, bytes_in, bytes_out;
     } progress;
 
     struct {
@@ -203,6 +206,7 @@ struct amph_server_peer {
     /* one for each of its descriptor tables that has taken record locks */
     struct amph_server_lock_agent *lock_agents;
     uint64_t calls, errors, bytes_in, bytes_out;
+    struct amph_fwd_latency latency; /* of its requests */
 
     struct {
         unsigned nrunning; /* workers that execute its requests */
@@ -229,6 +233,8 @@ struct amph_server_conn {
         bool greeted;         /* has sent a valid HELLO */
         bool unauthenticated; /* until then: may belong to another user */
         bool stays;           /* represents a compute process (FWD_HELLO_STAY) */
+        bool watches;         /* carries queries (FWD_HELLO_WATCH) */
+        bool same_user;       /* its other end is this user or root on this host */
         struct amph_server_conn *prev, *next;
     } listener;
 
@@ -246,7 +252,8 @@ struct amph_server_event {
         AMPH_SERVER_EVENT_GONE,
         AMPH_SERVER_EVENT_DRAIN,
         AMPH_SERVER_EVENT_STOP,
-        AMPH_SERVER_EVENT_NOTIFY
+        AMPH_SERVER_EVENT_NOTIFY,
+        AMPH_SERVER_EVENT_QUERY /* body: the QUERY frame's */
     } kind;
     struct amph_server_conn *conn;
     uint8_t nonce[FWD_NONCE_BYTES];
@@ -318,8 +325,9 @@ struct amph_server_request {
         bool transfer_begun, transfer_ended;
         enum amph_status transfer_st;
         struct amph_server_request *next_transfer;
-        size_t room;    /* memory that counts as its client's */
-        size_t out_len; /* of the finished reply */
+        size_t room;         /* memory that counts as its client's */
+        uint64_t arrived_ns; /* of a queued request */
+        size_t out_len;      /* of the finished reply */
     } progress;
 
     struct {
@@ -340,6 +348,12 @@ struct amph_server {
     struct amph_fwd_versions *versions;  /* NULL: none on this host */
     int versions_fd;
     int notify_fd; /* epoll set of the notifiers to be triggered */
+    uint64_t opened_ns;
+
+    /* Read by the listener thread for watchers.  The progress thread writes them. */
+    struct amph_fwd_latency latency; /* of all requests; relaxed atomics, as the counters are */
+    atomic_bool refuses_joins;       /* drained by iofwd-ctl: takes no further clients */
+    struct amph_server_overseer overseer;
 
     /* Limits. */
     uint32_t max_peers;
@@ -392,11 +406,6 @@ struct amph_server {
         /* Readiness notifications. */
         struct amph_server_notifier *notifiers;
         uint64_t next_notifier;
-
-        /* Counters. */
-        uint64_t all_calls, all_bytes_in, all_bytes_out;
-        uint64_t refused;    /* malformed requests */
-        uint64_t to_workers; /* requests given to workers */
 
         /* End of the server. */
         bool draining, stop;
@@ -556,6 +565,22 @@ void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *
  * ends still has references. */
 void amph_server_refs_check(const struct amph_server *s);
 void amph_server_refs_check_ended(const struct amph_server_peer *p);
+
+/* ---- watch.c ---- */
+
+/* Takes a QUERY frame of a watcher: answers it or passes it to the progress thread by post.
+ * Returns NULL, or the sentence of a refusal.  Listener thread. */
+const char *amph_server_watch_take(struct amph_server *s, struct amph_server_conn *c,
+                                   const struct amph_fwd_frame_in *in,
+                                   void (*post)(struct amph_server *s, struct amph_server_conn *c,
+                                                const struct amph_fwd_frame_in *in));
+
+/* To be called when a client comes or goes: reports to the overseer whether a drained server is
+ * empty.  Progress thread. */
+void amph_server_watch_clients_changed(struct amph_server *s);
+
+/* Answers a query that concerns the progress thread's objects. */
+void amph_server_watch_query(struct amph_server *s, const struct amph_server_event *event);
 
 /* ---- limits.c ---- */
 

@@ -203,7 +203,7 @@ static void end_conn(struct amph_server *s, struct amph_server_conn *c)
     post_event(s, make_event(AMPH_SERVER_EVENT_GONE, c, 0));
 }
 
-static void add_conn(struct amph_server *s, int fd, bool unauthenticated)
+static void add_conn(struct amph_server *s, int fd, bool same_user)
 {
     amph_server_assert_owner(&s->listener.owner);
 
@@ -221,7 +221,8 @@ static void add_conn(struct amph_server *s, int fd, bool unauthenticated)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     c->fd = fd;
     c->server = s;
-    c->listener.unauthenticated = unauthenticated;
+    c->listener.unauthenticated = !same_user;
+    c->listener.same_user = same_user;
     c->listener.deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     c->listener.next = s->listener.conns;
     if (s->listener.conns)
@@ -277,7 +278,7 @@ static void accept_connections(struct amph_server *s, int listener)
         if (s->fds_last && (uint32_t)fd >= s->fds_last)
             refuse_last(fd);
         else
-            add_conn(s, fd, listener != s->listener.unix_fd || !amph_boot_control_same_user(fd));
+            add_conn(s, fd, listener == s->listener.unix_fd && amph_boot_control_same_user(fd));
     }
 }
 
@@ -289,14 +290,31 @@ static bool refuse(struct amph_server_conn *c, const char *why)
     return false;
 }
 
+/* Answers a HELLO that makes no client. */
+static bool welcome(struct amph_server *s, struct amph_server_conn *c,
+                    const struct amph_fwd_hello *h)
+{
+    uint8_t body[128];
+    struct amph_fwd_welcome reply = { .number = FWD_NUMBER_NONE, .server = s->self };
+
+    return send_frame(c, FWD_FRAME_WELCOME, body,
+                      amph_fwd_welcome_build(body, sizeof body, &reply, s->job->key,
+                                             c->listener.nonce, h->nonce));
+}
+
+/* The connection belongs to a watcher from now on. */
+static bool register_watcher(struct amph_server *s, struct amph_server_conn *c,
+                             const struct amph_fwd_hello *h)
+{
+    c->listener.watches = true;
+    return welcome(s, c, h);
+}
+
 /* Registers a compute process that needs only the connection, which shows when it ends. */
 static bool register_process(struct amph_server *s, struct amph_server_conn *c,
                              const struct amph_fwd_hello *h)
 {
     amph_server_assert_owner(&s->listener.owner);
-
-    uint8_t body[128];
-    struct amph_fwd_welcome reply = { .number = FWD_NUMBER_NONE, .server = s->self };
 
     if (!c->listener.stays && h->rank < s->job->nproc[AMPH_COMPUTE]) {
         c->listener.stays = true;
@@ -304,9 +322,17 @@ static bool register_process(struct amph_server *s, struct amph_server_conn *c,
         s->listener.present++;
     }
 
-    return send_frame(c, FWD_FRAME_WELCOME, body,
-                      amph_fwd_welcome_build(body, sizeof body, &reply, s->job->key,
-                                             c->listener.nonce, h->nonce));
+    return welcome(s, c, h);
+}
+
+/* Passes a watcher's query to the progress thread. */
+static void post_query(struct amph_server *s, struct amph_server_conn *c,
+                       const struct amph_fwd_frame_in *in)
+{
+    struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_QUERY, c, in->len);
+
+    memcpy(event->body, in->body, in->len);
+    post_event(s, event);
 }
 
 static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
@@ -325,7 +351,12 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
 
     if (in->type == FWD_FRAME_ASK)
         return greet(c);
-    if (in->type != FWD_FRAME_HELLO)
+    if (in->type == FWD_FRAME_QUERY && c->listener.watches) {
+        const char *sentence = amph_server_watch_take(s, c, in, post_query);
+        return !sentence || refuse(c, sentence);
+    }
+
+    if (in->type != FWD_FRAME_HELLO || c->listener.watches)
         return refuse(c, "the I/O server expected a HELLO");
 
     struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_HELLO, c, in->len);
@@ -342,13 +373,18 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                                                : "the client's HELLO does not parse");
     }
 
-    bool stay = event->hello.kind == FWD_HELLO_STAY;
-    bool ok = !stay || register_process(s, c, &event->hello);
+    static bool (*const at_once[])(struct amph_server *, struct amph_server_conn *,
+                                   const struct amph_fwd_hello *) = {
+        [FWD_HELLO_STAY] = register_process,
+        [FWD_HELLO_WATCH] = register_watcher,
+    };
+    bool here = at_once[event->hello.kind] != NULL;
+    bool ok = !here || at_once[event->hello.kind](s, c, &event->hello);
 
     amph_random(c->listener.nonce, sizeof c->listener.nonce); /* a nonce is used once */
     c->listener.greeted = true;
 
-    if (stay)
+    if (here)
         free(event);
     else
         post_event(s, event);

@@ -196,6 +196,7 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
         return AMPH_ERR_NOMEM;
 
     s->boot = boot;
+    s->opened_ns = amph_now_ns();
     set_limits();
 
     if (!amph_limit_stack_suffices("an I/O server", AMPH_STACK_MIN_BYTES)) {
@@ -271,6 +272,7 @@ static unsigned handle_events(struct amph_server *s)
         [AMPH_SERVER_EVENT_DRAIN] = on_drain,
         [AMPH_SERVER_EVENT_STOP] = on_stop,
         [AMPH_SERVER_EVENT_NOTIFY] = on_notify,
+        [AMPH_SERVER_EVENT_QUERY] = amph_server_watch_query,
     };
 
     unsigned n = 0;

@@ -26,6 +26,28 @@ int amph_server_run(struct amph_server *server);
  * this slot: it numbers its clients differently, and reports EIO for its predecessors' handles. */
 void amph_server_set_incarnation(struct amph_server *server, unsigned before);
 
+/* What a server reports to the process that watches over its set. */
+enum amph_server_says {
+    AMPH_SERVER_SAYS_STOP = 'S',  /* iofwd-ctl has asked for the end of the set */
+    AMPH_SERVER_SAYS_EMPTY = 'E', /* it is drained and has no client */
+    AMPH_SERVER_SAYS_BUSY = 'B',  /* it is drained and has clients */
+    AMPH_SERVER_SAYS_LOG = 'L'    /* the log file is to be opened again */
+};
+
+/* How a server of a standing set reaches that process. */
+struct amph_server_overseer {
+    void (*report)(void *arg, enum amph_server_says what); /* NULL: the server belongs to a job */
+    bool (*reopen_log)(void *arg);                         /* in the server; logs its error */
+    void *arg;
+};
+
+/* To be called before amph_server_run. */
+void amph_server_set_overseer(struct amph_server *server,
+                              const struct amph_server_overseer *overseer);
+
+/* The set is being drained: the server takes no further clients.  Thread that runs the server. */
+void amph_server_refuse_joins(struct amph_server *server);
+
 /* Closes all files and leaves the job. */
 void amph_server_close(struct amph_server *server);
 

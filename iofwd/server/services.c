@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/counters.h"
 #include "iofwd/server/flow.h"
 
 /* Completes a reply with n bytes of body after its head.  The body is not described by the table of
@@ -37,9 +38,9 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
                      p->errors,
                      p->bytes_out,
                      p->bytes_in,
-                     s->progress.all_calls,
-                     s->progress.all_bytes_out,
-                     s->progress.all_bytes_in,
+                     amph_count_now(AMPH_COUNTER_SERVER_CALLS),
+                     amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
+                     amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),
                      s->progress.npeers,
                      s->progress.nhandles };
     struct amph_wr w;

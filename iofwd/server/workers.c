@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/counters.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "iofwd/server/internal.h"
@@ -211,7 +212,7 @@ void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq
 
     pthread_mutex_lock(&s->shared.lock);
     rq->next = NULL;
-    s->progress.to_workers++;
+    amph_count(SERVER_TO_WORKERS);
 
     *s->shared.work_tail = rq;
     s->shared.work_tail = &rq->next;

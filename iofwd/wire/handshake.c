@@ -173,7 +173,7 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_MEMORY || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
+    if (r.bad || h->kind > FWD_HELLO_WATCH || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
         h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
 

@@ -50,7 +50,9 @@ enum amph_fwd_frame {
     FWD_FRAME_HELLO,
     FWD_FRAME_WELCOME,
     FWD_FRAME_REFUSE,
-    FWD_FRAME_NO_MEMORY /* a refusal by a server without memory or addresses for the client */
+    FWD_FRAME_NO_MEMORY, /* a refusal by a server without memory or addresses for the client */
+    FWD_FRAME_QUERY,     /* of a watcher, and the answer: wire/watch.h */
+    FWD_FRAME_ANSWER
 };
 
 /* The purpose of a HELLO. */
@@ -72,7 +74,9 @@ enum amph_fwd_hello_kind {
     FWD_HELLO_NOTIFY,
     /* from a process of the server's host that may not make a shared-memory object of part_len bytes
      * itself (ulimit -f): the WELCOME brings its descriptor; no client is made */
-    FWD_HELLO_MEMORY
+    FWD_HELLO_MEMORY,
+    /* from iofwd-ctl: the connection carries queries (wire/watch.h); no client is made */
+    FWD_HELLO_WATCH
 };
 
 /* The longest object that a server makes for a client. */

@@ -22,6 +22,8 @@
  *   ranges.c, .h     sets of locked byte ranges
  *   show.c, .h       values of calls as text
  *   inode_flags.h    inode flags of lsattr and chattr
+ *   watch.c, .h      what iofwd-ctl asks servers, and the answers
+ *   watch_columns.h  columns of the answers
  *   versions.c, .h   versions of files, in memory that servers and clients of a host share
  *
  * The room has no writable state.  marshal.c builds one index at first use.

@@ -164,6 +164,21 @@ static void start(unsigned i)
     memset(slot[i].nonce, 0, sizeof slot[i].nonce);
 }
 
+/* Each item of an answer must parse. */
+static void read_answer(const struct amph_fwd_frame_in *in)
+{
+    static struct amph_fwd_item item;
+    struct amph_rd r;
+
+    amph_rd_init(&r, in->body, in->len);
+    amph_rd_u8(&r);
+    amph_rd_u64(&r);
+    while (amph_fwd_watch_next(&r, &item))
+        expect(item.name[0] || item.kind == FWD_ITEM_ROW, "an item has a name");
+
+    expect(!r.bad && amph_rd_left(&r) == 0, "an answer parses");
+}
+
 /* Takes what the server has sent: the nonce of each GREET. */
 static void take_output(unsigned i)
 {
@@ -184,6 +199,9 @@ static void take_output(unsigned i)
     while ((st = amph_fwd_frame_parse(slot[i].in, slot[i].have, &in, &used)) == AMPH_OK) {
         if (in.type == FWD_FRAME_GREET && in.len == FWD_NONCE_BYTES)
             memcpy(slot[i].nonce, in.body, in.len);
+
+        if (in.type == FWD_FRAME_ANSWER)
+            read_answer(&in);
 
         expect(in.version == FWD_VERSION && in.type != FWD_FRAME_HELLO && in.type != FWD_FRAME_ASK,
                "a frame is one of a server's");
@@ -260,7 +278,7 @@ static void send_hello(unsigned i)
 {
     static uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     static const uint8_t texts[FWD_AREA_KEY_MAX + AMPH_AM_ADDR_MAX_BYTES + 2] = { 'k', 'e', 'y' };
-    struct amph_fwd_hello h = { .kind = next() % (FWD_HELLO_MEMORY + 2),
+    struct amph_fwd_hello h = { .kind = next() % (FWD_HELLO_WATCH + 2),
                                 .big_endian = next() & 1,
                                 .pointer_bytes = next() & 1 ? 8 : next(),
                                 .page_bytes = next() & 1 ? 4096 : next(),
@@ -297,6 +315,32 @@ static void send_hello(unsigned i)
     send_bytes(i, frame, first);
     if (first < n)
         send_bytes(i, frame + first, n - first);
+}
+
+/* A watcher's query, of the right form or nearly. */
+static void send_query(unsigned i)
+{
+    static const char *const texts[] = { "",
+                                         "AMPHORA_LOG=error",
+                                         "IOFWD_CLIENT_FILES=9",
+                                         "IOFWD_CLIENT_MEMORY=x",
+                                         "IOFWD_SERVER_MEMORY=0",
+                                         "=",
+                                         "IOFWD_PREFIX=/" };
+    uint8_t frame[FWD_FRAME_HEAD_BYTES + 64];
+    struct amph_wr w;
+    uint8_t how = next();
+
+    amph_wr_init(&w, frame + FWD_FRAME_HEAD_BYTES, sizeof frame - FWD_FRAME_HEAD_BYTES);
+    amph_wr_u8(&w, how % (FWD_WATCH_COUNT + 1));
+    amph_wr_u64(&w, how & 128 ? some_length() : next());
+
+    const char *text = texts[next() % AMPH_COUNTOF(texts)];
+
+    amph_wr_bytes(&w, text, strlen(text) + (how >> 6 & 1));
+    send_bytes(i, frame,
+               amph_fwd_frame_build(frame, FWD_FRAME_QUERY, frame + FWD_FRAME_HEAD_BYTES,
+                                    amph_wr_len(&w)));
 }
 
 /* What a process does that follows the protocol: asks for a nonce and takes it. */
@@ -355,15 +399,32 @@ static void take_events(unsigned most)
             amph_server_peer_hello(server, e);
         else if (e->kind == AMPH_SERVER_EVENT_GONE)
             amph_server_peer_gone(server, e->conn);
+        else if (e->kind == AMPH_SERVER_EVENT_QUERY)
+            amph_server_watch_query(server, e);
 
         free(e);
         check_mapped();
     }
 }
 
+static void on_report(void *arg, enum amph_server_says what)
+{
+    expect(strchr("SEBL", (char)what) != NULL, "a report is one of the list");
+}
+
+static bool on_reopen(void *arg)
+{
+    return true;
+}
+
 static void open_server(void)
 {
+    static const char *host_name[] = { "here" };
+    static struct amph_proc procs[COMPUTE + 1];
     static struct amph_jobdesc job = { .nproc = { [AMPH_COMPUTE] = COMPUTE, [AMPH_SERVER] = 1 },
+                                       .nhosts = 1,
+                                       .host_name = host_name,
+                                       .proc = procs,
                                        .plain = true };
 
     memcpy(job.key, job_key, sizeof job.key);
@@ -377,6 +438,7 @@ static void open_server(void)
                                     .client_memory = 1 << 20,
                                     .mapped_limit = MAPPED_MAX,
                                     .stage_bytes = 1 << 15,
+                                    .overseer = { .report = on_report, .reopen_log = on_reopen },
                                     .notify_fd = -1 };
     server->ep = (struct amph_am_ep *)server;
     server->progress.peer = calloc(PEERS, sizeof *server->progress.peer);
@@ -457,7 +519,10 @@ static void act(uint8_t what)
         break;
     default:
         take_output(i);
-        send_hello(i);
+        if (what & 64)
+            send_query(i);
+        else
+            send_hello(i);
         break;
     }
 }

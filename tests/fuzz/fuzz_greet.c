@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "iofwd/wire/handshake.h"
+#include "iofwd/wire/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -124,8 +125,24 @@ static void use(struct amph_fwd_welcome *wc, bool memory)
         expect(wc->passed_fd == -1, "a descriptor comes where one is asked for only");
 }
 
+/* What iofwd-ctl does with an answer. */
+static void read_items(const uint8_t *bytes, size_t len)
+{
+    static struct amph_fwd_item item;
+    struct amph_rd r;
+
+    amph_rd_init(&r, bytes, len);
+    while (amph_fwd_watch_next(&r, &item)) {
+        expect(strlen(item.name) < sizeof item.name && strlen(item.text) < sizeof item.text,
+               "texts end");
+        if (item.kind == FWD_ITEM_LATENCY)
+            expect(amph_fwd_latency_share_ns(&item.latency, 0.99) >= 0, "a time");
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+    read_items(bytes, len);
     if (len < 2)
         return 0;
 

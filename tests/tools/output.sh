@@ -32,7 +32,7 @@ check() {
 }
 
 for target in /dev/full closed; do
-    for program in amphora-run iofwd-run iofwd-server amphora-perf nbmrw upc-bench amphora-upcc amphora-upcrun; do
+    for program in amphora-run iofwd-run iofwd-server amphora-perf nbmrw upc-bench amphora-upcc amphora-upcrun iofwd-ctl; do
         check "$program -help, output $target" told $target "$builddir/$program" -help
     done
     check "upcxlate --help, output $target" told $target "$builddir/upcxlate" --help

@@ -222,6 +222,7 @@ report "the file maps of the rooms name every file" "$(
     unmapped boot/boot.h boot
     unmapped launcher/agent/agent.h launcher/agent
     unmapped launcher/master/launch.h launcher/master launcher/common launcher/hosts launcher/attach
+    unmapped tools/ctl/ctl.h tools/ctl
     unmapped tools/nbmrw/nbmrw.h tools/nbmrw
     unmapped tools/perf/perf.h tools/perf
     unmapped tools/trace/trace.h tools/trace

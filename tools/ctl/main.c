@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* iofwd-ctl: the command line and the orders; see ctl.h.  Layer: tools. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/stdout_check.h"
+#include "tools/ctl/ctl.h"
+
+enum {
+    WRONG = 2
+};
+
+#define END_NS (30 * AMPH_NS_PER_S) /* until the servers have ended after stop */
+
+static const char usage[] =
+    "usage: iofwd-ctl COMMAND -servers ADDRESSFILE [OPTION]... [ARGUMENT]...\n"
+    "What I/O servers do, and orders to them.  ADDRESSFILE: of iofwd-server -daemon, or a job's "
+    "(AMPHORA_JOB).\n"
+    "  status [-all] [-json]    a line for each server; -all: every counter and limit\n"
+    "  clients [-json]          a line for each client of each server\n"
+    "  files [-json]            a line for each open file\n"
+    "  drain                    take no further clients; the servers end when the last one has "
+    "left\n"
+    "  stop                     end the servers now\n"
+    "  reload [NAME=VALUE]...   open the log file again, and set AMPHORA_LOG, IOFWD_CLIENT_FILES,\n"
+    "                           IOFWD_CLIENT_MEMORY or IOFWD_SERVER_MEMORY\n"
+    "  loglevel LEVEL           error, warn, info or debug\n"
+    "  -help, -version\n"
+    "Orders are taken on the servers' own host only, from their user or root.\n";
+
+int ctl_fail(const char *format, ...)
+{
+    va_list ap;
+
+    fflush(stdout);
+    fputs("iofwd-ctl: ", stderr);
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return 1;
+}
+
+struct given {
+    const char *file;
+    bool json, all;
+    char **word; /* what follows the command; ends with NULL */
+    int nwords;
+};
+
+/* ---- orders ---- */
+
+/* Gives an order to every server.  Returns the number of those that did not take it. */
+static uint32_t order(struct ctl_set *set, enum amph_fwd_watch query, const char *text)
+{
+    uint32_t failed = 0;
+
+    for (uint32_t i = 0; i < set->n; i++) {
+        struct ctl_rows rows;
+        bool ok = ctl_ask(set, i, query, text, &rows);
+
+        ctl_rows_free(&rows);
+        failed += !ok;
+        if (!ok)
+            ctl_fail("server %" PRIu32 " %s: %s", i,
+                     set->server[i].refused ? "refuses" : "cannot be reached", set->server[i].why);
+    }
+
+    return failed;
+}
+
+static int do_drain(struct ctl_set *set, const struct given *g)
+{
+    uint64_t left = 0;
+
+    if (order(set, FWD_WATCH_DRAIN, ""))
+        return 1;
+
+    for (uint32_t i = 0; i < set->n; i++) {
+        struct ctl_rows rows;
+
+        if (ctl_ask(set, i, FWD_WATCH_STATUS, "", &rows) && rows.n > 0)
+            left += ctl_value_of(&rows.row[0], "server_clients");
+
+        ctl_rows_free(&rows);
+    }
+
+    printf("the servers take no further clients; ");
+    if (left)
+        printf("%" PRIu64
+               " connections of clients are left, and the servers end with the last one\n",
+               left);
+    else
+        printf("none is left, and they end now\n");
+
+    return 0;
+}
+
+static int do_stop(struct ctl_set *set, const struct given *g)
+{
+    struct ctl_rows rows;
+    bool ok = false;
+
+    /* one order is enough: the process that watches over the set ends all servers */
+    for (uint32_t i = 0; i < set->n && !ok; i++) {
+        ok = ctl_ask(set, i, FWD_WATCH_STOP, "", &rows);
+        ctl_rows_free(&rows);
+        if (!ok && set->server[i].refused)
+            return ctl_fail("server %" PRIu32 " refuses: %s", i, set->server[i].why);
+        if (ok && !ctl_await_end(set, i, END_NS))
+            return ctl_fail("the servers have not ended within %" PRIu64 " s; see their log",
+                            (uint64_t)(END_NS / AMPH_NS_PER_S));
+    }
+
+    if (!ok)
+        return ctl_fail("none of the %" PRIu32 " servers of %s can be reached: %s", set->n,
+                        set->file, set->server[0].why);
+
+    printf("the servers have ended\n");
+    return 0;
+}
+
+static int do_reload(struct ctl_set *set, const struct given *g)
+{
+    uint32_t failed = 0;
+
+    for (int i = 0; i < g->nwords && !failed; i++)
+        failed = order(set, FWD_WATCH_SET, g->word[i]);
+
+    if (!failed)
+        failed = order(set, FWD_WATCH_SET, "");
+
+    return failed ? 1 : 0;
+}
+
+static int do_loglevel(struct ctl_set *set, const struct given *g)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "AMPHORA_LOG=%.40s", g->word[0]);
+    return order(set, FWD_WATCH_SET, text) ? 1 : 0;
+}
+
+/* ---- queries ---- */
+
+static int do_status(struct ctl_set *set, const struct given *g)
+{
+    return ctl_status(set, g->json, g->all);
+}
+
+static int do_clients(struct ctl_set *set, const struct given *g)
+{
+    return ctl_list(set, FWD_WATCH_CLIENTS, g->json);
+}
+
+static int do_files(struct ctl_set *set, const struct given *g)
+{
+    return ctl_list(set, FWD_WATCH_FILES, g->json);
+}
+
+/* ---- the command line ---- */
+
+static const struct {
+    const char *name;
+    int min_words, max_words;
+    int (*run)(struct ctl_set *set, const struct given *g);
+} commands[] = {
+    { "status", 0, 0, do_status },     { "clients", 0, 0, do_clients },
+    { "files", 0, 0, do_files },       { "drain", 0, 0, do_drain },
+    { "stop", 0, 0, do_stop },         { "reload", 0, 16, do_reload },
+    { "loglevel", 1, 1, do_loglevel },
+};
+
+static bool is_option(const char *word, const char *name)
+{
+    return word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
+}
+
+static int wrong(const char *word, const char *why)
+{
+    ctl_fail("%s %s; -help lists what there is", word, why);
+    return WRONG;
+}
+
+/* Takes the options out of the words.  0, or the exit code. */
+static int take_options(int argc, char **argv, struct given *g)
+{
+    g->word = argv;
+
+    for (int i = 0; i < argc; i++) {
+        if (is_option(argv[i], "json"))
+            g->json = true;
+        else if (is_option(argv[i], "all"))
+            g->all = true;
+        else if (is_option(argv[i], "servers") && i + 1 < argc)
+            g->file = argv[++i];
+        else if (is_option(argv[i], "servers"))
+            return wrong(argv[i], "needs a value");
+        else if (argv[i][0] == '-')
+            return wrong(argv[i], "is not an option of iofwd-ctl");
+        else
+            g->word[g->nwords++] = argv[i];
+    }
+
+    return 0;
+}
+
+static int run(size_t command, int argc, char **argv)
+{
+    struct given g = { .file = NULL };
+    struct ctl_set set;
+    int code = take_options(argc, argv, &g);
+
+    if (code)
+        return code;
+    if (g.nwords < commands[command].min_words)
+        return wrong(commands[command].name, "needs an argument");
+    if (g.nwords > commands[command].max_words)
+        return wrong(g.word[commands[command].max_words], "is one word too many");
+    if (!ctl_open(g.file, &set))
+        return 1;
+
+    code = commands[command].run(&set, &g);
+    ctl_close(&set);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    amph_stdout_check();
+
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return WRONG;
+    }
+
+    if (is_option(argv[1], "help") || is_option(argv[1], "h")) {
+        fputs(usage, stdout);
+        return 0;
+    }
+
+    if (is_option(argv[1], "version")) {
+        printf("iofwd-ctl %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+
+    for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
+        if (strcmp(commands[i].name, argv[1]) == 0)
+            return run(i, argc - 2, argv + 2);
+
+    return wrong(argv[1], "is no command of iofwd-ctl");
+}
