@@ -141,6 +141,7 @@ tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 endif
 include $(top_srcdir)/iofwd/interpose/local.mk
 include $(top_srcdir)/iofwd/mount/local.mk
+include $(top_srcdir)/iofwd/trap/local.mk
 include $(top_srcdir)/iofwd/cc/local.mk
 include $(top_srcdir)/iofwd/instrument/local.mk
 

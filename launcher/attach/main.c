@@ -47,6 +47,8 @@ static const char usage[] =
     "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
     "  -mount               mount the prefixes for the program in a namespace, in place of the "
     "preload library\n"
+    "  -trap                report the program's file calls to a supervisor (seccomp), in place of "
+    "the preload library\n"
     "  -record DIR          record every file call below the folder DIR, for iofwd-trace; without "
     "servers, too\n"
     "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a "
@@ -59,7 +61,7 @@ static const char usage[] =
 struct given {
     const char *file, *prefixes;
     double wait_s;
-    bool mount, check;
+    bool mount, trap, check;
     bool records, file_given;
     char **program;
 };
@@ -174,6 +176,11 @@ static int parse(struct given *g, char **argv)
 
         if (is_option(*argv, "check")) {
             g->check = true;
+            continue;
+        }
+
+        if (is_option(*argv, "trap")) {
+            g->trap = true;
             continue;
         }
 
@@ -403,6 +410,40 @@ static bool set_mount(const char *address_file)
     return true;
 }
 
+/* -trap: executes the supervisor, which executes the program.  Returns an exit code. */
+static int execute_trapped(const struct given *g, char *program)
+{
+    char *supervisor = amph_program_own("iofwd-trap");
+    char *list = amph_preload_list(NULL);
+    size_t n = 0;
+
+    while (g->program[n])
+        n++;
+
+    char **argv = calloc(n + 3, sizeof *argv);
+
+    if (!supervisor || !argv) {
+        amph_say("the program iofwd-trap, which -trap needs, is found neither beside iofwd-run nor "
+                 "where it was installed; install amphora again");
+        free(supervisor);
+        free(list);
+        free(argv);
+        return 1;
+    }
+
+    argv[0] = supervisor;
+    argv[1] = program;
+    memcpy(argv + 2, g->program, n * sizeof *argv);
+    if (list && list[0])
+        setenv("LD_PRELOAD", list, 1);
+    else
+        unsetenv("LD_PRELOAD");
+
+    unsetenv("IOFWD_DOOR");
+    execve(supervisor, argv, environ);
+    return amph_program_explain(supervisor, NULL, errno);
+}
+
 int main(int argc, char **argv)
 {
     struct given g = { 0 };
@@ -449,16 +490,25 @@ int main(int argc, char **argv)
         (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
 
-    if (g.mount && g.records) {
-        amph_say(
-            "-mount runs the program without the library that -record needs; give one of them");
+    if (g.mount && g.trap) {
+        amph_say("-mount and -trap are two ways into the same program; give one of them");
         return WRONG;
     }
 
-    if (g.mount && (join || own)) {
-        amph_say("-mount needs servers that run already: start iofwd-server -daemon");
+    if ((g.mount || g.trap) && g.records) {
+        amph_say("-%s runs the program without the library that -record needs; give one of them",
+                 g.mount ? "mount" : "trap");
         return WRONG;
     }
+
+    if ((g.mount || g.trap) && (join || own)) {
+        amph_say("-%s needs servers that run already: start iofwd-server -daemon",
+                 g.mount ? "mount" : "trap");
+        return WRONG;
+    }
+
+    if (g.trap)
+        return execute_trapped(&g, program);
 
     if (g.mount ? !set_mount(path) : !set_preload())
         return 1;

@@ -20,6 +20,7 @@ iofwd/wire: base boot conduits am iofwd/calls
 iofwd/client: base boot conduits am iofwd/wire iofwd/calls
 iofwd/server: base boot conduits am iofwd/wire iofwd/calls
 iofwd/mount: base boot iofwd/wire iofwd/calls
+iofwd/trap: base boot iofwd/wire iofwd/calls
 iofwd/cc: base
 iofwd/elf: base
 iofwd/instrument: base boot iofwd/elf
@@ -34,6 +35,7 @@ tools: base boot conduits am extended iofwd/wire iofwd/calls iofwd/client iofwd/
 examples:'
 # Single headers that a room may include beyond its row.
 exceptions='iofwd/mount iofwd/client/client.h
+iofwd/trap iofwd/client/client.h
 iofwd/interpose iofwd/client/client.h
 iofwd/interpose iofwd/client/interface.h
 iofwd/interpose base/platform.h

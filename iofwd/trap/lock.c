@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: record locks and flock.
+ *
+ * A record lock belongs to a process.  At the server an owner, a process with locks on a file, is an
+ * open file of its own, whose locks (of the open file description) exclude those of every other owner,
+ * of other clients and of the servers' host.  It ends when the process closes any descriptor of the
+ * file, as POSIX says, or ends.  flock, and the locks of open file descriptions, belong to the open
+ * file that the program has.
+ *
+ * Layer: iofwd.  Thread rule: any thread; one lock guards the owners.
+ */
+#include "iofwd/trap/trap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define CL amph_trap.cl
+#define WAITERS 24 /* lock requests that wait at the servers; the client has 64 requests */
+
+/* The locks of one process on one file. */
+struct owner {
+    struct owner *next;
+    _Atomic unsigned refs; /* one is the list's */
+    pid_t pid;
+    dev_t dev;
+    ino_t number;
+    struct amph_fwd_file file;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct owner *first;
+    _Atomic unsigned waiting;
+} owners = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- owners ---- */
+
+static void owner_put(struct owner *o)
+{
+    if (o && atomic_fetch_sub(&o->refs, 1) == 1) {
+        amph_fwd_close(CL, &o->file);
+        free(o);
+    }
+}
+
+/* Asks which file it is. */
+static int identify(struct amph_trap_file *file)
+{
+    struct stat st;
+
+    if (atomic_load(&file->has_identity))
+        return 0;
+
+    int err = amph_fwd_fstat(CL, &file->file, &st);
+
+    if (!err) {
+        file->dev = st.st_dev;
+        file->number = st.st_ino;
+        atomic_store(&file->has_identity, true);
+    }
+
+    return err;
+}
+
+/* With the lock held. */
+static struct owner *search(const struct amph_trap_file *file, pid_t pid)
+{
+    struct owner *o = owners.first;
+
+    while (o && (o->pid != pid || o->dev != file->dev || o->number != file->number))
+        o = o->next;
+
+    return o;
+}
+
+static struct owner *find(const struct amph_trap_file *file, pid_t pid)
+{
+    pthread_mutex_lock(&owners.lock);
+
+    struct owner *o = search(file, pid);
+
+    if (o)
+        atomic_fetch_add(&o->refs, 1);
+
+    pthread_mutex_unlock(&owners.lock);
+    return o;
+}
+
+/* Opens the file once more.  A write lock needs an open file that may be written. */
+static int open_for_locks(const struct amph_trap_file *file, struct amph_fwd_file *out)
+{
+    static const int modes[] = { O_RDWR, O_RDONLY, O_WRONLY };
+    int err = EBADF;
+
+    for (unsigned i = 0; i < 3 && err; i++)
+        err = amph_fwd_open(CL, &file->file, "", modes[i], 0, out);
+
+    return err;
+}
+
+/* Finds or makes the owner.  The caller puts it. */
+static int owner_of(const struct amph_trap_file *file, pid_t pid, struct owner **owner_p)
+{
+    *owner_p = find(file, pid);
+    if (*owner_p)
+        return 0;
+
+    struct owner *o = calloc(1, sizeof *o);
+    int err = o ? open_for_locks(file, &o->file) : ENOMEM;
+
+    if (err) {
+        free(o);
+        return err;
+    }
+
+    o->refs = 2;
+    o->pid = pid;
+    o->dev = file->dev;
+    o->number = file->number;
+    pthread_mutex_lock(&owners.lock);
+
+    /* another thread of the process may have been faster */
+    struct owner *other = search(file, pid);
+
+    if (other) {
+        atomic_fetch_add(&other->refs, 1);
+    } else {
+        o->next = owners.first;
+        owners.first = o;
+    }
+
+    pthread_mutex_unlock(&owners.lock);
+    *owner_p = other ? other : o;
+    if (other) {
+        atomic_store(&o->refs, 1);
+        owner_put(o);
+    }
+
+    return 0;
+}
+
+static bool has_locks(pid_t pid)
+{
+    pthread_mutex_lock(&owners.lock);
+
+    const struct owner *o = owners.first;
+
+    while (o && o->pid != pid)
+        o = o->next;
+
+    pthread_mutex_unlock(&owners.lock);
+    return o;
+}
+
+void amph_trap_lock_drop(struct amph_trap_file *file, pid_t pid)
+{
+    struct owner *gone = NULL;
+
+    if (!has_locks(pid) || (file && identify(file) != 0))
+        return;
+
+    pthread_mutex_lock(&owners.lock);
+    for (struct owner **at = &owners.first; *at;) {
+        struct owner *o = *at;
+
+        if (o->pid == pid && (!file || (o->dev == file->dev && o->number == file->number))) {
+            *at = o->next;
+            o->next = gone;
+            gone = o;
+        } else {
+            at = &o->next;
+        }
+    }
+
+    pthread_mutex_unlock(&owners.lock);
+    while (gone) {
+        /* a request of another thread of the process may still wait with it */
+        const struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+        struct owner *next = gone->next;
+
+        amph_fwd_setlock(CL, &gone->file, &all);
+        owner_put(gone);
+        gone = next;
+    }
+}
+
+/* The only other process with locks on the file, 0 if that is unclear: the server knows no more than
+ * that it is us. */
+static pid_t other_owner(const struct amph_trap_file *file, pid_t pid)
+{
+    pid_t other = 0;
+    unsigned n = 0;
+
+    pthread_mutex_lock(&owners.lock);
+    for (const struct owner *o = owners.first; o; o = o->next)
+        if (o->pid != pid && o->dev == file->dev && o->number == file->number) {
+            other = o->pid;
+            n++;
+        }
+
+    pthread_mutex_unlock(&owners.lock);
+    return n == 1 ? other : 0;
+}
+
+/* ---- waiting ---- */
+
+struct request {
+    const struct amph_fwd_file *file;
+    bool whole; /* flock */
+    int op;
+    struct flock lock;
+};
+
+/* One attempt; waits: at the server, until it has the lock or is interrupted. */
+static int attempt(const struct request *r, bool waits)
+{
+    if (r->whole)
+        return amph_fwd_flock(CL, r->file, waits ? r->op & ~LOCK_NB : r->op | LOCK_NB);
+
+    return waits ? amph_fwd_waitlock(CL, r->file, &r->lock)
+                 : amph_fwd_setlock(CL, r->file, &r->lock);
+}
+
+/* Beyond WAITERS a request asks again and again, because the one that releases the lock must get
+ * through to the server. */
+static int wait_for(const struct request *r)
+{
+    const struct timespec pause = { .tv_nsec = 10 * AMPH_NS_PER_MS };
+    int err = EAGAIN;
+
+    while (err == EAGAIN) {
+        bool may = atomic_fetch_add(&owners.waiting, 1) < WAITERS;
+
+        err = attempt(r, may);
+        atomic_fetch_sub(&owners.waiting, 1);
+        if (err != EAGAIN)
+            break;
+
+        if (amph_trap_wait_interrupted())
+            return EINTR;
+
+        nanosleep(&pause, NULL);
+    }
+
+    return err;
+}
+
+static int carry_out(struct amph_trap_call *c, const struct request *r, bool waits)
+{
+    int err = attempt(r, false);
+
+    /* the holder may be a process that has just ended */
+    if (err == EAGAIN) {
+        amph_trap_process_reap();
+        err = attempt(r, false);
+    }
+
+    if (err != EAGAIN || !waits)
+        return err;
+
+    amph_trap_wait_begin(c);
+    err = wait_for(r);
+    amph_trap_wait_end();
+    return err == EINTR ? amph_trap_wait_result(c) : err;
+}
+
+/* ---- the calls ---- */
+
+static int get_lock(struct amph_trap_call *c, struct amph_trap_file *file,
+                    const struct owner *owner, pid_t pid, struct flock *lock, uint64_t where)
+{
+    struct flock got;
+    int err = amph_fwd_getlock(CL, owner ? &owner->file : &file->file, lock, &got);
+
+    if (err)
+        return err;
+
+    if (got.l_type == F_UNLCK) /* the rest stays as it was */
+        lock->l_type = F_UNLCK;
+    else
+        *lock = got;
+
+    if (lock->l_type != F_UNLCK && pid && lock->l_pid <= 0)
+        lock->l_pid = other_owner(file, pid);
+
+    return amph_trap_put(c, where, lock, sizeof *lock);
+}
+
+/* Makes a lock relative to the offset absolute, because an owner has an offset of its own. */
+static int make_absolute(struct amph_trap_file *file, struct flock *lock)
+{
+    off_t pos = 0;
+
+    if (lock->l_whence != SEEK_CUR)
+        return 0;
+
+    int err = amph_fwd_lseek(CL, &file->file, 0, SEEK_CUR, &pos);
+
+    lock->l_whence = SEEK_SET;
+    lock->l_start += pos;
+    return err;
+}
+
+/* May the descriptor have such a lock? */
+static int check_access(const struct amph_trap_file *file, int type)
+{
+    int mode = file->flags & O_ACCMODE;
+
+    if (file->flags & O_PATH)
+        return EBADF;
+
+    if ((type == F_RDLCK && mode == O_WRONLY) || (type == F_WRLCK && mode == O_RDONLY))
+        return EBADF;
+
+    return 0;
+}
+
+int amph_trap_lock(struct amph_trap_call *c, struct amph_trap_file *file, int command,
+                   uint64_t where)
+{
+    bool of_file = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    bool asks = command == F_GETLK || command == F_OFD_GETLK;
+    bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
+    struct owner *owner = NULL;
+    struct request r = { .file = &file->file };
+    int err = amph_trap_get(c, &r.lock, where, sizeof r.lock);
+
+    if (!err)
+        err = amph_trap_process_of(c, NULL);
+
+    if (!err && of_file && r.lock.l_pid)
+        err = EINVAL;
+
+    if (!err)
+        err = make_absolute(file, &r.lock);
+
+    if (!err && !asks)
+        err = check_access(file, r.lock.l_type);
+
+    if (!err && !of_file)
+        err = identify(file);
+
+    if (err)
+        return err;
+
+    pid_t pid = of_file ? 0 : amph_trap_process_pid(c->process);
+
+    r.lock.l_pid = 0;
+    if (pid && !asks && r.lock.l_type != F_UNLCK)
+        err = owner_of(file, pid, &owner);
+    else if (pid)
+        owner = find(file, pid);
+
+    if (owner)
+        r.file = &owner->file;
+
+    if (!err && asks)
+        err = get_lock(c, file, owner, pid, &r.lock, where);
+    else if (!err && (owner || !pid)) /* else there is nothing to unlock */
+        err = carry_out(c, &r, waits);
+
+    owner_put(owner);
+    return err;
+}
+
+int amph_trap_flock(struct amph_trap_call *c, struct amph_trap_file *file, int op)
+{
+    struct request r = { .file = &file->file, .whole = true, .op = op };
+
+    return carry_out(c, &r, !(op & (LOCK_NB | LOCK_UN)));
+}

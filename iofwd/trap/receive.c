@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: threads that receive the program's calls, have them carried out, and reply.  Each thread
+ * carries out the call that it has received, and one more is started when none is left to receive, so
+ * that calls that wait keep no other call out.
+ *
+ * Layer: iofwd.  Thread rule: as each function says in trap.h.
+ */
+#include "iofwd/trap/trap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+#define STACK_BYTES ((size_t)512 << 10)
+#define IDLE_MAX 8 /* threads beyond them end */
+
+#ifndef SECCOMP_ADDFD_FLAG_SEND
+#define SECCOMP_ADDFD_FLAG_SEND (1UL << 1)
+#endif
+
+/* Threads that wait for a call now. */
+static _Atomic int idle;
+
+bool amph_trap_call_lives(const struct amph_trap_call *c)
+{
+    uint64_t id = c->n.id;
+
+    return ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+char *amph_trap_buffer(void)
+{
+    static _Thread_local char *buffer;
+
+    if (!buffer) {
+        void *at = mmap(NULL, AMPH_TRAP_BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+
+        buffer = at == MAP_FAILED ? NULL : at;
+    }
+
+    return buffer;
+}
+
+/* ---- replies ---- */
+
+static int add_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec, unsigned flags)
+{
+    struct seccomp_notif_addfd add = { .id = c->n.id,
+                                       .srcfd = (uint32_t)own_fd,
+                                       .flags = flags,
+                                       .newfd = number < 0 ? 0 : (uint32_t)number,
+                                       .newfd_flags = cloexec ? O_CLOEXEC : 0 };
+
+    if (number >= 0)
+        add.flags |= SECCOMP_ADDFD_FLAG_SETFD;
+
+    if (ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
+        return 0;
+
+    if (errno == ENOENT || errno == EINPROGRESS)
+        return AMPH_TRAP_GONE;
+
+    /* the number is above the program's limit */
+    return errno == EBADF ? EMFILE : errno;
+}
+
+int amph_trap_reply_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec)
+{
+    int err = add_fd(c, own_fd, number, cloexec, SECCOMP_ADDFD_FLAG_SEND);
+
+    return err ? err : AMPH_TRAP_SENT;
+}
+
+int amph_trap_give_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec)
+{
+    return add_fd(c, own_fd, number, cloexec, 0);
+}
+
+static void reply(const struct amph_trap_call *c, int ret)
+{
+    struct seccomp_notif_resp r = { .id = c->n.id };
+
+    if (ret == AMPH_TRAP_CONTINUE)
+        r.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    else if (ret > 0)
+        r.error = -ret;
+    else
+        r.val = c->value;
+
+    /* it fails if the caller has ended, and then nobody waits */
+    ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+}
+
+/* ---- calls ---- */
+
+/* A program of another machine's kind would pass its numbers and structures in other forms. */
+static int refuse_architecture(struct amph_trap_call *c)
+{
+    amph_trap_say(
+        "process %d makes calls of another architecture (32-bit or x32), which -trap cannot "
+        "forward: it is ended; iofwd-run -mount runs it",
+        (int)c->n.pid);
+    kill((pid_t)c->n.pid, SIGKILL);
+    return AMPH_TRAP_GONE;
+}
+
+static int carry_out(struct amph_trap_call *c)
+{
+    unsigned number = (unsigned)c->n.data.nr;
+
+#ifdef __x86_64__
+    const uint32_t arch = 0xc000003eu;
+#else
+    const uint32_t arch = 0xc00000b7u;
+#endif
+
+    if (c->n.data.arch != arch || number >= AMPH_TRAP_NUMBERS || !amph_trap_rows[number].handle)
+        return amph_trap_call_lives(c) ? refuse_architecture(c) : AMPH_TRAP_GONE;
+
+    return amph_trap_rows[number].handle(c);
+}
+
+static void start_one(void);
+
+static void *serve(void *unused)
+{
+    struct amph_trap_call c;
+
+    for (;;) {
+        memset(&c, 0, sizeof c);
+        if (ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_RECV, &c.n) != 0) {
+            if (errno == EINTR || errno == ENOENT)
+                continue;
+
+            break;
+        }
+
+        if (atomic_fetch_sub(&idle, 1) == 1)
+            start_one();
+
+        int ret = carry_out(&c);
+
+        amph_trap_process_end(&c);
+        if (ret != AMPH_TRAP_SENT && ret != AMPH_TRAP_GONE)
+            reply(&c, ret);
+
+        if (atomic_fetch_add(&idle, 1) >= IDLE_MAX)
+            break;
+    }
+
+    atomic_fetch_sub(&idle, 1);
+    if (amph_trap_buffer())
+        munmap(amph_trap_buffer(), AMPH_TRAP_BUFFER);
+
+    return NULL;
+}
+
+static void start_one(void)
+{
+    pthread_t thread;
+
+    atomic_fetch_add(&idle, 1);
+    if (amph_thread_start(&thread, true, STACK_BYTES, serve, NULL) != 0)
+        atomic_fetch_sub(&idle, 1); /* the threads that are busy will receive */
+}
+
+int amph_trap_receive_begin(void)
+{
+    pthread_t thread;
+
+#ifdef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+    /* on one core, since the two never run at the same time */
+    ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+#elif defined(SECCOMP_IOC_MAGIC)
+    /* the headers may be older than the kernel */
+    ioctl(amph_trap.listener, SECCOMP_IOW(4, uint64_t), 1UL);
+#endif
+
+    atomic_fetch_add(&idle, 1);
+    return amph_thread_start(&thread, true, STACK_BYTES, serve, NULL);
+}

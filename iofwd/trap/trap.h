@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: forwards the file calls of a program that no library reaches (static programs, Go) and
+ * that may neither mount nor have namespaces.  A seccomp filter reports its calls on paths, and those
+ * whose descriptors may be forwarded files, to this process, the supervisor, which is an ancestor of
+ * the program and a client of the servers.  The supervisor carries a call out, or lets the kernel go
+ * on with it.
+ *
+ * A forwarded file is an open placeholder in the program: a memory file of no use, whose inode the
+ * supervisor knows again.  So dup, fork, exec, close-on-exec and messages with descriptors are the
+ * kernel's work, and an inotify watch reports the last close.  poll, select and epoll find a regular
+ * file.  The memory of the placeholder holds the file's data where the program maps it.
+ *
+ * CONTINUE of a local call is no decision about rights: a program may change a path between the look
+ * of the supervisor and that of the kernel, and then reaches what it may reach anyway.  What it may
+ * do at the servers, their exports say.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread of the supervisor, except where said.  Each table has a lock of its own,
+ * which is never held during a call to a server.
+ *
+ * File map (the room may include base, boot, iofwd/wire, iofwd/calls and client/client.h):
+ *
+ *   main.c       command line; the processes: front, guard, supervisor, program
+ *   filter.c     the seccomp filter, made from the table of calls
+ *   receive.c    threads that receive calls, carry them out and reply
+ *   table.c      the rows of iofwd/calls/trapped.def
+ *   process.c    processes of the program: their memory, directory and umask
+ *   file.c       open files and their placeholders
+ *   path.c       where a path leads: to the kernel, to a server, or to a local file by another name
+ *   local.c      calls that leave a forwarded working directory for a local file
+ *   names.c      calls on paths
+ *   xattr.c      extended attributes
+ *   data.c       calls on open files
+ *   copy.c       calls on two open files; copies of descriptors
+ *   lock.c       record locks and flock
+ *   map.c        mappings
+ *   wait.c       calls that wait: the signals that end them
+ *   trap.h       this file
+ *
+ * Writable state of the process: struct amph_trap below; the tables of process.c and file.c.
+ */
+#ifndef AMPH_IOFWD_TRAP_H
+#define AMPH_IOFWD_TRAP_H
+
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+#include "base/platform.h"
+#include "iofwd/client/client.h"
+#include "iofwd/wire/prefix.h"
+
+#define AMPH_TRAP_START_S 10               /* the start may take */
+#define AMPH_TRAP_BUFFER ((size_t)1 << 20) /* bytes of a thread's buffer, for a piece of a call */
+#define AMPH_TRAP_STD 3                    /* descriptors below are always reported */
+
+/* What a handler returns besides an errno value, or 0 with the result in c->value. */
+enum {
+    AMPH_TRAP_CONTINUE = -1, /* the kernel carries the call out */
+    AMPH_TRAP_SENT = -2,     /* the reply has been given */
+    AMPH_TRAP_GONE = -3      /* the caller has ended, or was interrupted by a fatal signal */
+};
+
+struct amph_trap_process;
+struct amph_trap_file;
+
+/* One call of the program. */
+struct amph_trap_call {
+    struct seccomp_notif n;
+    struct amph_trap_process *process; /* see amph_trap_process_of */
+    int64_t value;
+};
+
+#define AMPH_TRAP_ARG(c, i) ((c)->n.data.args[i])
+#define AMPH_TRAP_INT(c, i) ((int)(c)->n.data.args[i])
+
+/* A row of trapped.def. */
+struct amph_trap_row {
+    const char *name;
+    unsigned char descriptors; /* a bit for each argument that is one; 0: every call is reported */
+    int (*handle)(struct amph_trap_call *c);
+};
+
+struct amph_trap {
+    struct amph_fwd_client *cl;
+    struct amph_fwd_prefixes prefixes;
+    int listener;
+    int first_fd, last_fd; /* of forwarded files in the program; last_fd carries directories */
+    pid_t program;
+    _Atomic bool std_used; /* a forwarded file has been copied to 0, 1 or 2 */
+    _Atomic bool cwd_used; /* some process's working directory is ours to know */
+};
+
+extern struct amph_trap amph_trap;
+
+/* Prints one line on standard error. */
+void amph_trap_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
+
+/* ---- table.c ---- */
+
+#define AMPH_TRAP_NUMBERS 600
+extern const struct amph_trap_row amph_trap_rows[AMPH_TRAP_NUMBERS];
+
+/* ---- filter.c ---- */
+
+/* Writes the program of the filter.  Returns its length in instructions, 0 if room does not
+ * suffice. */
+size_t amph_trap_filter(struct sock_filter *out, size_t room, int first_fd, int last_fd);
+/* In the program's process: makes the kernel report calls.  Returns the listener, or -1 with errno. */
+int amph_trap_filter_install(int first_fd, int last_fd);
+
+/* ---- receive.c ---- */
+
+/* Starts the threads.  0 or an errno value. */
+int amph_trap_receive_begin(void);
+/* Is the call still waiting for its reply?  If not, what was read of its memory may be another
+ * process's. */
+bool amph_trap_call_lives(const struct amph_trap_call *c);
+/* Replies with a new descriptor in the program: a copy of own_fd, as number (or the lowest free one:
+ * -1).  Returns AMPH_TRAP_SENT, AMPH_TRAP_GONE or an errno value. */
+int amph_trap_reply_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec);
+/* Gives the program a descriptor without replying.  0 or an errno value. */
+int amph_trap_give_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec);
+/* The calling thread's buffer of AMPH_TRAP_BUFFER bytes. */
+char *amph_trap_buffer(void);
+
+/* ---- process.c ---- */
+
+/* Working directory and umask, which threads of a process, and some processes, share. */
+struct amph_trap_fs {
+    _Atomic unsigned refs;
+    unsigned changes; /* how often cwd has changed */
+    mode_t umask;
+    char *cwd; /* absolute, in place of the kernel's; NULL: the kernel's */
+};
+
+/* The process of the call; holds a reference until the end of the call.  0, an errno value or
+ * AMPH_TRAP_GONE. */
+int amph_trap_process_of(struct amph_trap_call *c, struct amph_trap_process **process_p);
+void amph_trap_process_end(struct amph_trap_call *c);
+pid_t amph_trap_process_pid(const struct amph_trap_process *p);
+/* Ends what is kept of processes that have ended. */
+void amph_trap_process_reap(void);
+int amph_trap_process_begin(void);
+
+/* Copies a descriptor of the process.  -1 with errno. */
+int amph_trap_fd_of(struct amph_trap_process *p, int fd);
+/* Finds a number for a forwarded file, not below min, and replies with it. */
+int amph_trap_process_place(struct amph_trap_call *c, int own_fd, int min, bool cloexec);
+/* A descriptor of the range is about to be closed. */
+void amph_trap_process_freed(struct amph_trap_process *p, int fd);
+
+/* The working directory, if it is not the kernel's: into out.  Else "" */
+int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX]);
+/* Sets it; NULL: it is the kernel's from now on. */
+int amph_trap_cwd_set(struct amph_trap_call *c, const char *path);
+int amph_trap_umask(struct amph_trap_call *c, mode_t *mask_p);
+/* Of a directory that the kernel knows: fd, or AT_FDCWD. */
+int amph_trap_kernel_dir(struct amph_trap_call *c, int fd, char out[PATH_MAX]);
+
+/* Copies between the program's memory and ours.  0, EFAULT, EPERM after a sentence, or
+ * AMPH_TRAP_GONE. */
+int amph_trap_get(struct amph_trap_call *c, void *to, uint64_t from, size_t len);
+int amph_trap_put(struct amph_trap_call *c, uint64_t to, const void *from, size_t len);
+/* As much as is there: *n_p bytes. */
+int amph_trap_get_some(struct amph_trap_call *c, void *to, uint64_t from, size_t len, size_t *n_p);
+/* A text with its NUL; ENAMETOOLONG. */
+int amph_trap_get_text(struct amph_trap_call *c, char *to, size_t cap, uint64_t from);
+/* May the supervisor do local work in the name of the caller?  It may not if the program has changed
+ * its user. */
+int amph_trap_same_user(struct amph_trap_call *c);
+
+int amph_trap_on_fork(struct amph_trap_call *c);
+int amph_trap_on_clone(struct amph_trap_call *c);
+int amph_trap_on_unshare(struct amph_trap_call *c);
+int amph_trap_on_umask(struct amph_trap_call *c);
+int amph_trap_on_getcwd(struct amph_trap_call *c);
+
+/* ---- file.c ---- */
+
+/* An open file at a server, with a placeholder in the program. */
+struct amph_trap_file {
+    struct amph_trap_file *next; /* of its hash chain */
+    _Atomic unsigned refs;
+    ino_t ino; /* of the placeholder */
+    int watch;
+    struct amph_fwd_file file; /* no parts: it carries a working directory */
+    char *name; /* absolute, at the open; "": none.  Of a carried directory: NULL, the kernel's */
+    unsigned changes;
+    int flags; /* of open */
+    /* of the file at its server, where locks have asked for it */
+    _Atomic bool has_identity;
+    dev_t dev;
+    ino_t number;
+};
+
+int amph_trap_file_begin(void);
+/* Makes the record and the placeholder; takes over file, and closes it on errors.  *own_fd_p is for
+ * the program, and the caller closes it. */
+int amph_trap_file_make(const struct amph_fwd_file *file, const char *name, int flags,
+                        struct amph_trap_file **file_p, int *own_fd_p);
+/* The forwarded file that is descriptor fd of the caller: *file_p with a reference, or NULL.
+ * own_fd_p, if not NULL: a copy of the descriptor, or -1.  0, an errno value or AMPH_TRAP_GONE. */
+int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **file_p,
+                      int *own_fd_p);
+/* The same of a descriptor of the supervisor. */
+struct amph_trap_file *amph_trap_file_of_own(int own_fd);
+void amph_trap_file_put(struct amph_trap_file *file);
+
+/* ---- path.c ---- */
+
+enum amph_trap_where {
+    AMPH_TRAP_LOCAL,   /* for the kernel as it is */
+    AMPH_TRAP_RENAMED, /* local, but not what the kernel would find: absolute in path */
+    AMPH_TRAP_AHEAD    /* forwarded */
+};
+
+struct amph_trap_path {
+    enum amph_trap_where where;
+    struct amph_trap_file *dir; /* with a reference, or NULL */
+    const char *path;           /* absolute, or relative to dir ("": dir itself) */
+    char raw[PATH_MAX];         /* as the program gave it */
+    char buf[PATH_MAX + 2];
+};
+
+/* Looks where (dir, path) leads, dir as for openat.  empty_ok: AT_EMPTY_PATH.  The caller ends the
+ * result, also after errors. */
+int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, bool empty_ok,
+                   struct amph_trap_path *p);
+void amph_trap_look_end(struct amph_trap_path *p);
+/* The absolute path. */
+int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
+                       char out[PATH_MAX]);
+/* Arguments of the client's calls. */
+#define AMPH_TRAP_AT(p) ((p)->dir ? &(p)->dir->file : NULL), (p)->path
+
+/* ---- local.c ---- */
+
+/* Opens a renamed path and replies. */
+int amph_trap_local_open(struct amph_trap_call *c, const char *path, int flags, mode_t mode);
+/* Carries out the call with absolute paths in place of arguments at and (if not below 0) at2, whose
+ * directories are the arguments before them if `dirs`.  The other arguments must be numbers. */
+int amph_trap_local_path(struct amph_trap_call *c, const char *path, int at, const char *path2,
+                         int at2);
+
+/* ---- lock.c ---- */
+
+int amph_trap_lock(struct amph_trap_call *c, struct amph_trap_file *file, int command,
+                   uint64_t where);
+int amph_trap_flock(struct amph_trap_call *c, struct amph_trap_file *file, int op);
+/* The process has closed a descriptor of the file, or (NULL) has ended. */
+void amph_trap_lock_drop(struct amph_trap_file *file, pid_t pid);
+
+/* ---- wait.c ---- */
+
+void amph_trap_wait_init(void);
+/* Between them signals of the program end the client's waits of this thread. */
+void amph_trap_wait_begin(struct amph_trap_call *c);
+void amph_trap_wait_end(void);
+/* What the call returns whose wait has ended with EINTR. */
+int amph_trap_wait_result(const struct amph_trap_call *c);
+bool amph_trap_wait_interrupted(void);
+
+/* ---- handlers, named in trapped.def ---- */
+
+#define AMPH_TRAP_ROW(name, descriptors, handler) int amph_trap_##handler(struct amph_trap_call *c);
+#include "iofwd/calls/trapped.def"
+#undef AMPH_TRAP_ROW
+
+#endif

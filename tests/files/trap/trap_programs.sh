@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs under iofwd-run -trap, static ones above all: the same output and files as in a local directory.
+. "${srcdir:-.}/tests/files/trap/trap_lib.sh"
+trap_or_skip "iofwd-run -trap"
+
+same "busybox: writes, lists, renames, links, removes" 'busybox seq 9 >n; busybox sort -rn n; echo more >>n; busybox wc -l n; mv n m; ln -s m l; busybox readlink l; busybox cat l; busybox ls -1; rm l; chmod 600 m; busybox stat -c %a m'
+same "busybox: directories, tar, cp -r, find" 'mkdir -p a/b/c; echo x >a/b/c/y; busybox cp -r a z; busybox tar cf t.tar a; busybox tar tf t.tar; rm t.tar; busybox find . | busybox sort; rm -r z'
+same "busybox: working directory of a subshell" 'mkdir -p a/b; (cd a/b && pwd && echo x >f && cd .. && pwd); pwd; cat a/b/f; cd a; cd b; cat f ../b/f'
+same "redirected input, output and errors" 'echo one >o; { echo two; echo three >&2; } >>o 2>&1; busybox cat <o; busybox sh -c "busybox cat; echo child" <o >p; busybox cat p'
+same "pipes between programs" 'busybox seq 1000 | busybox tee t | busybox tail -n 1; busybox md5sum <t; busybox cmp t t && echo equal'
+same "missing files" 'busybox cat none; rm none; rmdir none; cd none; ls none; mv none other; exit 3'
+for shell in dash bash zsh; do
+    if command -v "$shell" >/dev/null; then
+        same "$shell" "$shell -c 'echo data >f; read -r x <f; echo \$x; for i in 1 2 3; do echo \$i >>f; done; mkdir d; cd d; pwd; cp ../f .; ls; cd ..; rm -r d'"
+    else
+        mp_skip "$shell" "there is no $shell"
+    fi
+done
+if command -v bash-static >/dev/null; then
+    same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
+else
+    mp_skip "static bash" "there is no bash-static"
+fi
+same "python3" 'python3 -c "
+import os, shutil, mmap
+open(\"p\", \"w\").write(\"x\" * 100000)
+print(os.path.getsize(\"p\"), sorted(os.listdir(\".\")))
+shutil.copy(\"p\", \"q\")
+with open(\"q\", \"rb\") as f: print(len(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)[:]))
+os.makedirs(\"d/e\"); os.chdir(\"d/e\"); print(os.getcwd()); os.chdir(\"../..\"); shutil.rmtree(\"d\")
+with open(\"q\", \"r+b\") as f: f.seek(7); f.write(b\"yy\"); f.truncate(50)
+print(os.stat(\"q\").st_size, open(\"q\").read(10))"'
+same "tar, gzip, sed -i, grep -r" 'mkdir s; busybox seq 100 >s/a; busybox seq 5 >s/b; tar czf s.tgz s; tar xzOf s.tgz s/b; rm s.tgz; sed -i s/1/one/ s/b; grep -r one s'
+if command -v git >/dev/null; then
+    same "git" 'git init -q r && cd r && git config user.email a@b && git config user.name a && echo x >f && git add f && GIT_AUTHOR_DATE="@1000000000 +0000" GIT_COMMITTER_DATE="@1000000000 +0000" git commit -q -m one && git log --format=%H && git status --short && git fsck 2>&1 && cd .. && rm -rf r'
+else
+    mp_skip "git" "there is no git"
+fi
+same "gcc" 'echo "int main(void) { return 5; }" >t.c; gcc -c t.c -o t.o && gcc t.o -o t && cp t "$TMPDIR/trap.t.$$" && "$TMPDIR/trap.t.$$"; echo $?; rm -f "$TMPDIR/trap.t.$$" t t.o'
+if command -v sqlite3 >/dev/null; then
+    same "sqlite3" 'sqlite3 d.db "create table t (a); insert into t values (1), (2); begin; update t set a = a + 1; commit; select sum(a) from t; pragma integrity_check" && rm d.db'
+else
+    mp_skip "sqlite3" "there is no sqlite3"
+fi
+mp_done
