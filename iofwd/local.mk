@@ -55,6 +55,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/two_names.c \
 	iofwd/client/mpmd.c \
 	iofwd/client/segment.c \
+	iofwd/client/state.h \
 	iofwd/client/stripe.c \
 	iofwd/client/stripe.h \
 	iofwd/client/recovery/reopen.c \

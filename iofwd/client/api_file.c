@@ -19,19 +19,14 @@
 
 /* A process holds an open file at its server once, even if it was opened several times by the name
  * of its handle; the last close drops the hold. */
-static struct {
-    pthread_mutex_t lock;
-    struct iofwd_file *first;
-} own = { PTHREAD_MUTEX_INITIALIZER, NULL };
-
 static void lock_own(void)
 {
-    pthread_mutex_lock(&own.lock);
+    pthread_mutex_lock(&amph_client_state.files.lock);
 }
 
 static void unlock_own(void)
 {
-    pthread_mutex_unlock(&own.lock);
+    pthread_mutex_unlock(&amph_client_state.files.lock);
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -54,7 +49,8 @@ static struct iofwd_file *another(struct iofwd_file *from, const struct iofwd_fi
 void amph_client_file_double(iofwd_file_t *file)
 {
     lock_own();
-    for (struct iofwd_file *f = another(own.first, file); f; f = another(f->next, file))
+    for (struct iofwd_file *f = another(amph_client_state.files.first, file); f;
+         f = another(f->next, file))
         f->doubled = file->doubled = true;
 
     unlock_own();
@@ -73,12 +69,12 @@ int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_fi
         return 0;
 
     lock_own();
-    file->next = own.first;
-    file->at = &own.first;
+    file->next = amph_client_state.files.first;
+    file->at = &amph_client_state.files.first;
     if (file->next)
         file->next->at = &file->next;
 
-    own.first = file;
+    amph_client_state.files.first = file;
     unlock_own();
     return 0;
 }
@@ -94,7 +90,8 @@ static bool unmake(iofwd_file_t *file, struct amph_fwd_file *f)
         if (file->next)
             file->next->at = file->at;
 
-        struct iofwd_file *heir = file->doubled ? another(own.first, file) : NULL;
+        struct iofwd_file *heir = file->doubled ? another(amph_client_state.files.first, file)
+                                                : NULL;
 
         if (heir && heir->whole.nparts < file->whole.nparts)
             heir->whole = file->whole;

@@ -35,7 +35,17 @@
 #define SLOTS_MAX 64
 #define AREA_MAX ((size_t)64 << 20) /* address space; pages are allocated on use */
 
-struct amph_client_state amph_client_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct amph_client_state amph_client_state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .layers.first = &amph_layer_forward,
+    .private_server.fd = -1,
+    .trace.fd = STDERR_FILENO,
+    .files.lock = PTHREAD_MUTEX_INITIALIZER,
+    .nonblocking.lock = PTHREAD_MUTEX_INITIALIZER,
+    .nonblocking.work = PTHREAD_COND_INITIALIZER,
+    .nonblocking.done = PTHREAD_COND_INITIALIZER,
+};
+_Thread_local struct amph_client_thread amph_client_thread;
 
 /* ---- the handshake ---- */
 

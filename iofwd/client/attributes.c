@@ -42,10 +42,7 @@ struct set {
     struct entry entry[WAYS];
 };
 
-static struct {
-    bool added;           /* the layer is in the list */
-    struct set set[SETS]; /* touched page by page, as they are used */
-} state;
+static struct set sets[SETS]; /* touched page by page, as they are used */
 
 /* What is asked for. */
 struct question {
@@ -197,7 +194,7 @@ static int attributes_call(const struct amph_layer *self, struct amph_fwd_call *
         return amph_layer_pass(self->next, call);
 
     const struct amph_fwd_versions *v = amph_client_versions(call->client);
-    struct set *set = &state.set[hash(&q) % SETS];
+    struct set *set = &sets[hash(&q) % SETS];
 
     if (!v || atomic_exchange_explicit(&set->busy, true, memory_order_acquire))
         return amph_layer_pass(self->next, call);
@@ -214,12 +211,12 @@ static int attributes_call(const struct amph_layer *self, struct amph_fwd_call *
     return err;
 }
 
-static struct amph_layer layer = { .name = "attributes", .rank = 35, .call = attributes_call };
+static const struct amph_layer layer = { .name = "attributes",
+                                         .rank = 35,
+                                         .call = attributes_call };
 
 void amph_client_attributes_open(void)
 {
-    if (!state.added && amph_client_versions_wanted()) {
-        state.added = true;
+    if (amph_client_versions_wanted())
         amph_layer_add(&layer);
-    }
 }

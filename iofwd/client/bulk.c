@@ -291,8 +291,8 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
 
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
-        amph_client_told.calls += !op->counted;
-        amph_client_told.moves = pc->pend->moves;
+        amph_client_thread.told.calls += !op->counted;
+        amph_client_thread.told.moves = pc->pend->moves;
         op->counted = true;
     }
 

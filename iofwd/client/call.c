@@ -19,37 +19,27 @@
 
 /* ---- signals and cancellation are blocked ---- */
 
-static int (*amph_client_inside_swap)(int depth);
-
 void amph_fwd_set_inside(int (*swap)(int depth))
 {
-    amph_client_inside_swap = swap;
+    amph_client_state.hooks.swap_inside = swap;
 }
-
-static bool (*is_cancelled)(void);
 
 void amph_fwd_set_cancelled(bool (*fn)(void))
 {
-    is_cancelled = fn;
+    amph_client_state.hooks.is_cancelled = fn;
 }
 
 bool amph_client_is_interposed(void)
 {
-    return amph_client_inside_swap != NULL;
+    return amph_client_state.hooks.swap_inside != NULL;
 }
-
-/* How deep this thread is in guarded parts, and which signals the program itself blocks. */
-static _Thread_local struct {
-    unsigned depth;
-    sigset_t program;
-} guarded;
 
 void amph_fwd_set_program_mask(const sigset_t *mask)
 {
     if (!mask)
-        guarded.depth--;
-    else if (guarded.depth++ == 0)
-        guarded.program = *mask;
+        amph_client_thread.guarded.depth--;
+    else if (amph_client_thread.guarded.depth++ == 0)
+        amph_client_thread.guarded.program = *mask;
 }
 
 void amph_fwd_wait_begin(sigset_t *before_p)
@@ -75,7 +65,7 @@ void amph_client_sigguard_enter(struct amph_client_sigguard *g)
     pthread_sigmask(SIG_BLOCK, &most, &g->old);
     amph_fwd_set_program_mask(&g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
-    g->inside = amph_client_inside_swap ? amph_client_inside_swap(1) : 0;
+    g->inside = amph_client_state.hooks.swap_inside ? amph_client_state.hooks.swap_inside(1) : 0;
     g->ends_wait = false;
 }
 
@@ -115,22 +105,23 @@ static bool let_signals_in(struct amph_client_sigguard *g)
     }
 
     sigpending(&pending);
-    if (amph_client_inside_swap)
-        amph_client_inside_swap(g->inside);
+    if (amph_client_state.hooks.swap_inside)
+        amph_client_state.hooks.swap_inside(g->inside);
 
     bool came = ppoll(NULL, 0, &none, &g->old) < 0 && errno == EINTR;
 
-    if (amph_client_inside_swap)
-        g->inside = amph_client_inside_swap(1);
+    if (amph_client_state.hooks.swap_inside)
+        g->inside = amph_client_state.hooks.swap_inside(1);
 
     return (came && !all_restart(&pending)) ||
-           (is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE && is_cancelled());
+           (amph_client_state.hooks.is_cancelled && g->cancel == PTHREAD_CANCEL_ENABLE &&
+            amph_client_state.hooks.is_cancelled());
 }
 
 void amph_client_sigguard_leave(struct amph_client_sigguard *g)
 {
-    if (amph_client_inside_swap)
-        amph_client_inside_swap(g->inside);
+    if (amph_client_state.hooks.swap_inside)
+        amph_client_state.hooks.swap_inside(g->inside);
 
     pthread_setcancelstate(g->cancel, NULL);
     amph_fwd_set_program_mask(NULL);
@@ -143,13 +134,13 @@ static bool has_default_action(int sig)
 {
     struct sigaction sa;
 
-    return sigismember(&guarded.program, sig) == 0 && sigaction(sig, NULL, &sa) == 0 &&
-           sa.sa_handler == SIG_DFL;
+    return sigismember(&amph_client_thread.guarded.program, sig) == 0 &&
+           sigaction(sig, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL;
 }
 
 void amph_client_wait_mask(sigset_t *mask_p)
 {
-    for (int sig = 1; guarded.depth && sig < NSIG; sig++)
+    for (int sig = 1; amph_client_thread.guarded.depth && sig < NSIG; sig++)
         if (has_default_action(sig))
             sigdelset(mask_p, sig);
 }
@@ -159,7 +150,7 @@ void amph_client_let_default_actions_in(void)
     sigset_t pending, let_in, before;
     bool any = false;
 
-    if (!guarded.depth)
+    if (!amph_client_thread.guarded.depth)
         return;
 
     sigemptyset(&let_in);
@@ -227,7 +218,7 @@ struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *
 
 void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
-    if (AMPH_UNLIKELY(amph_client_trace_sum != NULL))
+    if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
         amph_client_trace_request(cl->first + p->peer, p->server_ns);
 
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE),
@@ -486,8 +477,6 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
 
 /* ---- calls ---- */
 
-_Thread_local struct amph_client_told amph_client_told;
-
 int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service,
                         const void *body, size_t len, void *out, size_t cap, size_t *got_p)
 {
@@ -538,8 +527,9 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
         err = amph_client_pending_wait(cl, link, p, &g);
 
     if (!err && p->moves)
-        amph_client_told = (struct amph_client_told){ .calls = amph_client_told.calls + 1,
-                                                      .moves = p->moves };
+        amph_client_thread.told = (struct amph_client_told){
+            .calls = amph_client_thread.told.calls + 1, .moves = p->moves
+        };
 
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);

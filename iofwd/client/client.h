@@ -234,16 +234,17 @@ enum amph_layer_event {
  * or an errno value. */
 struct amph_layer {
     const char *name;
-    /* order in the list, least first: trace 10, stage 20, cache 30, forward 40, local 50 */
+    /* order in the list, smallest first; `forward` is the last */
     int rank;
     int (*call)(const struct amph_layer *self, struct amph_fwd_call *call);
     void (*event)(const struct amph_layer *self, enum amph_layer_event event); /* or NULL */
     const struct amph_layer *next; /* set by amph_layer_add */
 };
 
-/* Adds a layer to the process's list; before the first call, by one thread.  `forward` is always in
- * it. */
-void amph_layer_add(struct amph_layer *layer);
+/* Adds a copy of a layer to the process's list, before `forward`, which is always in it; once, also
+ * if called again.  Called before the first call, by one thread. */
+void amph_layer_add(const struct amph_layer *layer);
+extern const struct amph_layer amph_layer_forward AMPH_HIDDEN;
 /* Passes a call to the first active layer (called by the generated stubs), or to the next one. */
 int amph_layer_enter(struct amph_fwd_call *call);
 /* layer NULL: ENOSYS */

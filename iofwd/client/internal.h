@@ -12,6 +12,7 @@
  * File map (the room may include base, boot, conduits, am, iofwd/wire, iofwd/calls):
  *
  *   client.h            the room's interface
+ *   state.h             the state of the process and of a thread
  *   interface.c, .h     table of the functions that the interposer calls
  *   api.c               the public functions of iofwd.h
  *   api_file.c, .h      the public functions that work on files by name and handle
@@ -37,10 +38,9 @@
  *   coalesce/           write-behind and read-ahead of small calls (coalesce/coalesce.h)
  *   recovery/           failover (recovery/record.h)
  *
- * Writable state of the process: struct amph_client_state below.  Tables that stand alone: the
- * layers (layer.c), held attributes (attributes.c), the versions (versions.c), stripe rules
- * (stripe.c), non-blocking operations (nonblocking.c), notifiers (readiness.c), the private server
- * (private_server.c), the coalescers (coalesce/), the recovery records (recovery/record.c).
+ * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
+ * coalesce/ and recovery/ have structs of theirs.  The table of held attributes (attributes.c)
+ * stands alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -55,6 +55,7 @@
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/data.h"
+#include "iofwd/client/state.h"
 #include "iofwd/client/tuning.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/encode.h"
@@ -154,28 +155,6 @@ struct amph_fwd_client {
     struct amph_client_pending pend[AMPH_CLIENT_PENDING_MAX];
 };
 
-/* Connections that a forked child or a new image inherits. */
-struct amph_client_inherited {
-    bool any;
-    uint32_t number;
-    uint32_t n;
-    uint32_t server[AMPH_FWD_PARTS_MAX];
-    int control_fd[AMPH_FWD_PARTS_MAX];
-    char alone[256]; /* new image: open files that only this process has (coalesce/coalesce.h) */
-};
-
-struct amph_client_state {
-    pthread_mutex_t lock;
-    struct amph_fwd_client *_Atomic client;
-    int failed;        /* errno of a client that could not be opened */
-    uid_t failed_euid; /* effective user at that time */
-    bool looked;       /* IOFWD_DOOR was read */
-    bool new_image;    /* inherited comes from the previous image */
-    struct amph_client_inherited inherited;
-};
-
-extern struct amph_client_state amph_client_state;
-
 /* client/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
@@ -192,19 +171,9 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
 enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
                                         uint32_t *child_p);
 
-/* Offset moves that servers reported to this thread: number of replies, and the last reported
- * number of moves. */
-struct amph_client_told {
-    uint32_t calls, moves;
-};
-
-extern _Thread_local struct amph_client_told amph_client_told AMPH_HIDDEN;
-
 /* client/trace.c: adds the layer `trace`, if IOFWD_TRACE is set. */
 void amph_client_trace_open(void);
-/* Of the call that this thread traces; NULL: none. */
-extern _Thread_local struct amph_fwd_trace_sum *amph_client_trace_sum AMPH_HIDDEN;
-/* A request of it has been answered. */
+/* A request of the call that this thread traces has been answered. */
 void amph_client_trace_request(uint32_t server, uint64_t ns);
 
 /* client/call.c */
@@ -225,12 +194,6 @@ int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, 
                      void *args);
 
 /* Pieces of a call, for client/bulk.c.  All with signals blocked. */
-struct amph_client_sigguard {
-    sigset_t old;
-    int cancel;
-    int inside;     /* result of amph_fwd_set_inside's function */
-    bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
-};
 
 /* Returns whether the preload library is loaded, which then reports forks. */
 bool amph_client_is_interposed(void);

@@ -4,6 +4,7 @@
  *
  * Layer: iofwd.  Thread rule: see client.h; the list is constant once calls run.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -43,24 +44,35 @@ static int forward_call(const struct amph_layer *self, struct amph_fwd_call *cal
     return err;
 }
 
-static struct amph_layer forward = { .name = "forward", .rank = 40, .call = forward_call };
-static const struct amph_layer *layers = &forward;
+const struct amph_layer amph_layer_forward = { .name = "forward",
+                                               .rank = 40,
+                                               .call = forward_call };
 
-void amph_layer_add(struct amph_layer *layer)
+void amph_layer_add(const struct amph_layer *layer)
 {
-    const struct amph_layer **at = &layers;
+    const struct amph_layer **at = &amph_client_state.layers.first;
+    unsigned n = amph_client_state.layers.nadded;
+    struct amph_layer *added = &amph_client_state.layers.added[n];
 
-    while (*at && (*at)->rank <= layer->rank)
+    for (unsigned i = 0; i < n; i++)
+        if (amph_client_state.layers.added[i].call == layer->call)
+            return;
+
+    assert(n < AMPH_CLIENT_LAYERS_MAX && layer->rank < amph_layer_forward.rank);
+    while ((*at)->rank <= layer->rank)
         at = &((struct amph_layer *)*at)->next;
 
-    layer->next = *at;
-    *at = layer;
+    *added = *layer;
+    added->next = *at;
+    *at = added;
+    amph_client_state.layers.nadded++;
 }
 
 int amph_layer_enter(struct amph_fwd_call *call)
 {
     int saved = errno; /* some programs read errno after calls that succeed */
-    int err = layers->call(layers, call);
+    const struct amph_layer *first = amph_client_state.layers.first;
+    int err = first->call(first, call);
 
     errno = saved;
     return err;
@@ -73,7 +85,7 @@ int amph_layer_pass(const struct amph_layer *layer, struct amph_fwd_call *call)
 
 void amph_layer_event(enum amph_layer_event event)
 {
-    for (const struct amph_layer *l = layers; l; l = l->next)
+    for (const struct amph_layer *l = amph_client_state.layers.first; l; l = l->next)
         if (l->event)
             l->event(l, event);
 }

@@ -241,10 +241,6 @@ bool amph_fwd_owns_fd(int fd)
 
 /* ---- fork ---- */
 
-/* of the thread that is inside fork; guarded by amph_client_state.lock */
-static struct amph_client_sigguard fork_guard;
-static uint32_t fork_number;
-
 void amph_fwd_fork_before(void)
 {
     struct amph_client_sigguard g;
@@ -258,8 +254,8 @@ void amph_fwd_fork_before(void)
     amph_layer_event(AMPH_LAYER_FORK_BEFORE);
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
-    fork_guard = g;
-    fork_number = FWD_NUMBER_NONE;
+    amph_client_state.fork.guard = g;
+    amph_client_state.fork.number = FWD_NUMBER_NONE;
 
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
 
@@ -273,12 +269,12 @@ void amph_fwd_fork_before(void)
     /* if a server cannot be reached now, the child's first call on it fails with a message */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
-            amph_client_link_child(cl, &cl->link[i], &fork_number);
+            amph_client_link_child(cl, &cl->link[i], &amph_client_state.fork.number);
 }
 
 static void leave_fork(bool child)
 {
-    struct amph_client_sigguard g = fork_guard;
+    struct amph_client_sigguard g = amph_client_state.fork.guard;
 
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_layer_event(child ? AMPH_LAYER_FORK_CHILD : AMPH_LAYER_FORK_PARENT);
@@ -310,7 +306,8 @@ void amph_fwd_fork_child(void)
     struct amph_client_inherited *inh = &amph_client_state.inherited;
 
     if (cl) {
-        *inh = (struct amph_client_inherited){ .any = true, .number = fork_number };
+        *inh = (struct amph_client_inherited){ .any = true,
+                                               .number = amph_client_state.fork.number };
         for (uint32_t i = 0; i < cl->nlinks; i++) {
             if (cl->link[i].control_fd >= 0)
                 close(cl->link[i].control_fd);

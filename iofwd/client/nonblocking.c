@@ -43,15 +43,7 @@ struct amph_client_nb {
     void *arg;
 };
 
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    struct amph_client_nb *first, **last; /* waiting */
-    unsigned threads, idle;
-    pid_t pid;
-} nb = { PTHREAD_MUTEX_INITIALIZER,
-
-         PTHREAD_COND_INITIALIZER,  PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0 };
+static struct amph_client_nonblocking *const nb = &amph_client_state.nonblocking;
 
 /* ---- the threads ---- */
 
@@ -77,25 +69,25 @@ static void carry_out(struct amph_client_nb *op)
 
 static void *work(void *unused)
 {
-    pthread_mutex_lock(&nb.lock);
+    pthread_mutex_lock(&nb->lock);
     for (;;) {
-        struct amph_client_nb *op = nb.first;
+        struct amph_client_nb *op = nb->first;
 
         if (!op) {
-            nb.idle++;
-            pthread_cond_wait(&nb.work, &nb.lock);
-            nb.idle--;
+            nb->idle++;
+            pthread_cond_wait(&nb->work, &nb->lock);
+            nb->idle--;
             continue;
         }
 
-        nb.first = op->next;
-        if (!nb.first)
-            nb.last = &nb.first;
+        nb->first = op->next;
+        if (!nb->first)
+            nb->last = &nb->first;
 
         op->state = NB_RUNNING;
-        pthread_mutex_unlock(&nb.lock);
+        pthread_mutex_unlock(&nb->lock);
         carry_out(op);
-        pthread_mutex_lock(&nb.lock);
+        pthread_mutex_lock(&nb->lock);
 
         void (*finished)(void *) = op->finished;
         void *arg = op->arg;
@@ -103,12 +95,12 @@ static void *work(void *unused)
 
         op->state = NB_DONE; /* from here on the waiter owns it */
         if (awaited)
-            pthread_cond_broadcast(&nb.done);
+            pthread_cond_broadcast(&nb->done);
 
         if (finished) {
-            pthread_mutex_unlock(&nb.lock);
+            pthread_mutex_unlock(&nb->lock);
             finished(arg);
-            pthread_mutex_lock(&nb.lock);
+            pthread_mutex_lock(&nb->lock);
         }
     }
 
@@ -121,32 +113,32 @@ static int add_thread(void)
     pthread_t thread;
     int err = amph_thread_start(&thread, true, 0, work, NULL);
 
-    nb.threads += err == 0;
-    return nb.threads ? 0 : err;
+    nb->threads += err == 0;
+    return nb->threads ? 0 : err;
 }
 
 static void forget_parent(void)
 {
-    if (nb.pid == getpid())
+    if (nb->pid == getpid())
         return;
 
-    pthread_cond_init(&nb.work, NULL);
-    pthread_cond_init(&nb.done, NULL);
-    nb.pid = getpid();
-    nb.first = NULL;
-    nb.last = &nb.first;
-    nb.threads = nb.idle = 0;
+    pthread_cond_init(&nb->work, NULL);
+    pthread_cond_init(&nb->done, NULL);
+    nb->pid = getpid();
+    nb->first = NULL;
+    nb->last = &nb->first;
+    nb->threads = nb->idle = 0;
 }
 
 /* Around fork: no other thread holds the lock while the child is created. */
 static void lock_for_fork(void)
 {
-    pthread_mutex_lock(&nb.lock);
+    pthread_mutex_lock(&nb->lock);
 }
 
 static void unlock_after_fork(void)
 {
-    pthread_mutex_unlock(&nb.lock);
+    pthread_mutex_unlock(&nb->lock);
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -176,21 +168,21 @@ int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file 
                                    .start_ns = amph_now_ns(),
                                    .finished = finished,
                                    .arg = arg };
-    pthread_mutex_lock(&nb.lock);
+    pthread_mutex_lock(&nb->lock);
     forget_parent();
-    op->pid = nb.pid;
+    op->pid = nb->pid;
 
-    int err = nb.idle || nb.threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS)
+    int err = nb->idle || nb->threads >= (unsigned)amph_env_int(AMPH_ENV_IOFWD_THREADS)
                   ? 0
                   : add_thread();
 
     if (!err) {
-        *nb.last = op;
-        nb.last = &op->next;
-        pthread_cond_signal(&nb.work);
+        *nb->last = op;
+        nb->last = &op->next;
+        pthread_cond_signal(&nb->work);
     }
 
-    pthread_mutex_unlock(&nb.lock);
+    pthread_mutex_unlock(&nb->lock);
     if (err)
         free(op);
     else
@@ -221,11 +213,11 @@ static int await(struct amph_client_nb *op, uint64_t timeout_ns)
     op->awaited = timeout_ns > 0;
     while (op->state != NB_DONE && err != ETIMEDOUT) {
         if (timeout_ns == UINT64_MAX)
-            err = pthread_cond_wait(&nb.done, &nb.lock);
+            err = pthread_cond_wait(&nb->done, &nb->lock);
         else if (timeout_ns == 0)
             err = ETIMEDOUT;
         else
-            err = pthread_cond_clockwait(&nb.done, &nb.lock, CLOCK_MONOTONIC, &end);
+            err = pthread_cond_clockwait(&nb->done, &nb->lock, CLOCK_MONOTONIC, &end);
     }
 
     return op->state == NB_DONE ? 0 : ETIMEDOUT;
@@ -237,11 +229,11 @@ int amph_client_nb_wait(struct amph_client_nb *op, uint64_t timeout_ns,
     if (op->pid != getpid()) /* an operation of the parent, which never completes here */
         return EINVAL;
 
-    pthread_mutex_lock(&nb.lock);
+    pthread_mutex_lock(&nb->lock);
 
     int err = await(op, timeout_ns);
 
-    pthread_mutex_unlock(&nb.lock);
+    pthread_mutex_unlock(&nb->lock);
     if (err)
         return err;
 
@@ -259,15 +251,15 @@ bool amph_client_nb_cancel(struct amph_client_nb *op)
     if (op->pid != getpid())
         return false;
 
-    pthread_mutex_lock(&nb.lock);
-    for (struct amph_client_nb **at = &nb.first; *at && !found; at = *at ? &(*at)->next : at) {
+    pthread_mutex_lock(&nb->lock);
+    for (struct amph_client_nb **at = &nb->first; *at && !found; at = *at ? &(*at)->next : at) {
         if (*at != op)
             continue;
 
         found = true;
         *at = op->next;
         if (!op->next)
-            nb.last = at;
+            nb->last = at;
 
         op->state = NB_DONE;
         op->error = ECANCELED;
@@ -276,8 +268,8 @@ bool amph_client_nb_cancel(struct amph_client_nb *op)
     }
 
     if (found)
-        pthread_cond_broadcast(&nb.done);
+        pthread_cond_broadcast(&nb->done);
 
-    pthread_mutex_unlock(&nb.lock);
+    pthread_mutex_unlock(&nb->lock);
     return found;
 }

@@ -37,15 +37,11 @@
 
 extern char **environ;
 
-static struct {
-    char *host, *path, *prefixes;
-    int fd;        /* its standard input */
-    char *setting; /* IOFWD_PRIVATE_SERVERS=... for child processes */
-} own = { .fd = -1 };
+static struct amph_client_private_server *const own = &amph_client_state.private_server;
 
 bool amph_client_private_server_is(int fd)
 {
-    return fd >= 0 && fd == own.fd;
+    return fd >= 0 && fd == own->fd;
 }
 
 void amph_fwd_keep_settings(char *const *entries)
@@ -55,19 +51,20 @@ void amph_fwd_keep_settings(char *const *entries)
 
 const char *amph_fwd_own_env(void)
 {
-    return own.setting;
+    return own->setting;
 }
 
 int amph_client_private_server_ask(const char *host, const char *path, const char *prefixes)
 {
-    free(own.host);
-    free(own.path);
-    free(own.prefixes);
-    own.host = host ? strdup(host) : NULL;
-    own.path = path ? strdup(path) : NULL;
-    own.prefixes = prefixes ? strdup(prefixes) : NULL;
+    free(own->host);
+    free(own->path);
+    free(own->prefixes);
+    own->host = host ? strdup(host) : NULL;
+    own->path = path ? strdup(path) : NULL;
+    own->prefixes = prefixes ? strdup(prefixes) : NULL;
 
-    return (host && !own.host) || (path && !own.path) || (prefixes && !own.prefixes) ? ENOMEM : 0;
+    return (host && !own->host) || (path && !own->path) || (prefixes && !own->prefixes) ? ENOMEM
+                                                                                        : 0;
 }
 
 static const char *given(const char *asked, enum amph_env_id row)
@@ -79,9 +76,9 @@ static const char *given(const char *asked, enum amph_env_id row)
 static void find_server(char *path, size_t cap)
 {
     Dl_info self;
-    const char *asked = given(own.path, AMPH_ENV_IOFWD_SERVER_PATH);
-    const char *slash = dladdr((void *)&own, &self) && self.dli_fname ? strrchr(self.dli_fname, '/')
-                                                                      : NULL;
+    const char *asked = given(own->path, AMPH_ENV_IOFWD_SERVER_PATH);
+    const char *slash = dladdr((void *)own, &self) && self.dli_fname ? strrchr(self.dli_fname, '/')
+                                                                     : NULL;
 
     snprintf(path, cap, "%s", asked);
     if (asked[0])
@@ -250,12 +247,12 @@ static bool keep_text(char *text)
 {
     const char *name = amph_env_name(AMPH_ENV_IOFWD_OWN_SERVERS);
 
-    own.setting = malloc(strlen(name) + strlen(text) + 2);
-    if (!own.setting)
+    own->setting = malloc(strlen(name) + strlen(text) + 2);
+    if (!own->setting)
         return false;
 
-    sprintf(own.setting, "%s=%s", name, text);
-    for (char *c = own.setting; *c; c++)
+    sprintf(own->setting, "%s=%s", name, text);
+    for (char *c = own->setting; *c; c++)
         if (*c == '\n')
             *c = ';';
 
@@ -267,9 +264,9 @@ static bool keep_text(char *text)
  * later images by their control connections. */
 static void keep_fd(int fd)
 {
-    own.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
-    if (own.fd < 0)
-        own.fd = fd;
+    own->fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
+    if (own->fd < 0)
+        own->fd = fd;
     else
         close(fd);
 }
@@ -319,11 +316,11 @@ failed:
 
 int amph_client_private_server_start(void)
 {
-    const char *host = given(own.host, AMPH_ENV_IOFWD_SERVER_HOST);
-    const char *prefixes = given(own.prefixes, AMPH_ENV_IOFWD_PREFIX);
+    const char *host = given(own->host, AMPH_ENV_IOFWD_SERVER_HOST);
+    const char *prefixes = given(own->prefixes, AMPH_ENV_IOFWD_PREFIX);
     bool belongs = amph_env_str(AMPH_ENV_JOB)[0] || amph_env_str(AMPH_ENV_IOFWD_OWN_SERVERS)[0];
 
-    if (own.setting || !host[0] || (belongs && !own.host))
+    if (own->setting || !host[0] || (belongs && !own->host))
         return 0;
 
     if (host[0] == '-' || !prefixes[0]) {

@@ -13,20 +13,13 @@
 #include "base/thread.h"
 #include "iofwd/client/internal.h"
 
-#define NOTIFIERS_MAX 256
-
 enum {
     NOTIFIER_NONE,
     NOTIFIER_FREE,
     NOTIFIER_TAKEN
 };
 
-static struct {
-    _Atomic int state;
-    bool inherited; /* belongs to an epoll set of the program, which forked children share */
-    uint32_t table; /* the number of the descriptor table in which it was opened */
-    struct amph_fwd_notifier notifier;
-} notifiers[NOTIFIERS_MAX];
+static struct amph_client_notifier *const notifiers = amph_client_state.notifier;
 
 static bool change(unsigned i, int from, int to)
 {
@@ -69,7 +62,7 @@ static int connect_notifier(struct amph_fwd_client *cl, struct amph_client_link 
 /* Reuses a notifier of that server that was released. */
 static bool take_used(uint32_t server, struct amph_fwd_notifier *notifier_p)
 {
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++) {
         if (!change(i, NOTIFIER_FREE, NOTIFIER_TAKEN))
             continue;
 
@@ -86,7 +79,7 @@ static bool take_used(uint32_t server, struct amph_fwd_notifier *notifier_p)
 static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, bool inherited,
                     struct amph_fwd_notifier *notifier_p)
 {
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++)
         if (change(i, NOTIFIER_NONE, NOTIFIER_TAKEN)) {
             notifiers[i].notifier.fd = -1;
             notifiers[i].inherited = inherited;
@@ -107,7 +100,7 @@ static int take_new(struct amph_fwd_client *cl, struct amph_client_link *link, b
 /* Closes a released notifier to make room. */
 static void drop_used(void)
 {
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++)
         if (notifiers[i].table == amph_thread_fd_table() &&
             change(i, NOTIFIER_FREE, NOTIFIER_TAKEN)) {
             amph_fwd_notifier_release(&notifiers[i].notifier, true);
@@ -149,7 +142,7 @@ void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool go
 {
     /* nobody would release what is left over in another table */
     gone = gone || amph_thread_fd_table() != 0;
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++) {
         if (atomic_load(&notifiers[i].state) != NOTIFIER_TAKEN ||
             notifiers[i].notifier.fd != notifier->fd ||
             notifiers[i].table != amph_thread_fd_table())
@@ -201,7 +194,7 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
 
 bool amph_client_notify_owns(int fd)
 {
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++)
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++)
         if (fd >= 0 && atomic_load(&notifiers[i].state) != NOTIFIER_NONE &&
             notifiers[i].notifier.fd == fd)
             return true;
@@ -211,7 +204,7 @@ bool amph_client_notify_owns(int fd)
 
 void amph_client_notify_forget(void)
 {
-    for (unsigned i = 0; i < NOTIFIERS_MAX; i++) {
+    for (unsigned i = 0; i < AMPH_CLIENT_NOTIFIERS_MAX; i++) {
         if (atomic_load(&notifiers[i].state) == NOTIFIER_TAKEN && notifiers[i].inherited)
             continue;
 

@@ -24,30 +24,25 @@
 
 #define RULE_TEXT_MAX 256
 
-struct rule {
-    struct rule *next;
+struct amph_client_stripe_rule {
+    struct amph_client_stripe_rule *next;
     struct amph_client_stripe stripe;
     char pattern[RULE_TEXT_MAX]; /* "": every file */
 };
-
-static struct {
-    struct rule *_Atomic first; /* the newest rule, which is checked first */
-    _Atomic bool ready;         /* IOFWD_STRIPE was parsed */
-} rules;
 
 /* ---- settings ---- */
 
 static bool add_rule(const char *pattern, size_t len, struct amph_client_stripe stripe)
 {
-    struct rule *r = len < RULE_TEXT_MAX ? calloc(1, sizeof *r) : NULL;
+    struct amph_client_stripe_rule *r = len < RULE_TEXT_MAX ? calloc(1, sizeof *r) : NULL;
 
     if (!r)
         return false;
 
     memcpy(r->pattern, pattern, len);
     r->stripe = stripe;
-    r->next = atomic_load(&rules.first);
-    atomic_store(&rules.first, r);
+    r->next = atomic_load(&amph_client_state.stripe.first);
+    atomic_store(&amph_client_state.stripe.first, r);
 
     return true;
 }
@@ -118,17 +113,17 @@ static void take_setting(void)
 
 static void get_ready(void)
 {
-    if (atomic_load_explicit(&rules.ready, memory_order_acquire))
+    if (atomic_load_explicit(&amph_client_state.stripe.ready, memory_order_acquire))
         return;
 
     struct amph_client_sigguard g;
 
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
-    if (!atomic_load(&rules.ready))
+    if (!atomic_load(&amph_client_state.stripe.ready))
         take_setting();
 
-    atomic_store(&rules.ready, true);
+    atomic_store(&amph_client_state.stripe.ready, true);
     pthread_mutex_unlock(&amph_client_state.lock);
     amph_client_sigguard_leave(&g);
 }
@@ -152,7 +147,7 @@ int amph_client_stripe_add(const char *pattern, struct amph_client_stripe stripe
 }
 
 /* A pattern without a slash is compared with the last component of the path. */
-static bool fits(const struct rule *r, const char *path)
+static bool fits(const struct amph_client_stripe_rule *r, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
@@ -163,8 +158,9 @@ static bool fits(const struct rule *r, const char *path)
 static struct amph_client_stripe stripe_of(const char *path)
 {
     get_ready();
-    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r;
-         r = r->next)
+    for (const struct amph_client_stripe_rule *r =
+             atomic_load_explicit(&amph_client_state.stripe.first, memory_order_acquire);
+         r; r = r->next)
         if (fits(r, path))
             return r->stripe;
 
@@ -174,12 +170,13 @@ static struct amph_client_stripe stripe_of(const char *path)
 uint32_t amph_client_stripe_width(void)
 {
     /* called while the client opens, with the lock held */
-    if (!atomic_load(&rules.ready)) {
+    if (!atomic_load(&amph_client_state.stripe.ready)) {
         take_setting();
-        atomic_store(&rules.ready, true);
+        atomic_store(&amph_client_state.stripe.ready, true);
     }
 
-    for (const struct rule *r = atomic_load(&rules.first); r; r = r->next)
+    for (const struct amph_client_stripe_rule *r = atomic_load(&amph_client_state.stripe.first); r;
+         r = r->next)
         if (!r->pattern[0])
             return r->stripe.width;
 
@@ -191,8 +188,9 @@ uint32_t amph_client_stripe_widest(const struct amph_fwd_client *cl)
     uint32_t widest = 1;
 
     get_ready();
-    for (const struct rule *r = atomic_load_explicit(&rules.first, memory_order_acquire); r;
-         r = r->next)
+    for (const struct amph_client_stripe_rule *r =
+             atomic_load_explicit(&amph_client_state.stripe.first, memory_order_acquire);
+         r; r = r->next)
         widest = r->stripe.width > widest ? r->stripe.width : widest;
 
     return widest < cl->nlinks ? widest : cl->nlinks;

@@ -23,22 +23,14 @@
 
 #define LINE_BYTES 2048
 
-_Thread_local struct amph_fwd_trace_sum *amph_client_trace_sum;
-
-static struct {
-    struct amph_fwd_trace_target target;
-    int fd;
-    _Atomic bool failed; /* a line could not be written, and that has been said */
-} trace = { .fd = STDERR_FILENO };
-
 void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum)
 {
-    amph_client_trace_sum = sum;
+    amph_client_thread.trace_sum = sum;
 }
 
 void amph_client_trace_request(uint32_t server, uint64_t ns)
 {
-    struct amph_fwd_trace_sum *sum = amph_client_trace_sum;
+    struct amph_fwd_trace_sum *sum = amph_client_thread.trace_sum;
 
     sum->requests++;
     sum->server = server;
@@ -188,12 +180,12 @@ static void write_line(const char *line, size_t len)
     /* Where the preload library is, this write is Amphora's own. */
     amph_client_sigguard_enter(&g);
 
-    int err = syscall(SYS_write, trace.fd, line, len) < 0 ? errno : 0;
+    int err = syscall(SYS_write, amph_client_state.trace.fd, line, len) < 0 ? errno : 0;
 
     if (err == EFBIG) /* ulimit -f: the signal is not meant for the program */
         take_signal(SIGXFSZ);
 
-    if (err && !atomic_exchange(&trace.failed, true))
+    if (err && !atomic_exchange(&amph_client_state.trace.failed, true))
         amph_error("IOFWD_TRACE: a line of the trace cannot be written (%s), so the trace has gaps",
                    strerror(err));
 
@@ -237,57 +229,56 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct amph_fwd_trace_sum own = { 0 };
 
-    if (amph_client_trace_sum) {
-        amph_client_trace_sum->calls++;
+    if (amph_client_thread.trace_sum) {
+        amph_client_thread.trace_sum->calls++;
         return amph_layer_pass(self->next, call);
     }
 
     uint64_t start = amph_now_ns();
 
-    amph_client_trace_sum = &own;
+    amph_client_thread.trace_sum = &own;
 
     int err = amph_layer_pass(self->next, call);
 
-    amph_client_trace_sum = NULL;
+    amph_client_thread.trace_sum = NULL;
     own.calls = 1;
     print_call(call, &own, err, amph_now_ns() - start);
     return err;
 }
 
-static struct amph_layer layer = { .name = "trace", .rank = 10, .call = trace_call };
+static const struct amph_layer layer = { .name = "trace", .rank = 10, .call = trace_call };
 
 void amph_client_trace_open(void)
 {
-    static bool added;
-
-    if (added)
+    if (amph_client_state.trace.opened)
         return;
 
-    added = true;
-    trace.target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
-    if (!trace.target.on)
+    amph_client_state.trace.opened = true;
+    amph_client_state.trace.target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
+    if (!amph_client_state.trace.target.on)
         return;
 
-    if (trace.target.file) {
+    if (amph_client_state.trace.target.file) {
         sigset_t before;
 
         amph_thread_wait_begin(&before); /* a FIFO without a reader blocks */
 
-        int fd = open(trace.target.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        int fd = open(amph_client_state.trace.target.file,
+                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 
         amph_thread_wait_end(&before);
 
         if (fd >= 0)
-            trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
+            amph_client_state.trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
 
-        if (fd >= 0 && trace.fd >= 0)
+        if (fd >= 0 && amph_client_state.trace.fd >= 0)
             close(fd);
         else if (!amph_client_is_interposed()) /* the preload library has said so */
             amph_error("IOFWD_TRACE: %s cannot be opened (%s); the trace goes to standard error",
-                       trace.target.file, strerror(errno));
+                       amph_client_state.trace.target.file, strerror(errno));
 
-        if (trace.fd < 0 || fd < 0)
-            trace.fd = STDERR_FILENO;
+        if (amph_client_state.trace.fd < 0 || fd < 0)
+            amph_client_state.trace.fd = STDERR_FILENO;
     }
 
     amph_layer_add(&layer);

@@ -21,25 +21,20 @@
 /* More servers are not looked up: each look-up may be a message to the launcher. */
 #define SERVERS_MAX 16u
 
-static struct {
-    uint64_t age_ns;
-    _Atomic bool looked;
-    const struct amph_fwd_versions *map;
-} state;
-
 void amph_client_versions_open(void)
 {
-    state.age_ns = (uint64_t)amph_env_int(AMPH_ENV_IOFWD_CACHE_AGE) * AMPH_NS_PER_MS;
+    amph_client_state.versions.age_ns = (uint64_t)amph_env_int(AMPH_ENV_IOFWD_CACHE_AGE) *
+                                        AMPH_NS_PER_MS;
 }
 
 bool amph_client_versions_wanted(void)
 {
-    return state.age_ns > 0;
+    return amph_client_state.versions.age_ns > 0;
 }
 
 bool amph_client_versions_expired(uint64_t asked_ns)
 {
-    return amph_now_ns() - asked_ns > state.age_ns;
+    return amph_now_ns() - asked_ns > amph_client_state.versions.age_ns;
 }
 
 /* Returns the identity that all servers have in common, or 0. */
@@ -70,13 +65,14 @@ static void look(struct amph_fwd_client *cl)
     amph_client_sigguard_enter(&g);
     pthread_mutex_lock(&amph_client_state.lock);
 
-    if (!atomic_load(&state.looked)) {
+    if (!atomic_load(&amph_client_state.versions.looked)) {
         uint64_t id = common_id(cl);
 
-        state.map = id ? amph_fwd_versions_map(id) : NULL;
-        amph_debug("%s", state.map ? "reads ahead and holds attributes, by the servers' versions"
-                                   : "holds nothing: the servers share no versions of files");
-        atomic_store_explicit(&state.looked, true, memory_order_release);
+        amph_client_state.versions.map = id ? amph_fwd_versions_map(id) : NULL;
+        amph_debug("%s", amph_client_state.versions.map
+                             ? "reads ahead and holds attributes, by the servers' versions"
+                             : "holds nothing: the servers share no versions of files");
+        atomic_store_explicit(&amph_client_state.versions.looked, true, memory_order_release);
     }
 
     pthread_mutex_unlock(&amph_client_state.lock);
@@ -85,11 +81,12 @@ static void look(struct amph_fwd_client *cl)
 
 const struct amph_fwd_versions *amph_client_versions(struct amph_fwd_client *cl)
 {
-    if (state.age_ns == 0)
+    if (amph_client_state.versions.age_ns == 0)
         return NULL;
 
-    if (AMPH_UNLIKELY(!atomic_load_explicit(&state.looked, memory_order_acquire)))
+    if (AMPH_UNLIKELY(
+            !atomic_load_explicit(&amph_client_state.versions.looked, memory_order_acquire)))
         look(cl);
 
-    return state.map;
+    return amph_client_state.versions.map;
 }

@@ -41,17 +41,13 @@ bool amph_client_ahead_may(struct coalescer *c)
 /* ---- the memory of blocks: mapped, because a signal handler may read a file while its thread
  * allocates memory ---- */
 
-static struct {
-    uint8_t *_Atomic spare[4];
-} state;
-
 static uint8_t *memory_get(void)
 {
     uint8_t *data = NULL;
 
-    for (size_t i = 0; i < AMPH_COUNTOF(state.spare) && !data; i++)
-        if (atomic_load_explicit(&state.spare[i], memory_order_relaxed))
-            data = atomic_exchange(&state.spare[i], NULL);
+    for (size_t i = 0; i < AMPH_COUNTOF(amph_client_coalesce.spare_data) && !data; i++)
+        if (atomic_load_explicit(&amph_client_coalesce.spare_data[i], memory_order_relaxed))
+            data = atomic_exchange(&amph_client_coalesce.spare_data[i], NULL);
 
     if (data)
         return data;
@@ -63,10 +59,10 @@ static uint8_t *memory_get(void)
 
 static void memory_put(uint8_t *data)
 {
-    for (size_t i = 0; i < AMPH_COUNTOF(state.spare) && data; i++) {
+    for (size_t i = 0; i < AMPH_COUNTOF(amph_client_coalesce.spare_data) && data; i++) {
         uint8_t *none = NULL;
 
-        if (atomic_compare_exchange_strong(&state.spare[i], &none, data))
+        if (atomic_compare_exchange_strong(&amph_client_coalesce.spare_data[i], &none, data))
             return;
     }
 

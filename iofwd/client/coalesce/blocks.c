@@ -20,8 +20,6 @@
     ((size_t)1 \
      << 20) /* without slots: the server does not map the transfer area, or the file is striped */
 
-static _Atomic uint32_t slots_held; /* of all links, by all coalescers */
-
 static struct block *block_at(struct coalescer *c, unsigned i)
 {
     return &c->ring[(c->head + i) % BLOCKS_MAX];
@@ -38,7 +36,7 @@ static bool slot_take(struct coalescer *c, unsigned *slot_p)
 {
     uint64_t bits = atomic_load_explicit(&c->link->slots, memory_order_relaxed);
 
-    if (atomic_fetch_add(&slots_held, 1) < c->cl->nslots / 4)
+    if (atomic_fetch_add(&amph_client_coalesce.slots_held, 1) < c->cl->nslots / 4)
         while (bits)
             if (atomic_compare_exchange_weak_explicit(&c->link->slots, &bits, bits & (bits - 1),
                                                       memory_order_acquire, memory_order_relaxed)) {
@@ -46,14 +44,14 @@ static bool slot_take(struct coalescer *c, unsigned *slot_p)
                 return true;
             }
 
-    atomic_fetch_sub(&slots_held, 1);
+    atomic_fetch_sub(&amph_client_coalesce.slots_held, 1);
     return false;
 }
 
 static void slot_give(struct coalescer *c, unsigned slot)
 {
     atomic_fetch_or_explicit(&c->link->slots, UINT64_C(1) << slot, memory_order_release);
-    atomic_fetch_sub(&slots_held, 1);
+    atomic_fetch_sub(&amph_client_coalesce.slots_held, 1);
 }
 
 void amph_client_blocks_error(struct coalescer *c, int err)
@@ -182,7 +180,8 @@ bool amph_client_blocks_room(struct coalescer *c)
 {
     if (amph_client_link_to(c->cl, c->server, &c->link))
         return false;
-    if (c->file.nparts > 1 || !c->link->part || atomic_load(&slots_held) >= c->cl->nslots / 4)
+    if (c->file.nparts > 1 || !c->link->part ||
+        atomic_load(&amph_client_coalesce.slots_held) >= c->cl->nslots / 4)
         return go_to_heap(c);
 
     c->on_heap = false;
@@ -270,7 +269,7 @@ bool amph_client_blocks_hold(struct coalescer *c, size_t len)
 
 void amph_client_blocks_forget(void)
 {
-    atomic_store(&slots_held, 0);
+    atomic_store(&amph_client_coalesce.slots_held, 0);
 }
 
 /* ---- writing ---- */

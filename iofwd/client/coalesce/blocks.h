@@ -84,6 +84,42 @@ struct coalescer {
     } ahead;
 };
 
+#define AMPH_CLIENT_BUCKETS 1024u
+#define AMPH_CLIENT_ACTIVE_SETS 64u
+#define AMPH_CLIENT_ACTIVE_SLOTS 8u
+#define AMPH_CLIENT_SPARE_DATA 4
+
+/* The state of the room. */
+struct amph_client_coalesce_state {
+    /* coalesce.c, any thread: coalescers by handle; entries are never unlinked */
+    struct coalescer *_Atomic bucket[AMPH_CLIENT_BUCKETS];
+    _Atomic uint32_t dirty; /* number of coalescers that are not idle */
+    /* active sets: coalescers that are not idle, by the identity of their file */
+    /* clang-format off */
+    _Alignas(64) struct coalescer *_Atomic
+        active[AMPH_CLIENT_ACTIVE_SETS][AMPH_CLIENT_ACTIVE_SLOTS];
+    /* clang-format on */
+    _Atomic uint32_t overflowed; /* number of active coalescers that found their set full */
+    _Atomic bool making;         /* a thread is in find_or_make */
+    _Atomic bool in_use;         /* a sequence was announced, or session consistency is on */
+    _Atomic bool over;           /* the process is ending */
+    _Atomic uint32_t versioned;  /* number of versioned sequences, which do not count as dirty */
+    _Atomic bool announced;      /* a sequence was announced */
+    bool session;                /* IOFWD_CONSISTENCY=session */
+    _Atomic bool ahead;          /* other reads: ahead, by versions */
+
+    _Atomic uint32_t slots_held; /* blocks.c: of all links, by all coalescers */
+
+    /* ahead.c: unused memory of blocks; any thread and signal handler */
+    uint8_t *_Atomic spare_data[AMPH_CLIENT_SPARE_DATA];
+
+    /* file.c: unused memory for nspare coalescers; of the thread that has set `making` */
+    struct coalescer *spare;
+    unsigned nspare;
+};
+
+extern struct amph_client_coalesce_state amph_client_coalesce AMPH_HIDDEN;
+
 /* Chooses where the blocks of a sequence are: free slots of the transfer area if there are enough,
  * or heap memory.  Returns false if the server cannot be reached or there is no memory. */
 bool amph_client_blocks_room(struct coalescer *c);

@@ -37,27 +37,10 @@
 #include "iofwd/client/versions.h"
 
 #define SMALL ((size_t)64 << 10) /* larger calls gain nothing from coalescing */
-#define BUCKETS 1024u
-#define ACTIVE_SETS 64u
-#define ACTIVE_SLOTS 8u
-#define RUNS_BEFORE 2u /* consecutive small reads before data is read ahead by versions */
+#define RUNS_BEFORE 2u           /* consecutive small reads before data is read ahead by versions */
 
-/* The state of the layer. */
-static struct {
-    struct coalescer *_Atomic bucket[BUCKETS]; /* by handle; entries are never unlinked */
-    _Atomic uint32_t dirty;                    /* number of coalescers that are not idle */
-    /* active sets: coalescers that are not idle, by the identity of their file */
-    _Alignas(64) struct coalescer *_Atomic active[ACTIVE_SETS][ACTIVE_SLOTS];
-    _Atomic uint32_t overflowed; /* number of active coalescers that found their set full */
-    _Atomic bool making;         /* a thread is in find_or_make */
-    _Atomic bool in_use;         /* a sequence was announced, or session consistency is on */
-    _Atomic bool over;           /* the process is ending */
-    _Atomic uint32_t versioned;  /* number of versioned sequences, which do not count as dirty */
-    _Atomic bool announced;      /* a sequence was announced */
-    bool session;                /* IOFWD_CONSISTENCY=session */
-    _Atomic bool ahead;          /* other reads: ahead, by versions */
-    bool added;                  /* the layer is in the list */
-} state;
+struct amph_client_coalesce_state amph_client_coalesce;
+static struct amph_client_coalesce_state *const state = &amph_client_coalesce;
 
 /* ---- ownership ---- */
 
@@ -93,14 +76,15 @@ static void leave(struct coalescer *c)
 
 static struct coalescer *_Atomic *active_set_of(const struct coalescer *c)
 {
-    return state.active[atomic_load_explicit(&c->identity, memory_order_relaxed) % ACTIVE_SETS];
+    return state->active[atomic_load_explicit(&c->identity, memory_order_relaxed) %
+                         AMPH_CLIENT_ACTIVE_SETS];
 }
 
 /* Replaces one entry `from` of the set by `to`.  Returns false if the set has no such entry. */
 static bool active_set_replace(struct coalescer *_Atomic *set, struct coalescer *from,
                                struct coalescer *to)
 {
-    for (unsigned i = 0; i < ACTIVE_SLOTS; i++) {
+    for (unsigned i = 0; i < AMPH_CLIENT_ACTIVE_SLOTS; i++) {
         struct coalescer *expected = from;
 
         if (atomic_load_explicit(&set[i], memory_order_relaxed) == from &&
@@ -117,14 +101,14 @@ static void active_set_add(struct coalescer *c)
 {
     c->overflowed = !active_set_replace(active_set_of(c), NULL, c);
     if (c->overflowed)
-        atomic_fetch_add(&state.overflowed, 1);
+        atomic_fetch_add(&state->overflowed, 1);
 }
 
 static void active_set_remove(struct coalescer *c)
 {
     active_set_replace(active_set_of(c), c, NULL);
     if (c->overflowed)
-        atomic_fetch_sub(&state.overflowed, 1);
+        atomic_fetch_sub(&state->overflowed, 1);
 }
 
 static void set_mode(struct coalescer *c, enum mode mode)
@@ -135,16 +119,16 @@ static void set_mode(struct coalescer *c, enum mode mode)
         return;
 
     if (c->versioned) {
-        atomic_fetch_add(&state.versioned, mode == IDLE ? UINT32_MAX : 1);
+        atomic_fetch_add(&state->versioned, mode == IDLE ? UINT32_MAX : 1);
         return;
     }
 
     if (mode == IDLE) {
         active_set_remove(c);
-        atomic_fetch_sub(&state.dirty, 1);
+        atomic_fetch_sub(&state->dirty, 1);
     } else {
         active_set_add(c);
-        atomic_fetch_add(&state.dirty, 1);
+        atomic_fetch_add(&state->dirty, 1);
     }
 }
 
@@ -165,7 +149,7 @@ static bool enter_for(struct coalescer *c, const struct amph_fwd_file *file)
 static struct coalescer *find(const struct amph_fwd_file *file)
 {
     uint64_t handle = file->part[0].handle;
-    struct coalescer *c = atomic_load_explicit(&state.bucket[handle % BUCKETS],
+    struct coalescer *c = atomic_load_explicit(&state->bucket[handle % AMPH_CLIENT_BUCKETS],
                                                memory_order_acquire);
 
     while (c && (atomic_load_explicit(&c->handle, memory_order_relaxed) != handle ||
@@ -180,11 +164,11 @@ static struct coalescer *find(const struct amph_fwd_file *file)
 static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     struct coalescer *c = find(file);
-    struct coalescer *_Atomic *bucket = &state.bucket[file->part[0].handle % BUCKETS];
+    struct coalescer *_Atomic *bucket = &state->bucket[file->part[0].handle % AMPH_CLIENT_BUCKETS];
 
     if (c || amph_fwd_file_waits(file))
         return c;
-    if (atomic_exchange(&state.making, true))
+    if (atomic_exchange(&state->making, true))
         return NULL; /* this call is not coalesced */
 
     for (c = atomic_load(bucket); c && atomic_load(&c->handle) != 0; c = c->next)
@@ -211,7 +195,7 @@ static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct a
             atomic_store_explicit(bucket, c, memory_order_release);
     }
 
-    atomic_store(&state.making, false);
+    atomic_store(&state->making, false);
     return c;
 }
 
@@ -255,8 +239,9 @@ static void drop_versioned(struct coalescer *c)
 void amph_client_coalesce_flush_all(void)
 {
     for (unsigned i = 0;
-         i < BUCKETS && (atomic_load(&state.dirty) || atomic_load(&state.versioned)); i++)
-        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
+         i < AMPH_CLIENT_BUCKETS && (atomic_load(&state->dirty) || atomic_load(&state->versioned));
+         i++)
+        for (struct coalescer *c = atomic_load_explicit(&state->bucket[i], memory_order_acquire); c;
              c = c->next)
             /* skips idle ones, whose owner may block for long in a call */
             if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) {
@@ -274,7 +259,7 @@ static bool begin_versioned(struct coalescer *c, bool by_offset, off_t off)
     struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
 
     if (!amph_client_versions(c->cl)) {
-        state.ahead = false;
+        state->ahead = false;
         return false;
     }
 
@@ -299,7 +284,7 @@ static bool begin_versioned(struct coalescer *c, bool by_offset, off_t off)
 /* Starts a sequence at off, or at the file's offset. */
 static bool begin(struct coalescer *c, enum mode mode, bool by_offset, off_t off)
 {
-    if (!state.session && c->announced != mode)
+    if (!state->session && c->announced != mode)
         return begin_versioned(c, by_offset, off);
 
     if (!amph_client_file_allows(c, mode) || !amph_client_blocks_room(c))
@@ -346,7 +331,7 @@ static bool is_run(struct coalescer *c, enum mode mode, bool by_offset, off_t of
         return true;
 
     return run && len <= SMALL &&
-           (state.session || (state.ahead && mode == READING && c->runs >= RUNS_BEFORE));
+           (state->session || (state->ahead && mode == READING && c->runs >= RUNS_BEFORE));
 }
 
 /* Returns whether the call is to be coalesced, and makes the coalescer ready for it.  Flushes if
@@ -370,7 +355,7 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
         return true;
 
     return run && len && !c->late &&
-           (state.session || c->announced == mode || amph_client_ahead_may(c)) &&
+           (state->session || c->announced == mode || amph_client_ahead_may(c)) &&
            begin(c, mode, by_offset, off);
 }
 
@@ -407,15 +392,16 @@ static bool for_each_other(const struct coalescer *c, enum mode mode,
     struct coalescer *_Atomic *set = active_set_of(c);
     bool any = false;
 
-    for (unsigned i = 0; i < ACTIVE_SLOTS; i++) {
+    for (unsigned i = 0; i < AMPH_CLIENT_ACTIVE_SLOTS; i++) {
         struct coalescer *o = atomic_load_explicit(&set[i], memory_order_acquire);
 
         any |= is_other(c, o, mode) && visit(o, from, to);
     }
 
     for (unsigned i = 0;
-         i < BUCKETS && atomic_load_explicit(&state.overflowed, memory_order_relaxed); i++)
-        for (struct coalescer *o = atomic_load_explicit(&state.bucket[i], memory_order_acquire); o;
+         i < AMPH_CLIENT_BUCKETS && atomic_load_explicit(&state->overflowed, memory_order_relaxed);
+         i++)
+        for (struct coalescer *o = atomic_load_explicit(&state->bucket[i], memory_order_acquire); o;
              o = o->next)
             any |= is_other(c, o, mode) && visit(o, from, to);
 
@@ -503,7 +489,7 @@ static void prepare_write_with_others(struct coalescer *c, struct amph_fwd_clien
 static void prepare_others(struct coalescer *c, struct amph_fwd_client *cl,
                            const struct amph_client_data *d, enum mode mode)
 {
-    if (atomic_load_explicit(&state.dirty, memory_order_relaxed) <=
+    if (atomic_load_explicit(&state->dirty, memory_order_relaxed) <=
         (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE && !c->versioned))
         return;
 
@@ -528,7 +514,7 @@ static void read_past_local_end(struct coalescer *c, struct amph_fwd_client *cl,
     struct amph_client_data rest = *d;
     size_t more = 0;
 
-    if (!atomic_load(&state.dirty) || !flush_others(c, READING, 0, INT64_MAX) ||
+    if (!atomic_load(&state->dirty) || !flush_others(c, READING, 0, INT64_MAX) ||
         !enter_for(c, d->file))
         return;
 
@@ -583,8 +569,8 @@ static int do_data_ahead(const struct amph_layer *self, struct amph_fwd_call *ca
                          const struct amph_client_data *d)
 {
     bool small_read = d->reads && d->len <= SMALL;
-    struct coalescer *c = small_read && state.ahead ? find_or_make(call->client, d->file)
-                                                    : find(d->file);
+    struct coalescer *c = small_read && state->ahead ? find_or_make(call->client, d->file)
+                                                     : find(d->file);
 
     if (!c)
         return amph_layer_pass(self->next, call);
@@ -613,13 +599,13 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
     enum mode mode = d->reads ? READING : WRITING;
     struct coalescer *c = find(d->file);
 
-    if (!c && ((state.session && d->len <= SMALL) ||
-               atomic_load_explicit(&state.dirty, memory_order_relaxed)))
+    if (!c && ((state->session && d->len <= SMALL) ||
+               atomic_load_explicit(&state->dirty, memory_order_relaxed)))
         c = find_or_make(call->client, d->file);
 
     if (c)
         prepare_others(c, call->client, d, mode);
-    else if (atomic_load_explicit(&state.dirty, memory_order_relaxed))
+    else if (atomic_load_explicit(&state->dirty, memory_order_relaxed))
         amph_client_coalesce_flush_all();
 
     if (!c || !enter_for(c, d->file))
@@ -697,7 +683,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
 static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     int err = amph_layer_pass(self->next, call);
-    struct coalescer *c = err || (state.ahead && (call->u.open.flags & O_ACCMODE) == O_WRONLY)
+    struct coalescer *c = err || (state->ahead && (call->u.open.flags & O_ACCMODE) == O_WRONLY)
                               ? NULL
                               : find_or_make(call->client, call->u.open.file);
 
@@ -712,7 +698,7 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
 void amph_client_coalesce_import_exclusive(struct amph_fwd_client *cl,
                                            const struct amph_fwd_file *file)
 {
-    struct coalescer *c = state.session || state.ahead ? find_or_make(cl, file) : NULL;
+    struct coalescer *c = state->session || state->ahead ? find_or_make(cl, file) : NULL;
     if (c)
         c->alone = true;
 }
@@ -721,8 +707,8 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 {
     size_t at = 0;
 
-    for (unsigned i = 0; i < BUCKETS && (state.session || state.ahead); i++)
-        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
+    for (unsigned i = 0; i < AMPH_CLIENT_BUCKETS && (state->session || state->ahead); i++)
+        for (struct coalescer *c = atomic_load_explicit(&state->bucket[i], memory_order_acquire); c;
              c = c->next) {
             uint64_t handle = atomic_load(&c->handle);
             int n = handle && c->alone ? snprintf(buf + at, len_bytes - at,
@@ -744,8 +730,8 @@ size_t amph_client_coalesce_export_exclusive(char *buf, size_t len_bytes)
 /* Records that other processes share all open files of this one. */
 static void share_all(void)
 {
-    for (unsigned i = 0; i < BUCKETS && atomic_load(&state.in_use); i++)
-        for (struct coalescer *c = atomic_load_explicit(&state.bucket[i], memory_order_acquire); c;
+    for (unsigned i = 0; i < AMPH_CLIENT_BUCKETS && atomic_load(&state->in_use); i++)
+        for (struct coalescer *c = atomic_load_explicit(&state->bucket[i], memory_order_acquire); c;
              c = c->next)
             c->alone = false;
 }
@@ -767,12 +753,12 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
 {
     struct amph_client_data d;
 
-    if (!call->client || !atomic_load_explicit(&state.in_use, memory_order_relaxed) ||
-        atomic_load_explicit(&state.over, memory_order_relaxed))
+    if (!call->client || !atomic_load_explicit(&state->in_use, memory_order_relaxed) ||
+        atomic_load_explicit(&state->over, memory_order_relaxed))
         return amph_layer_pass(self->next, call);
 
     /* else nothing is coalesced: data is only read ahead */
-    bool full = state.session || atomic_load_explicit(&state.announced, memory_order_relaxed);
+    bool full = state->session || atomic_load_explicit(&state->announced, memory_order_relaxed);
 
     if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf) {
         if (amph_fwd_file_waits(d.file))
@@ -787,10 +773,10 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
                                            : NULL;
     struct coalescer *c = file ? find(file) : NULL;
 
-    if (atomic_load(&state.dirty) && (!c || concerns_all_files(call)))
+    if (atomic_load(&state->dirty) && (!c || concerns_all_files(call)))
         amph_client_coalesce_flush_all();
 
-    if ((state.session || state.ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
+    if ((state->session || state->ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
         return open_call(self, call);
 
     return c && (full || !amph_client_file_is_beside(desc)) ? do_file(self, call, c)
@@ -801,8 +787,8 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
  */
 static void forget_parent(void)
 {
-    for (unsigned i = 0; i < BUCKETS; i++)
-        for (struct coalescer *c = atomic_load(&state.bucket[i]); c; c = c->next) {
+    for (unsigned i = 0; i < AMPH_CLIENT_BUCKETS; i++)
+        for (struct coalescer *c = atomic_load(&state->bucket[i]); c; c = c->next) {
             if (atomic_load(&c->owner) == self()) /* a handler forked inside; it continues */
                 continue;
 
@@ -818,7 +804,7 @@ static void forget_parent(void)
         }
 
     amph_client_blocks_forget();
-    atomic_store(&state.making, false);
+    atomic_store(&state->making, false);
 }
 
 static void coalesce_event(const struct amph_layer *self, enum amph_layer_event event)
@@ -836,39 +822,36 @@ static void coalesce_event(const struct amph_layer *self, enum amph_layer_event 
         forget_parent();
 
     if (event == AMPH_LAYER_EXIT)
-        atomic_store(&state.over, true);
+        atomic_store(&state->over, true);
 }
 
-static struct amph_layer layer = {
+static const struct amph_layer layer = {
     .name = "cache", .rank = 30, .call = coalesce_call, .event = coalesce_event
 };
 
 void amph_client_coalesce_open(void)
 {
-    state.session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
-    state.ahead = !state.session && amph_client_versions_wanted();
-    if (state.session || state.ahead)
-        atomic_store(&state.in_use, true);
+    state->session = amph_env_enum(AMPH_ENV_IOFWD_CONSISTENCY) == 1;
+    state->ahead = !state->session && amph_client_versions_wanted();
+    if (state->session || state->ahead)
+        atomic_store(&state->in_use, true);
 
-    if (!state.added)
-        amph_layer_add(&layer);
-
-    state.added = true;
+    amph_layer_add(&layer);
 }
 
 /* Flushes when the process ends, before the C library flushes its streams, whose writes then go
  * directly to the server. */
 __attribute__((destructor)) static void coalesce_end(void)
 {
-    if (atomic_load(&state.in_use))
+    if (atomic_load(&state->in_use))
         amph_layer_event(AMPH_LAYER_EXIT);
 }
 
 int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                                   bool write, uint64_t bytes, unsigned calls)
 {
-    atomic_store(&state.in_use, true);
-    atomic_store(&state.announced, true);
+    atomic_store(&state->in_use, true);
+    atomic_store(&state->announced, true);
 
     struct coalescer *c = find_or_make(cl, file);
     if (!c || !enter_for(c, file))

@@ -13,8 +13,7 @@
  *   file.c      what is known of an open file
  *   blocks.h    the coalescer of one open file, shared by the files
  *
- * Writable state: one struct in coalesce.c; blocks.c counts the slots it
- * holds (slots_held); ahead.c and file.c keep unused memory.
+ * Writable state: struct amph_client_coalesce_state (blocks.h).
  */
 #ifndef AMPH_IOFWD_CLIENT_COALESCE_H
 #define AMPH_IOFWD_CLIENT_COALESCE_H

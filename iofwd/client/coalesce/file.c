@@ -14,25 +14,20 @@
 
 #define SPARE 32u
 
-static struct {
-    struct coalescer *spare; /* unused memory for nspare of them */
-    unsigned nspare;
-} state;
-
 struct coalescer *amph_client_file_memory(void)
 {
-    if (state.nspare == 0) {
-        void *at = mmap(NULL, SPARE * sizeof *state.spare, PROT_READ | PROT_WRITE,
+    if (amph_client_coalesce.nspare == 0) {
+        void *at = mmap(NULL, SPARE * sizeof *amph_client_coalesce.spare, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (at == MAP_FAILED)
             return NULL;
 
-        state.spare = at;
-        state.nspare = SPARE;
+        amph_client_coalesce.spare = at;
+        amph_client_coalesce.nspare = SPARE;
     }
 
-    return &state.spare[--state.nspare];
+    return &amph_client_coalesce.spare[--amph_client_coalesce.nspare];
 }
 
 void amph_client_file_flags(struct coalescer *c, int flags)

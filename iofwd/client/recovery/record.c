@@ -32,7 +32,8 @@ struct table {
 static struct {
     struct amph_client_record *bucket[BUCKETS]; /* under amph_client_state.lock */
     struct table *table;
-    int fd; /* of the table, or -1 */
+    int fd;      /* of the table, or -1 */
+    bool looked; /* for the table of the previous image */
 } all;
 
 void amph_client_records_lock(struct amph_client_sigguard *g)
@@ -98,9 +99,8 @@ static bool map_table(int fd)
 static bool find_table(void)
 {
     static const char name[] = "/memfd:" TABLE_NAME " ";
-    static bool looked;
     char target[64];
-    DIR *dir = all.table || looked ? NULL : opendir("/proc/self/fd");
+    DIR *dir = all.table || all.looked ? NULL : opendir("/proc/self/fd");
 
     for (const struct dirent *d; dir && !all.table && (d = readdir(dir));) {
         ssize_t n = readlinkat(dirfd(dir), d->d_name, target, sizeof target);
@@ -112,7 +112,7 @@ static bool find_table(void)
     if (dir)
         closedir(dir);
 
-    looked = true;
+    all.looked = true;
     return all.table != NULL;
 }
 

@@ -48,7 +48,7 @@ static bool count(struct amph_client_inflight *f, uint64_t change)
 
 void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s)
 {
-    amph_client_told = (struct amph_client_told){ .calls = 0 };
+    amph_client_thread.told = (struct amph_client_told){ .calls = 0 };
 
     bool goes_on = f->stranded && count(f, -STRANDED);
 
@@ -80,9 +80,9 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
 
     uint32_t most = atomic_load(&f->seat->moves);
 
-    atomic_fetch_add(&f->seat->answered, amph_client_told.calls);
-    while (most < amph_client_told.moves &&
-           !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_told.moves))
+    atomic_fetch_add(&f->seat->answered, amph_client_thread.told.calls);
+    while (most < amph_client_thread.told.moves &&
+           !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_thread.told.moves))
         ;
 
     count(f, -IN_FLIGHT - (f->stranded ? STRANDED : 0));
