@@ -21,7 +21,7 @@ enum {
 };
 
 struct amph_client_state amph_client_state = { .lock = PTHREAD_MUTEX_INITIALIZER };
-_Thread_local struct amph_client_told amph_client_told;
+_Thread_local struct amph_client_thread amph_client_thread;
 
 static struct amph_fwd_client *client;
 static struct table *previous;
@@ -86,8 +86,8 @@ static int answer(void)
     static const int errors[] = { EIO, ENOENT, ESTALE, ENOLCK, EBADF, ESPIPE, ENOMEM };
     uint8_t how = next();
 
-    amph_client_told.calls++;
-    amph_client_told.moves += how & 1;
+    amph_client_thread.told.calls++;
+    amph_client_thread.told.moves += how & 1;
     if (how > 250)
         amph_client_link_dead(client, &client->link[how % SERVERS], "a test");
 
