@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "base/os/arena.h"
 #include "base/log.h"
 #include "base/wire.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "am/address.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/emulate.h"

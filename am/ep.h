@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "am/am.h"
-#include "base/counters.h"
+#include "base/settings/counters.h"
 
 /* EMULATED: put and get by messages of the network, for peers that its own put and get do not
  * reach. */

@@ -23,8 +23,8 @@
 
 #include "am/ep.h"
 #include "am/job.h"
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "am/job.h"
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 
 enum {

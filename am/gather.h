@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All-gather: every member of a group gets one block of each member, over active messages.  The job
- * (amph_job_allgather) and the teams of extended/ (team_exchange.c) use the same code; a group says
+ * (amph_job_allgather) and the teams of extended/ (team/exchange.c) use the same code; a group says
  * only how its members are reached.
  *
  * Bruck's algorithm: in round k each member sends the first min(2^k, n - 2^k) blocks that it

@@ -13,12 +13,12 @@
 
 #include "am/ep.h"
 #include "am/job.h"
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/env.h"
-#include "base/limits.h"
+#include "base/os/arena.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
 #include "base/log.h"
-#include "base/note.h"
+#include "base/program/note.h"
 #include "base/wire.h"
 #include "boot/boot.h"
 

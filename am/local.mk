@@ -49,19 +49,19 @@ tests_am_am_traffic_SOURCES = tests/am/am_traffic.c tests/am/am_common.h
 tests_am_am_traffic_LDADD = $(inside_amphora_net)
 
 # The API's messages, events and flags: clients, built as clients are (gex_client_cppflags stands in extended/local.mk).
-np_mp = tests/gex/gex_event tests/gex/gex_flags tests/gex/gex_np tests/gex/gex_np_threads
+np_mp = tests/gex/gex_event tests/gex/gex_flags tests/gex/am/gex_np tests/gex/am/gex_np_threads
 check_PROGRAMS += $(np_mp)
 dist_check_SCRIPTS += $(np_mp:=.sh)
 TESTS += $(np_mp:=.sh)
 tests_gex_gex_flags_SOURCES = tests/gex/gex_flags.c tests/gex/gex_common.h
 tests_gex_gex_flags_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_flags_LDADD = libamphora.la
-tests_gex_gex_np_SOURCES = tests/gex/gex_np.c tests/gex/gex_common.h
-tests_gex_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_np_LDADD = libamphora.la
-tests_gex_gex_np_threads_SOURCES = tests/gex/gex_np_threads.c tests/gex/gex_common.h
-tests_gex_gex_np_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_gex_gex_np_threads_LDADD = libamphora.la -lpthread
+tests_gex_am_gex_np_SOURCES = tests/gex/am/gex_np.c tests/gex/gex_common.h
+tests_gex_am_gex_np_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_am_gex_np_LDADD = libamphora.la
+tests_gex_am_gex_np_threads_SOURCES = tests/gex/am/gex_np_threads.c tests/gex/gex_common.h
+tests_gex_am_gex_np_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_am_gex_np_threads_LDADD = libamphora.la -lpthread
 tests_gex_gex_event_SOURCES = tests/gex/gex_event.c tests/gex/gex_common.h
 tests_gex_gex_event_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_event_LDADD = libamphora.la
@@ -75,29 +75,29 @@ checked_cppflags = -DGASNET_DEBUG $(gex_client_cppflags)
 checked_ldflags = $(AM_LDFLAGS) -Wl,-u,amph_ofi_conduits
 check_PROGRAMS += \
 	tests/gex/gex_am_checked \
-	tests/gex/gex_debug \
+	tests/gex/api/gex_debug \
 	tests/gex/gex_debug_par \
 	tests/gex/gex_flags_checked \
 	tests/gex/gex_np_checked \
 	tests/gex/gex_rma_checked
-dist_check_SCRIPTS += tests/gex/gex_debug.sh
-TESTS += tests/gex/gex_debug.sh
-tests_gex_gex_debug_SOURCES = tests/gex/gex_debug.c tests/gex/gex_common.h
-tests_gex_gex_debug_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
-tests_gex_gex_debug_LDFLAGS = $(checked_ldflags)
-tests_gex_gex_debug_LDADD = $(checked_libs)
-tests_gex_gex_debug_par_SOURCES = tests/gex/gex_debug.c tests/gex/gex_common.h
-tests_gex_gex_debug_par_CPPFLAGS = -DGASNET_PAR $(checked_cppflags)
-tests_gex_gex_debug_par_LDFLAGS = $(checked_ldflags)
-tests_gex_gex_debug_par_LDADD = $(checked_libs)
-tests_gex_gex_am_checked_SOURCES = tests/gex/gex_am.c tests/gex/gex_common.h
-tests_gex_gex_am_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
-tests_gex_gex_am_checked_LDFLAGS = $(checked_ldflags)
-tests_gex_gex_am_checked_LDADD = $(checked_libs)
-tests_gex_gex_np_checked_SOURCES = tests/gex/gex_np.c tests/gex/gex_common.h
-tests_gex_gex_np_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
-tests_gex_gex_np_checked_LDFLAGS = $(checked_ldflags)
-tests_gex_gex_np_checked_LDADD = $(checked_libs)
+dist_check_SCRIPTS += tests/gex/api/gex_debug.sh
+TESTS += tests/gex/api/gex_debug.sh
+tests_gex_api_gex_debug_SOURCES = tests/gex/api/gex_debug.c tests/gex/gex_common.h
+tests_gex_api_gex_debug_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_gex_api_gex_debug_LDFLAGS = $(checked_ldflags)
+tests_gex_api_gex_debug_LDADD = $(checked_libs)
+tests_gex_api_gex_debug_par_SOURCES = tests/gex/api/gex_debug.c tests/gex/gex_common.h
+tests_gex_api_gex_debug_par_CPPFLAGS = -DGASNET_PAR $(checked_cppflags)
+tests_gex_api_gex_debug_par_LDFLAGS = $(checked_ldflags)
+tests_gex_api_gex_debug_par_LDADD = $(checked_libs)
+tests_gex_am_gex_am_checked_SOURCES = tests/gex/am/gex_am.c tests/gex/gex_common.h
+tests_gex_am_gex_am_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_gex_am_gex_am_checked_LDFLAGS = $(checked_ldflags)
+tests_gex_am_gex_am_checked_LDADD = $(checked_libs)
+tests_gex_am_gex_np_checked_SOURCES = tests/gex/am/gex_np.c tests/gex/gex_common.h
+tests_gex_am_gex_np_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
+tests_gex_am_gex_np_checked_LDFLAGS = $(checked_ldflags)
+tests_gex_am_gex_np_checked_LDADD = $(checked_libs)
 tests_gex_gex_rma_checked_SOURCES = tests/gex/gex_rma.c tests/gex/gex_common.h
 tests_gex_gex_rma_checked_CPPFLAGS = -DGASNET_SEQ $(checked_cppflags)
 tests_gex_gex_rma_checked_LDFLAGS = $(checked_ldflags)

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #include "am/ep.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "am/ep.h"
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */

@@ -10,39 +10,39 @@ libamphora_la_LIBADD = $(NETTLE_LIBS) -ldl -lpthread -lrt
 pkgconfig_DATA += amphora.pc amphora-net.pc
 
 libamphora_la_SOURCES += \
-	base/arena.c \
-	base/arena.h \
+	base/os/arena.c \
+	base/os/arena.h \
 	base/auth.c \
 	base/auth.h \
-	base/clock.h \
-	base/counter_defs.h \
-	base/counters.c \
-	base/counters.h \
-	base/env.c \
-	base/env.h \
-	base/env_accepted.h \
-	base/env_defs.h \
-	base/env_parse.c \
-	base/env_parse.h \
+	base/os/clock.h \
+	base/settings/counter_defs.h \
+	base/settings/counters.c \
+	base/settings/counters.h \
+	base/settings/env.c \
+	base/settings/env.h \
+	base/settings/env_accepted.h \
+	base/settings/env_defs.h \
+	base/settings/env_parse.c \
+	base/settings/env_parse.h \
 	base/log.c \
-	base/limits.c \
-	base/limits.h \
+	base/os/limits.c \
+	base/os/limits.h \
 	base/log.h \
-	base/note.h \
-	base/stdout_check.h \
-	base/open_mpi.h \
+	base/program/note.h \
+	base/program/stdout_check.h \
+	base/program/open_mpi.h \
 	base/platform.h \
 	base/quote.c \
 	base/quote.h \
 	base/status.c \
 	base/status.h \
-	base/thread.c \
-	base/thread.h \
+	base/os/thread.c \
+	base/os/thread.h \
 	base/wire.c \
 	base/wire.h
 
 # Topology (hwloc) is for the programs; a client process must not pay for loading hwloc.
 noinst_LTLIBRARIES += libtopo.la
-libtopo_la_SOURCES = base/topo.c base/topo.h
+libtopo_la_SOURCES = base/os/topo.c base/os/topo.h
 libtopo_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
 libtopo_la_LIBADD = $(HWLOC_LIBS)

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 
 void (*amph_fatal_await_cause)(void);
 void (*amph_fatal_look)(void);

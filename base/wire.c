@@ -6,7 +6,7 @@
  */
 #include "base/wire.h"
 
-#include "base/env.h"
+#include "base/settings/env.h"
 
 bool amph_wire_swapped = false;
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "boot/control.h"

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "boot/kind.h"
 #include "boot/standing.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 enum {
     HOST_NAME_MAX_BYTES = 255,

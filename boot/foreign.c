@@ -28,9 +28,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "boot/claim.h"
 #include "boot/control.h"
 #include "boot/kind.h"

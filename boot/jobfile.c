@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/os/limits.h"
 #include "base/log.h"
 #include "boot/control.h"
 

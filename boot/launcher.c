@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "boot/control.h"
 #include "boot/frames.h"

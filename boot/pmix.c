@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <signal.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
 #include "boot/pmix_abi.h"

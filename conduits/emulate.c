@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/memkey.h"

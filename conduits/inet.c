@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/os/limits.h"
 #include "base/log.h"
 #include "base/wire.h"
 

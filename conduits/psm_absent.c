@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
 #include "conduits/psm_absent.h"
 

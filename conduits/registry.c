@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "conduits/conduit.h"
 #include "conduits/emulate.h"

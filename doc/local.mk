@@ -14,11 +14,11 @@ EXTRA_DIST += \
 	doc/iofwd-performance.md \
 	doc/scale.md \
 	doc/udp.md \
-	tests/gex/api_names.txt \
-	tests/gex/api_reasons.txt
-# The API as a table: made from the headers and the tests, checked by tests/gex/api_status.sh.
-dist_check_SCRIPTS += tests/gex/api_status.sh
-TESTS += tests/gex/api_status.sh
+	tests/gex/api/api_names.txt \
+	tests/gex/api/api_reasons.txt
+# The API as a table: made from the headers and the tests, checked by tests/gex/api/api_status.sh.
+dist_check_SCRIPTS += tests/gex/api/api_status.sh
+TESTS += tests/gex/api/api_status.sh
 .PHONY: api-status
 api-status:
-	srcdir='$(srcdir)' builddir='$(builddir)' CC='$(CC)' CXX='$(CXX)' $(SHELL) $(srcdir)/tests/gex/api_status.sh --write
+	srcdir='$(srcdir)' builddir='$(builddir)' CC='$(CC)' CXX='$(CXX)' $(SHELL) $(srcdir)/tests/gex/api/api_status.sh --write

@@ -5,11 +5,12 @@
  *   init.c            gex_Client_Init and the start of a job; self_start.c: without a launcher
  *   system.c, amphora.c   queries of the job; objects.c: of clients and endpoints
  *   segment.c         gex_Segment_Attach and the segments of other members
- *   ep.c              endpoints (endpoint.h): ep_publish.c, ep_query.c: bound segments of peers;
- *                     ep_segment.c: segments of one endpoint; ep_thread.c: the progress thread;
- *                     mk.c: memory kinds
- *   team.c            the table of teams (team.h); team_make.c: split and create;
- *                     team_exchange.c: all-gather over a team
+ *   ep/ep.c           endpoints (ep/endpoint.h); ep/segment.c: segments of one endpoint
+ *   ep/publish.c, query.c   bound segments of peers
+ *   ep/thread.c       the progress thread
+ *   ep/mk.c           memory kinds
+ *   team/team.c       the table of teams (team/team.h); team/make.c: split and create
+ *   team/exchange.c   all-gather over a team
  *   message.c         active messages (message.h); prepare.c: negotiated payload
  *   event.c           events and operations (event.h)
  *   pending.c         operations that wait for a reply (pending.h)
@@ -114,7 +115,7 @@ struct amph_team {
     const uint32_t *order;
     gex_Memvec_t scratch;         /* the client's memory for collectives; length 0: none */
     uint32_t domains;             /* number of atomic domains over it; atomic */
-    struct amph_gather *exchange; /* team_exchange.c */
+    struct amph_gather *exchange; /* team/exchange.c */
     struct amph_team *next;       /* in its bucket of the table */
     struct amph_coll *coll;       /* coll.h; from amph_coll_team_open to amph_coll_team_close */
 };
@@ -141,7 +142,7 @@ struct amph_gex {
     struct amphora_ep *eps[GASNET_MAXEPS]; /* this process's, by index; NULL: not made */
     struct amph_teams *teams;              /* team.c */
     struct amph_bounds *bounds;            /* ep.c */
-    struct amph_progress *progress;        /* ep_thread.c; NULL: there is no progress thread */
+    struct amph_progress *progress;        /* ep/thread.c; NULL: there is no progress thread */
     bool threads_told;                     /* gex_System_QueryProgressThreads was called */
     size_t max_medium, max_long;           /* minimum over the job */
     uintptr_t max_local, max_global;       /* segment sizes */

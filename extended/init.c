@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "amphora/gasnet1.h"
-#include "base/arena.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"
 #include "extended/coll/coll.h"
-#include "extended/endpoint.h"
+#include "extended/ep/endpoint.h"
 #include "extended/gex.h"
 #include "extended/tools/tools.h"
 

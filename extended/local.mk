@@ -17,10 +17,10 @@ libamphora_la_SOURCES += \
 	extended/segment.c \
 	extended/self_start.c \
 	extended/system.c \
-	extended/team.c \
-	extended/team.h \
-	extended/team_exchange.c \
-	extended/team_make.c \
+	extended/team/team.c \
+	extended/team/team.h \
+	extended/team/exchange.c \
+	extended/team/make.c \
 	extended/rma/vis.c \
 	extended/rma/vis.h \
 	extended/rma/vis_copy.c \
@@ -28,13 +28,13 @@ libamphora_la_SOURCES += \
 	extended/rma/vis_remote.c \
 	extended/rma/vis_rows.c
 libamphora_la_SOURCES += \
-	extended/endpoint.h \
-	extended/ep.c \
-	extended/ep_publish.c \
-	extended/ep_query.c \
-	extended/ep_segment.c \
-	extended/ep_thread.c \
-	extended/mk.c
+	extended/ep/endpoint.h \
+	extended/ep/ep.c \
+	extended/ep/publish.c \
+	extended/ep/query.c \
+	extended/ep/segment.c \
+	extended/ep/thread.c \
+	extended/ep/mk.c
 libamphora_la_SOURCES += \
 	extended/coll/coll.h \
 	extended/coll/chain.c \
@@ -103,53 +103,53 @@ gex_client_cppflags = -I$(top_srcdir)/include -I$(top_srcdir)
 gex_mp = \
 	tests/gasnet1/gasnet1_all \
 	tests/gex/gex_ad \
-	tests/gex/gex_am \
-	tests/gex/gex_bad \
-	tests/gex/gex_barrier \
+	tests/gex/am/gex_am \
+	tests/gex/api/gex_bad \
+	tests/gex/coll/gex_barrier \
 	tests/gex/gex_ep \
 	tests/gex/gex_job \
 	tests/gex/gex_mk \
-	tests/gex/gex_names \
-	tests/gex/gex_one_core \
-	tests/gex/gex_own \
+	tests/gex/api/gex_names \
+	tests/gex/am/gex_one_core \
+	tests/gex/am/gex_own \
 	tests/gex/gex_rma \
 	tests/gex/gex_scale \
-	tests/gex/gex_seldom \
-	tests/gex/gex_team \
-	tests/gex/gex_team_bad \
-	tests/gex/gex_team_threads \
+	tests/gex/am/gex_seldom \
+	tests/gex/coll/gex_team \
+	tests/gex/coll/gex_team_bad \
+	tests/gex/coll/gex_team_threads \
 	tests/gex/gex_threads \
 	tests/gex/gex_vis
 check_PROGRAMS += $(gex_mp) tests/gex/gex_own_seq tests/gex/gex_rma_parsync
-dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
-TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/gex_headers.sh
-tests_gex_gex_names_SOURCES = tests/gex/gex_names.c tests/gex/gex_common.h
-tests_gex_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_names_LDADD = libamphora.la
-tests_gex_gex_one_core_SOURCES = tests/gex/gex_one_core.c tests/gex/gex_common.h
-tests_gex_gex_one_core_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_one_core_LDADD = libamphora.la
-tests_gex_gex_own_SOURCES = tests/gex/gex_own.c tests/gex/gex_common.h
-tests_gex_gex_own_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_gex_gex_own_LDADD = libamphora.la -lpthread
-tests_gex_gex_own_seq_SOURCES = tests/gex/gex_own.c tests/gex/gex_common.h
-tests_gex_gex_own_seq_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_own_seq_LDADD = libamphora.la -lpthread
-tests_gex_gex_am_SOURCES = tests/gex/gex_am.c tests/gex/gex_common.h
-tests_gex_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_am_LDADD = libamphora.la
-tests_gex_gex_bad_SOURCES = tests/gex/gex_bad.c tests/gex/gex_common.h
-tests_gex_gex_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_bad_LDADD = libamphora.la
-tests_gex_gex_barrier_SOURCES = tests/gex/gex_barrier.c tests/gex/gex_common.h
-tests_gex_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_barrier_LDADD = libamphora.la
+dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
+TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
+tests_gex_api_gex_names_SOURCES = tests/gex/api/gex_names.c tests/gex/gex_common.h
+tests_gex_api_gex_names_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_api_gex_names_LDADD = libamphora.la
+tests_gex_am_gex_one_core_SOURCES = tests/gex/am/gex_one_core.c tests/gex/gex_common.h
+tests_gex_am_gex_one_core_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_am_gex_one_core_LDADD = libamphora.la
+tests_gex_am_gex_own_SOURCES = tests/gex/am/gex_own.c tests/gex/gex_common.h
+tests_gex_am_gex_own_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_am_gex_own_LDADD = libamphora.la -lpthread
+tests_gex_am_gex_own_seq_SOURCES = tests/gex/am/gex_own.c tests/gex/gex_common.h
+tests_gex_am_gex_own_seq_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_am_gex_own_seq_LDADD = libamphora.la -lpthread
+tests_gex_am_gex_am_SOURCES = tests/gex/am/gex_am.c tests/gex/gex_common.h
+tests_gex_am_gex_am_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_am_gex_am_LDADD = libamphora.la
+tests_gex_api_gex_bad_SOURCES = tests/gex/api/gex_bad.c tests/gex/gex_common.h
+tests_gex_api_gex_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_api_gex_bad_LDADD = libamphora.la
+tests_gex_coll_gex_barrier_SOURCES = tests/gex/coll/gex_barrier.c tests/gex/gex_common.h
+tests_gex_coll_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_coll_gex_barrier_LDADD = libamphora.la
 tests_gex_gex_scale_SOURCES = tests/gex/gex_scale.c tests/gex/gex_common.h
 tests_gex_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_scale_LDADD = libamphora.la
-tests_gex_gex_seldom_SOURCES = tests/gex/gex_seldom.c tests/gex/gex_common.h
-tests_gex_gex_seldom_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_seldom_LDADD = libamphora.la
+tests_gex_am_gex_seldom_SOURCES = tests/gex/am/gex_seldom.c tests/gex/gex_common.h
+tests_gex_am_gex_seldom_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_am_gex_seldom_LDADD = libamphora.la
 tests_gex_gex_job_SOURCES = tests/gex/gex_job.c tests/gex/gex_common.h
 tests_gex_gex_job_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_job_LDADD = libamphora.la
@@ -169,25 +169,25 @@ tests_gex_gex_rma_parsync_LDADD = libamphora.la
 # Negotiated-payload messages, events, flags.
 libamphora_la_SOURCES += extended/check.c extended/check.h extended/message.h extended/prepare.c
 amphorainclude_HEADERS += include/amphora/barrier.h include/amphora/prepare.h
-tests_gex_gex_team_SOURCES = tests/gex/gex_team.c tests/gex/gex_common.h
-tests_gex_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_team_LDADD = libamphora.la
+tests_gex_coll_gex_team_SOURCES = tests/gex/coll/gex_team.c tests/gex/gex_common.h
+tests_gex_coll_gex_team_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_coll_gex_team_LDADD = libamphora.la
 
 # Collectives.
-coll_mp = tests/gasnet1/gasnet1_coll tests/gex/gex_coll tests/gex/gex_coll_bad tests/gex/gex_coll_threads
+coll_mp = tests/gasnet1/gasnet1_coll tests/gex/coll/gex_coll tests/gex/coll/gex_coll_bad tests/gex/coll/gex_coll_threads
 check_PROGRAMS += $(coll_mp)
 dist_check_SCRIPTS += $(coll_mp:=.sh)
 TESTS += $(coll_mp:=.sh)
-tests_gex_gex_coll_SOURCES = tests/gex/gex_coll.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
-tests_gex_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_coll_LDADD = libamphora.la
-tests_gex_gex_coll_bad_SOURCES = tests/gex/gex_coll_bad.c tests/gex/gex_common.h
-tests_gex_gex_coll_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_coll_bad_LDADD = libamphora.la
-tests_gex_gex_coll_threads_SOURCES = tests/gex/gex_coll_threads.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
-tests_gex_gex_coll_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_gex_gex_coll_threads_LDADD = libamphora.la -lpthread
-tests_gasnet1_gasnet1_coll_SOURCES = tests/gasnet1/gasnet1_coll.c tests/gex/gex_coll_common.h tests/gex/gex_common.h
+tests_gex_coll_gex_coll_SOURCES = tests/gex/coll/gex_coll.c tests/gex/coll/gex_coll_common.h tests/gex/gex_common.h
+tests_gex_coll_gex_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_coll_gex_coll_LDADD = libamphora.la
+tests_gex_coll_gex_coll_bad_SOURCES = tests/gex/coll/gex_coll_bad.c tests/gex/gex_common.h
+tests_gex_coll_gex_coll_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_coll_gex_coll_bad_LDADD = libamphora.la
+tests_gex_coll_gex_coll_threads_SOURCES = tests/gex/coll/gex_coll_threads.c tests/gex/coll/gex_coll_common.h tests/gex/gex_common.h
+tests_gex_coll_gex_coll_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_coll_gex_coll_threads_LDADD = libamphora.la -lpthread
+tests_gasnet1_gasnet1_coll_SOURCES = tests/gasnet1/gasnet1_coll.c tests/gex/coll/gex_coll_common.h tests/gex/gex_common.h
 tests_gasnet1_gasnet1_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gasnet1_gasnet1_coll_LDADD = libamphora.la
 tests_gex_gex_ep_SOURCES = tests/gex/gex_ep.c tests/gex/gex_common.h
@@ -196,12 +196,12 @@ tests_gex_gex_ep_LDADD = libamphora.la
 tests_gex_gex_mk_SOURCES = tests/gex/gex_mk.c tests/gex/gex_common.h
 tests_gex_gex_mk_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_mk_LDADD = libamphora.la
-tests_gex_gex_team_threads_SOURCES = tests/gex/gex_team_threads.c tests/gex/gex_common.h
-tests_gex_gex_team_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
-tests_gex_gex_team_threads_LDADD = libamphora.la -lpthread
-tests_gex_gex_team_bad_SOURCES = tests/gex/gex_team_bad.c tests/gex/gex_common.h
-tests_gex_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
-tests_gex_gex_team_bad_LDADD = libamphora.la
+tests_gex_coll_gex_team_threads_SOURCES = tests/gex/coll/gex_team_threads.c tests/gex/gex_common.h
+tests_gex_coll_gex_team_threads_CPPFLAGS = -DGASNET_PAR $(gex_client_cppflags)
+tests_gex_coll_gex_team_threads_LDADD = libamphora.la -lpthread
+tests_gex_coll_gex_team_bad_SOURCES = tests/gex/coll/gex_team_bad.c tests/gex/gex_common.h
+tests_gex_coll_gex_team_bad_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_coll_gex_team_bad_LDADD = libamphora.la
 # The same for clients with threads, and for those that may reach all memory.
 check_PROGRAMS += tests/gex/gex_ep_par tests/gex/gex_ep_everything
 tests_gex_gex_ep_par_SOURCES = tests/gex/gex_ep.c tests/gex/gex_common.h

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "amphora/gasnet1.h"
-#include "base/arena.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "amphora/gasnet1.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "extended/check.h"
-#include "extended/endpoint.h"
+#include "extended/ep/endpoint.h"
 #include "extended/gex.h"
 
 /* ---- errors ---- */

@@ -13,16 +13,16 @@ include_HEADERS += include/iofwd.h
 lib_LTLIBRARIES += libiofwd.la
 pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
-	iofwd/client/api.c \
+	iofwd/client/api/api.c \
 	iofwd/client/attributes.c \
 	iofwd/client/versions.c \
 	iofwd/client/versions.h \
 	iofwd/client/coalesce/ahead.c \
 	iofwd/client/coalesce/file.c \
-	iofwd/client/api_file.c \
-	iofwd/client/api_file.h \
+	iofwd/client/api/file.c \
+	iofwd/client/api/file.h \
 	iofwd/server/fs/beneath.c \
-	iofwd/client/attach.c \
+	iofwd/client/attach/attach.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
 	iofwd/wire/show.c \
@@ -30,34 +30,34 @@ libiofwd_la_SOURCES = \
 	iofwd/client/readiness.c \
 	iofwd/client/coalesce/blocks.c \
 	iofwd/client/coalesce/blocks.h \
-	iofwd/client/bulk.c \
+	iofwd/client/data/bulk.c \
 	iofwd/client/call.c \
 	iofwd/client/coalesce/coalesce.c \
 	iofwd/client/coalesce/coalesce.h \
-	iofwd/client/interface.c \
-	iofwd/client/interface.h \
-	iofwd/client/data.h \
+	iofwd/client/api/interface.c \
+	iofwd/client/api/interface.h \
+	iofwd/client/data/data.h \
 	iofwd/client/recovery/failover.c \
 	iofwd/client/recovery/failover.h \
 	iofwd/client/recovery/shared_offset.c \
 	iofwd/client/lock_holder.c \
 	iofwd/client/internal.h \
-	iofwd/client/collective.c \
-	iofwd/client/lifecycle.c \
-	iofwd/client/nonblocking.c \
-	iofwd/client/nonblocking.h \
+	iofwd/client/data/collective.c \
+	iofwd/client/attach/lifecycle.c \
+	iofwd/client/api/nonblocking.c \
+	iofwd/client/api/nonblocking.h \
 	iofwd/client/recovery/record.c \
 	iofwd/client/recovery/record.h \
-	iofwd/client/private_server.c \
-	iofwd/client/private_server.h \
-	iofwd/client/tuning.c \
-	iofwd/client/tuning.h \
+	iofwd/client/attach/private_server.c \
+	iofwd/client/attach/private_server.h \
+	iofwd/client/data/tuning.c \
+	iofwd/client/data/tuning.h \
 	iofwd/client/two_names.c \
-	iofwd/client/mpmd.c \
-	iofwd/client/segment.c \
+	iofwd/client/attach/mpmd.c \
+	iofwd/client/data/segment.c \
 	iofwd/client/state.h \
-	iofwd/client/stripe.c \
-	iofwd/client/stripe.h \
+	iofwd/client/data/stripe.c \
+	iofwd/client/data/stripe.h \
 	iofwd/client/recovery/reopen.c \
 	iofwd/wire/handshake.c \
 	iofwd/wire/file.h \
@@ -133,7 +133,7 @@ tests_unit_unit_iofwd_encode_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_wire_SOURCES = tests/unit/unit_iofwd_wire.c tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h tests/unit/native_order.h
 tests_unit_unit_iofwd_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_wire_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
-tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/tuning.c
+tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/data/tuning.c
 tests_unit_unit_iofwd_tuning_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_tuning_LDADD = $(CRITERION_LIBS)
 tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
@@ -147,27 +147,27 @@ include $(top_srcdir)/iofwd/cc/local.mk
 include $(top_srcdir)/iofwd/instrument/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/calls/iofwd_files tests/files/calls/iofwd_joint tests/files/calls/iofwd_segment tests/files/calls/fwd_fair tests/files/calls/fwd_greedy
+iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/data/iofwd_files tests/files/data/iofwd_joint tests/files/data/iofwd_segment tests/files/limits/fwd_fair tests/files/limits/fwd_greedy
 check_PROGRAMS += $(iofwd_mp)
-iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/calls/iofwd_files.sh tests/files/calls/iofwd_joint.sh tests/files/calls/iofwd_segment.sh \
-	tests/files/calls/fwd_fair.sh tests/files/calls/fwd_greedy.sh
+iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/data/iofwd_files.sh tests/files/data/iofwd_joint.sh tests/files/data/iofwd_segment.sh \
+	tests/files/limits/fwd_fair.sh tests/files/limits/fwd_greedy.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
-tests_files_calls_fwd_fair_SOURCES = tests/files/calls/fwd_fair.c
-tests_files_calls_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_files_calls_fwd_fair_LDADD = libiofwd.la libamphora.la
-tests_files_calls_fwd_greedy_SOURCES = tests/files/calls/fwd_greedy.c
-tests_files_calls_fwd_greedy_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
-tests_files_calls_fwd_greedy_LDADD = libiofwd.la libamphora.la -lpthread
+tests_files_limits_fwd_fair_SOURCES = tests/files/limits/fwd_fair.c
+tests_files_limits_fwd_fair_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_limits_fwd_fair_LDADD = libiofwd.la libamphora.la
+tests_files_limits_fwd_greedy_SOURCES = tests/files/limits/fwd_greedy.c
+tests_files_limits_fwd_greedy_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
+tests_files_limits_fwd_greedy_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_calls_iofwd_calls_SOURCES = tests/files/calls/iofwd_calls.c tests/files/calls/iofwd_calls.h tests/files/calls/iofwd_calls_process.c
 tests_files_calls_iofwd_calls_LDADD = $(inside_libiofwd) $(inside_amphora_net)
 tests_files_failover_iofwd_death_SOURCES = tests/files/failover/iofwd_death.c
 tests_files_failover_iofwd_death_LDADD = $(inside_libiofwd) $(inside_amphora_net)
-tests_files_calls_iofwd_files_SOURCES = tests/files/calls/iofwd_files.c tests/files/fwd_bare.h tests/files/fwd_is.h
-tests_files_calls_iofwd_files_LDADD = libiofwd.la libamphora.la
-tests_files_calls_iofwd_joint_SOURCES = tests/files/calls/iofwd_joint.c
-tests_files_calls_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_files_calls_iofwd_joint_LDADD = libiofwd.la libamphora.la
-tests_files_calls_iofwd_segment_SOURCES = tests/files/calls/iofwd_segment.c
-tests_files_calls_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_files_calls_iofwd_segment_LDADD = libiofwd.la libamphora.la
+tests_files_data_iofwd_files_SOURCES = tests/files/data/iofwd_files.c tests/files/fwd_bare.h tests/files/fwd_is.h
+tests_files_data_iofwd_files_LDADD = libiofwd.la libamphora.la
+tests_files_data_iofwd_joint_SOURCES = tests/files/data/iofwd_joint.c
+tests_files_data_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_data_iofwd_joint_LDADD = libiofwd.la libamphora.la
+tests_files_data_iofwd_segment_SOURCES = tests/files/data/iofwd_segment.c
+tests_files_data_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_data_iofwd_segment_LDADD = libiofwd.la libamphora.la

@@ -1,8 +1,8 @@
 # amphora-run.
 noinst_LTLIBRARIES += liblauncher.la
 liblauncher_la_SOURCES = \
-	base/program_image.c \
-	base/program_image.h \
+	base/program/program_image.c \
+	base/program/program_image.h \
 	launcher/agent/main.c \
 	launcher/agent/agent.h \
 	launcher/agent/io.c \

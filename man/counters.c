@@ -5,7 +5,7 @@
  * Layer: documents.  Thread rule: none.
  */
 /* clang-format off */
-#include "base/counter_defs.h"
+#include "base/settings/counter_defs.h"
 #include "iofwd/wire/watch_columns.h"
 
 #define MAN_ROW(id, name, kind, unit, help) @@row @ name @ kind @ unit @ help @@

@@ -16,13 +16,13 @@ dist_man_MANS += man/amphora-security.7
 man_MANS += man/amphora-settings.7
 EXTRA_DIST += man/settings.awk man/settings.c
 CLEANFILES += man/amphora-settings.7
-man/amphora-settings.7: man/settings.c man/settings.awk base/env_defs.h base/env_accepted.h
+man/amphora-settings.7: man/settings.c man/settings.awk base/settings/env_defs.h base/settings/env_accepted.h
 	$(AM_V_GEN)$(MKDIR_P) man && $(CC) -E -P -I$(top_srcdir) $(srcdir)/man/settings.c >$@.rows && \
 		$(AWK) -v version=$(PACKAGE_VERSION) -f $(srcdir)/man/settings.awk $@.rows >$@.tmp && rm $@.rows && mv $@.tmp $@
 man_MANS += man/amphora-counters.7
 EXTRA_DIST += man/counters.awk man/counters.c
 CLEANFILES += man/amphora-counters.7
-man/amphora-counters.7: man/counters.c man/counters.awk base/counter_defs.h iofwd/wire/watch_columns.h
+man/amphora-counters.7: man/counters.c man/counters.awk base/settings/counter_defs.h iofwd/wire/watch_columns.h
 	$(AM_V_GEN)$(MKDIR_P) man && $(CC) -E -P -I$(top_srcdir) $(srcdir)/man/counters.c >$@.rows && \
 		$(AWK) -f $(srcdir)/man/counters.awk $@.rows >$@.tmp && rm $@.rows && mv $@.tmp $@
 dist_check_SCRIPTS += tests/tree/settings_page.sh

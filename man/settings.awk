@@ -91,7 +91,7 @@ BEGIN {
     kind["DUR"] = "a time"
     title["iofwd"] = "file forwarding"
 
-    printf ".\\\" SPDX-License-Identifier: BSD-3-Clause\n.\\\" Made by man/settings.awk of base/env_defs.h.\n"
+    printf ".\\\" SPDX-License-Identifier: BSD-3-Clause\n.\\\" Made by man/settings.awk of base/settings/env_defs.h.\n"
     printf ".TH AMPHORA-SETTINGS 7 \"\" \"Amphora %s\" \"Amphora\"\n", version
     printf ".SH NAME\namphora-settings \\- the environment variables of Amphora\n"
     printf ".SH DESCRIPTION\nAll programs and libraries of Amphora read these environment variables; there is no configuration file.\n"

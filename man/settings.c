@@ -5,7 +5,7 @@
  * Layer: documents.  Thread rule: none.
  */
 /* clang-format off */
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 
 #define MAN_ROW(id, name, type, def, unit, least, most, group, help) \
     @@row @ name @ #type @ def @ unit @ least @ most @ group @ help @@

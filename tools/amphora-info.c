@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
-#include "base/stdout_check.h"
-#include "base/topo.h"
+#include "base/program/stdout_check.h"
+#include "base/os/topo.h"
 #include "conduits/conduit.h"
 
 static void print_version(void)

@@ -19,15 +19,15 @@ pkgconfig_DATA += amphora-upc.pc
 libamphora_upc_la_SOURCES = \
 	upc-bridge/alloc.c \
 	upc-bridge/atomic.c \
-	upc-bridge/files.h \
+	upc-bridge/io/files.h \
 	upc-bridge/heap.c \
 	upc-bridge/heap.h \
-	upc-bridge/io.c \
-	upc-bridge/io_calls.c \
-	upc-bridge/io_exchange.c \
-	upc-bridge/io_file.c \
-	upc-bridge/io_collective.c \
-	upc-bridge/io_move.c \
+	upc-bridge/io/io.c \
+	upc-bridge/io/calls.c \
+	upc-bridge/io/exchange.c \
+	upc-bridge/io/file.c \
+	upc-bridge/io/collective.c \
+	upc-bridge/io/move.c \
 	upc-bridge/lock.c \
 	upc-bridge/memory.c \
 	upc-bridge/move.c \

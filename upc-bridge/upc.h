@@ -12,15 +12,16 @@
  *   sync.c         barriers, the library's own barrier, the clock
  *   lock.c         locks
  *   atomic.c       atomic domains
- *   io.c           UPC-IO: open, close, pointers, sizes, modes
- *   io_calls.c     UPC-IO: reads and writes, also asynchronous ones
- *   io_collective.c  UPC-IO: one shared array, by all threads together (two-phase I/O)
- *   io_exchange.c  UPC-IO: lists of short pieces, sorted by file offset across the threads
- *   io_move.c      UPC-IO: copies between memory pieces and file pieces
- *   io_file.c      UPC-IO: one file, forwarded or local
- *   files.h        types and functions of the io*.c files
- *   translated.c, translated_coll.c, translated_io.c   functions that translated programs
- *                  (upcxlate) call, in place of inline ones
+ *   io/            UPC-IO
+ *   io/files.h     types and functions of its files
+ *   io/io.c        open, close, pointers, sizes, modes
+ *   io/calls.c     reads and writes, also asynchronous ones
+ *   io/collective.c  one shared array, by all threads together (two-phase I/O)
+ *   io/exchange.c  lists of short pieces, sorted by file offset across the threads
+ *   io/move.c      copies between memory pieces and file pieces
+ *   io/file.c      one file, forwarded or local
+ *   translated/translated.c, coll.c, io.c   functions that translated programs (upcxlate) call,
+ *                  in place of inline ones
  *   xlate/         upcxlate, the translator; its map is in xlate/xlate.h
  *   driver/        amphora-upcc and amphora-upcrun
  *
@@ -91,7 +92,7 @@ struct amph_upc_state {
         size_t count;
     } domains;
 
-    /* io.c, io_calls.c */
+    /* io/io.c, io/calls.c */
     struct {
         struct upc_file **file;
         size_t count;

@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/limits.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
 #include "base/log.h"
 #include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 

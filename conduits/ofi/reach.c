@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "conduits/ofi/ofi.h"
 
 #define PATIENCE_NS (100 * AMPH_NS_PER_MS)

@@ -11,7 +11,7 @@
 #include <rdma/fi_eq.h>
 #include <stdlib.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 

@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "conduits/smp/smp.h"
 
 #define SOURCE_BUDGET 32u    /* messages handled from one source before the next is polled */

@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "base/os/arena.h"
 #include "base/auth.h"
-#include "base/limits.h"
+#include "base/os/limits.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "conduits/smp/smp.h"

@@ -14,9 +14,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/os/limits.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "conduits/udp/udp.h"
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)

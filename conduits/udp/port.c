@@ -2,7 +2,7 @@
 /* Which datagram port the udp conduit uses.  Layer: conduits (udp).  Thread rule: any thread. */
 #include <stdio.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "conduits/udp/udp.h"
 

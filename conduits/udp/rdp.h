@@ -24,8 +24,8 @@
 
 #include <pthread.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "conduits/memkey.h"
 #include "conduits/port.h"
 #include "conduits/udp/rdp_wire.h"

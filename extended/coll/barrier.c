@@ -7,7 +7,7 @@
  */
 #include "extended/coll/barrier.h"
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/coll/coll.h"
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/coll/coll.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/arena.h"
-#include "base/counters.h"
+#include "base/os/arena.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/gex.h"
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/check.h"
 #include "extended/event.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "amphora/gasnet1.h"
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/event.h"
 #include "extended/pending.h"

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "am/check.h"
-#include "base/counters.h"
-#include "base/env.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "extended/pending.h"

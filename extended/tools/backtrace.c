@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "amphora/tools/debug.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "extended/tools/tools.h"
 

@@ -14,7 +14,7 @@
 
 #include "amphora/tools/debug.h"
 #include "amphora/tools/env.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
 #include "extended/tools/tools.h"
 

@@ -20,7 +20,7 @@
 #include "amphora/tools/debug.h"
 #include "amphora/tools/env.h"
 #include "amphora/tools/system.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "extended/tools/tools.h"
 

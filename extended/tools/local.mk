@@ -13,10 +13,10 @@ libamphora_la_SOURCES += $(gasnet_tools_sources)
 
 ARFLAGS = cr
 lib_LIBRARIES = libgasnet_tools-seq.a libgasnet_tools-par.a
-libgasnet_tools_seq_a_SOURCES = $(gasnet_tools_sources) base/env.c base/env_parse.c base/log.c
+libgasnet_tools_seq_a_SOURCES = $(gasnet_tools_sources) base/settings/env.c base/settings/env_parse.c base/log.c
 libgasnet_tools_seq_a_CPPFLAGS = $(AM_CPPFLAGS)
 libgasnet_tools_seq_a_CFLAGS = $(AM_CFLAGS) -fPIC
-libgasnet_tools_par_a_SOURCES = $(gasnet_tools_sources) base/env.c base/env_parse.c base/log.c
+libgasnet_tools_par_a_SOURCES = $(gasnet_tools_sources) base/settings/env.c base/settings/env_parse.c base/log.c
 libgasnet_tools_par_a_CPPFLAGS = $(AM_CPPFLAGS)
 libgasnet_tools_par_a_CFLAGS = $(AM_CFLAGS) -fPIC
 

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "amphora/tools/timer.h"
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
 #include "extended/tools/tools.h"
 

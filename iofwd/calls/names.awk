@@ -361,7 +361,7 @@ function after(c) { return f_time64[c] ? "\n#endif" : "" }
 function make_h(    c) {
     printf head, "iofwd/calls/names.def"
     print "#ifndef AMPH_IOFWD_NAMES_H\n#define AMPH_IOFWD_NAMES_H\n"
-    print "#include \"iofwd/interpose/entry/time64.h\"\n#include \"iofwd/interpose/entry/libc_real.h\"\n"
+    print "#include \"iofwd/interpose/libc/time64.h\"\n#include \"iofwd/interpose/libc/libc_real.h\"\n"
     print "enum amph_fwd_name {"
     for (c = 1; c <= count; c++) print before(c) "    AMPH_IP_NAME_" f_name[c] "," after(c)
     print "    AMPH_IP_NAME_COUNT\n};\n"

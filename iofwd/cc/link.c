@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
-#include "base/program_image.h"
+#include "base/program/program_image.h"
 
 extern const ElfW(Ehdr) __ehdr_start AMPH_HIDDEN; /* of this program, by the linker */
 

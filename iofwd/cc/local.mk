@@ -2,10 +2,10 @@
 bin_PROGRAMS += iofwd-cc iofwd-c++ iofwd-fc
 noinst_LTLIBRARIES += libiofwd_cc.la
 libiofwd_cc_la_SOURCES = \
-	base/install.c \
-	base/install.h \
-	base/program_image.c \
-	base/program_image.h \
+	base/program/install.c \
+	base/program/install.h \
+	base/program/program_image.c \
+	base/program/program_image.h \
 	iofwd/cc/attempt.c \
 	iofwd/cc/cc.h \
 	iofwd/cc/link.c \
@@ -22,7 +22,7 @@ iofwd_fc_SOURCES =
 iofwd_fc_LDADD = libiofwd_cc.la
 dist_man_MANS += man/iofwd-cc.1 man/iofwd-c++.1 man/iofwd-fc.1
 
-dist_check_SCRIPTS += tests/files/process/fwd_cc.sh tests/files/process/iofwd_cc.sh
-TESTS += tests/files/process/fwd_cc.sh tests/files/process/iofwd_cc.sh
-EXTRA_DIST += tests/files/process/fwd_cc.c tests/files/process/fwd_cc.cc tests/files/process/fwd_cc.f90 \
-	tests/files/process/fwd_cc_builds.sh
+dist_check_SCRIPTS += tests/files/build/fwd_cc.sh tests/files/build/iofwd_cc.sh
+TESTS += tests/files/build/fwd_cc.sh tests/files/build/iofwd_cc.sh
+EXTRA_DIST += tests/files/build/fwd_cc.c tests/files/build/fwd_cc.cc tests/files/build/fwd_cc.f90 \
+	tests/files/build/fwd_cc_builds.sh

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
 #include "base/quote.h"
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 #include "iofwd/cc/cc.h"
 
 /* The words of IOFWD_CC_LINK. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/install.h"
+#include "base/program/install.h"
 
 struct places {
     const char *modules; /* folder of the preload library */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd/client/versions.h"
 
 #define SETS 512u

@@ -8,12 +8,12 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/client/recovery/failover.h"
-#include "iofwd/client/stripe.h"
+#include "iofwd/client/data/stripe.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
 

@@ -13,28 +13,35 @@
  *
  *   client.h            the room's interface
  *   state.h             the state of the process and of a thread
- *   interface.c, .h     table of the functions that the interposer calls
- *   api.c               the public functions of iofwd.h
- *   api_file.c, .h      the public functions that work on files by name and handle
  *   layer.c             the list of layers that a call passes
  *   call.c              one request and its reply; the layer `forward`
- *   bulk.c              reads and writes of any size, in pieces
- *   data.h              one view of the four calls that move file data
- *   stripe.c, .h        striped files: rules, opening, distribution of bytes
  *   trace.c             IOFWD_TRACE: prints calls with their costs
- *   tuning.c, .h        size and number of the pieces of large calls
- *   segment.c           access to buffers in the program's segment without a copy
- *   collective.c        collective (two-phase) reads and writes
  *   versions.c, .h      the versions of files that servers share with this host
  *   attributes.c        stat and fstat from an earlier answer
- *   nonblocking.c, .h   non-blocking reads and writes, by threads of the client
  *   readiness.c         notifiers: descriptors that report files ready at a server
  *   two_names.c         rename and link below directories that are open at different servers
  *   lock_holder.c       F_GETLK of a lock that another server's client holds
- *   attach.c            opens the client and its links, detects dead servers
- *   lifecycle.c         fork, exec and exit; holds; files as text
- *   mpmd.c              jobs of other launchers with programs that are no GASNet clients
- *   private_server.c, .h  a server that the process starts for itself
+ *
+ *   api/                what callers of the client see
+ *   api/api.c           the public functions of iofwd.h
+ *   api/file.c, .h      the public functions that work on files by name and handle
+ *   api/nonblocking.c, .h   non-blocking reads and writes, by threads of the client
+ *   api/interface.c, .h   table of the functions that the interposer calls
+ *
+ *   data/               calls that move file data
+ *   data/data.h         one view of the four calls that move file data
+ *   data/bulk.c         reads and writes of any size, in pieces
+ *   data/tuning.c, .h   size and number of the pieces of large calls
+ *   data/segment.c      access to buffers in the program's segment without a copy
+ *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
+ *   data/collective.c   collective (two-phase) reads and writes
+ *
+ *   attach/             the life of a client
+ *   attach/attach.c     opens the client and its links, detects dead servers
+ *   attach/lifecycle.c  fork, exec and exit; holds; files as text
+ *   attach/mpmd.c       jobs of other launchers with programs that are no GASNet clients
+ *   attach/private_server.c, .h   a server that the process starts for itself
+ *
  *   coalesce/           write-behind and read-ahead of small calls (coalesce/coalesce.h)
  *   recovery/           failover (recovery/record.h)
  *
@@ -54,9 +61,9 @@
 #include "am/am.h"
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
-#include "iofwd/client/data.h"
+#include "iofwd/client/data/data.h"
 #include "iofwd/client/state.h"
-#include "iofwd/client/tuning.h"
+#include "iofwd/client/data/tuning.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/marshal.h"
@@ -155,7 +162,7 @@ struct amph_fwd_client {
     struct amph_client_pending pend[AMPH_CLIENT_PENDING_MAX];
 };
 
-/* client/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
+/* client/attach/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
@@ -193,7 +200,7 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
 int amph_client_pair(struct amph_fwd_client *cl, struct amph_client_link *link, enum amph_fwd_id id,
                      void *args);
 
-/* Pieces of a call, for client/bulk.c.  All with signals blocked. */
+/* Pieces of a call, for client/data/bulk.c.  All with signals blocked. */
 
 /* Returns whether the preload library is loaded, which then reports forks. */
 bool amph_client_is_interposed(void);
@@ -232,12 +239,12 @@ void amph_client_let_signals_in(struct amph_client_sigguard *g);
 int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link,
                              struct amph_client_pending *p, struct amph_client_sigguard *let_in);
 
-/* client/segment.c: returns whether this buffer is in the program's segment and the server can
+/* client/data/segment.c: returns whether this buffer is in the program's segment and the server can
  * access it there.  Signals are not blocked. */
 bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_link *link,
                                const void *data, size_t len, uint64_t *at_p);
 
-/* client/bulk.c: executes a read or write of any size; changes *d */
+/* client/data/bulk.c: executes a read or write of any size; changes *d */
 int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
                      struct amph_client_data *d);
 /* The same on a striped file; home: the link to its first server. */
@@ -254,7 +261,7 @@ bool amph_client_notify_owns(int fd);
 /* in a forked child: closes the parent's notifiers, except those of epoll sets */
 void amph_client_notify_forget(void);
 
-/* client/lifecycle.c: returns the open file of a descriptor, from its placeholder's name.  nparts
+/* client/attach/lifecycle.c: returns the open file of a descriptor, from its placeholder's name.  nparts
  * 0: not forwarded.  EBADF. */
 int amph_client_file_of_fd(int fd, struct amph_fwd_file *file);
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/client/internal.h"
 
 enum {

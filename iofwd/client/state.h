@@ -112,7 +112,7 @@ struct amph_client_state {
         const struct amph_fwd_versions *map;
     } versions;
 
-    /* api_file.c: the files of iofwd.h that hold an open file at a server; under its lock. */
+    /* api/file.c: the files of iofwd.h that hold an open file at a server; under its lock. */
     struct {
         pthread_mutex_t lock;
         struct iofwd_file *first;

@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/wire/show.h"
 #include "iofwd/client/internal.h"
 

@@ -14,8 +14,8 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 
 /* More servers are not looked up: each look-up may be a message to the launcher. */

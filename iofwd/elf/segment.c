@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/note.h"
+#include "base/program/note.h"
 
 #define PAGE_MAX 0x10000 /* a multiple of every host's page size */
 #define CONTENT_ALIGN 16

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "base/program_image.h"
+#include "base/program/program_image.h"
 
 /* Describes the program that the kernel runs for path, a script's interpreter too. */
 void amph_check_look(const char *path, struct amph_image *image_p);

@@ -1,10 +1,10 @@
 # iofwd-instrument: copies of programs that need the preload library.
 noinst_LTLIBRARIES += libinstrument.la
 libinstrument_la_SOURCES = \
-	base/install.c \
-	base/install.h \
-	base/program_image.c \
-	base/program_image.h \
+	base/program/install.c \
+	base/program/install.h \
+	base/program/program_image.c \
+	base/program/program_image.h \
 	iofwd/elf/elf.h \
 	iofwd/elf/segment.c \
 	iofwd/elf/view.c \
@@ -20,5 +20,5 @@ iofwd_instrument_SOURCES = iofwd/instrument/main.c
 iofwd_instrument_LDADD = libinstrument.la libamphora.la
 dist_man_MANS += man/iofwd-instrument.1
 
-dist_check_SCRIPTS += tests/files/process/iofwd_instrument.sh tests/files/process/fwd_instrument.sh
-TESTS += tests/files/process/iofwd_instrument.sh tests/files/process/fwd_instrument.sh
+dist_check_SCRIPTS += tests/files/build/iofwd_instrument.sh tests/files/build/fwd_instrument.sh
+TESTS += tests/files/build/iofwd_instrument.sh tests/files/build/fwd_instrument.sh

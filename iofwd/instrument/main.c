@@ -15,10 +15,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/install.h"
+#include "base/settings/env.h"
+#include "base/program/install.h"
 #include "base/platform.h"
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"
 #include "iofwd/instrument/instrument.h"

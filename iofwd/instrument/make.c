@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/note.h"
+#include "base/program/note.h"
 #include "base/platform.h"
 
 #define LIBRARY "libiofwd_preload.so"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/note.h"
+#include "base/program/note.h"
 
 struct record {
     uint64_t len, sum, npieces;

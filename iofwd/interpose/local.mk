@@ -10,7 +10,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += tests/files/calls/record_check.py
+EXTRA_DIST += tests/files/trace/record_check.py
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
@@ -33,11 +33,11 @@ iofwd/calls/client_table.h: iofwd/calls/calls.def iofwd/calls/names.awk
 
 module_LTLIBRARIES += libiofwd_preload.la
 preload_sources = \
-	base/env_parse.c \
-	base/env_parse.h \
-	base/program_image.c \
-	base/program_image.h \
-	base/open_mpi.h \
+	base/settings/env_parse.c \
+	base/settings/env_parse.h \
+	base/program/program_image.c \
+	base/program/program_image.h \
+	base/program/open_mpi.h \
 	iofwd/elf/elf.h \
 	iofwd/elf/segment.c \
 	iofwd/elf/view.c \
@@ -54,8 +54,8 @@ preload_sources = \
 	iofwd/interpose/memory/coherent.c \
 	iofwd/interpose/fd/control.c \
 	iofwd/interpose/fd/copy.c \
-	iofwd/interpose/entry/client.c \
-	iofwd/interpose/entry/client.h \
+	iofwd/interpose/attach/client.c \
+	iofwd/interpose/attach/client.h \
 	iofwd/interpose/path/cwd.c \
 	iofwd/interpose/path/dir.c \
 	iofwd/interpose/process/environ.c \
@@ -85,14 +85,14 @@ preload_sources = \
 	iofwd/interpose/entry/guard.c \
 	iofwd/interpose/entry/init.c \
 	iofwd/interpose/fd/io.c \
-	iofwd/interpose/entry/kernel.h \
+	iofwd/interpose/libc/kernel.h \
 	iofwd/interpose/loader/library.c \
 	iofwd/interpose/path/pathconf.c \
 	iofwd/interpose/fd/lock.c \
 	iofwd/interpose/fd/own_table.c \
 	iofwd/interpose/fd/own_table.h \
-	iofwd/interpose/entry/time64.c \
-	iofwd/interpose/entry/time64.h \
+	iofwd/interpose/libc/time64.c \
+	iofwd/interpose/libc/time64.h \
 	iofwd/interpose/stdio/lost_data.c \
 	iofwd/interpose/memory/map.c \
 	iofwd/interpose/path/names.c \
@@ -108,7 +108,7 @@ preload_sources = \
 	iofwd/interpose/entry/fault_check.h \
 	iofwd/interpose/fd/poll.c \
 	iofwd/interpose/fd/poll.h \
-	iofwd/interpose/entry/libc_real.h \
+	iofwd/interpose/libc/libc_real.h \
 	iofwd/interpose/process/relay.c \
 	iofwd/interpose/process/relay.h \
 	iofwd/interpose/process/search.c \
@@ -137,7 +137,7 @@ preload_sources = \
 	iofwd/interpose/path/resolve.h \
 	iofwd/interpose/stdio/wide.c \
 	iofwd/interpose/path/xattr.c
-libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_load.c iofwd/interpose/process/mpi.c iofwd/interpose/entry/libc_real.c
+libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
@@ -147,7 +147,7 @@ libiofwd_preload_la_LIBADD = -ldl -lpthread
 # The same for static programs: their own calls and those of their libraries lead here by ld --wrap (pkg-config iofwd-static).
 if DROPIN_STATIC
 lib_LTLIBRARIES += libiofwd_wrap.la
-libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/entry/client_static.c
+libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/attach/static.c
 nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
 libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"__wrap__IO_2_1_"'
 libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
@@ -163,7 +163,7 @@ TESTS += $(preload_unit)
 tests_unit_unit_prefix_SOURCES = tests/unit/unit_prefix.c iofwd/wire/prefix.c
 tests_unit_unit_prefix_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_prefix_LDADD = $(CRITERION_LIBS)
-tests_unit_unit_program_image_SOURCES = tests/unit/unit_program_image.c base/program_image.c
+tests_unit_unit_program_image_SOURCES = tests/unit/unit_program_image.c base/program/program_image.c
 tests_unit_unit_program_image_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_program_image_LDADD = $(CRITERION_LIBS)
 tests_unit_unit_fdtab_SOURCES = tests/unit/unit_fdtab.c iofwd/interpose/fd/fdtab.c
@@ -174,76 +174,76 @@ endif
 # End to end, through amphora-run and its servers.
 preload_scripts = \
 	tests/files/calls/fwd_calls.sh \
-	tests/files/calls/fwd_collect.sh \
+	tests/files/data/fwd_collect.sh \
 	tests/files/process/fwd_daemon.sh \
-	tests/files/calls/fwd_direct.sh \
+	tests/files/data/fwd_direct.sh \
 	tests/files/calls/fwd_errno.sh \
 	tests/files/failover/fwd_failover.sh \
-	tests/files/calls/fwd_handles.sh \
+	tests/files/limits/fwd_handles.sh \
 	tests/files/process/fwd_own.sh \
-	tests/files/process/fwd_programs.sh \
-	tests/files/calls/fwd_stripe.sh \
-	tests/files/process/fwd_tools.sh
-preload_programs = tests/files/calls/fwd_calls tests/files/stdio/fwd_stdio tests/files/process/fwd_proc tests/files/calls/fwd_handles tests/files/calls/fwd_stripe tests/files/calls/fwd_collect
+	tests/files/programs/fwd_programs.sh \
+	tests/files/data/fwd_stripe.sh \
+	tests/files/programs/fwd_tools.sh
+preload_programs = tests/files/calls/fwd_calls tests/files/stdio/fwd_stdio tests/files/process/fwd_proc tests/files/limits/fwd_handles tests/files/data/fwd_stripe tests/files/data/fwd_collect
 preload_scripts += \
 	tests/files/failover/fwd_death.sh \
 	tests/files/failover/fwd_early.sh \
 	tests/files/calls/fwd_exports.sh \
 	tests/files/failover/fwd_faults.sh \
 	tests/files/calls/fwd_flags.sh \
-	tests/files/calls/fwd_fsx.sh \
-	tests/files/calls/fwd_full.sh \
-	tests/files/process/fwd_interface.sh \
-	tests/files/process/fwd_libs.sh \
+	tests/files/data/fwd_fsx.sh \
+	tests/files/limits/fwd_full.sh \
+	tests/files/build/fwd_interface.sh \
+	tests/files/programs/fwd_libs.sh \
 	tests/files/calls/fwd_links.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/process/fwd_shares.sh \
 	tests/files/process/fwd_signals.sh \
 	tests/files/process/fwd_lifetime.sh \
-	tests/files/calls/fwd_limits.sh \
+	tests/files/limits/fwd_limits.sh \
 	tests/files/process/fwd_rlimits.sh \
-	tests/files/calls/fwd_budget.sh \
-	tests/files/calls/fwd_versions.sh \
+	tests/files/limits/fwd_budget.sh \
+	tests/files/data/fwd_versions.sh \
 	tests/files/memory/fwd_maps.sh \
 	tests/files/calls/fwd_more.sh \
 	tests/files/calls/fwd_names.sh \
 	tests/files/memory/fwd_patched.sh \
-	tests/files/calls/fwd_pipes.sh \
+	tests/files/ready/fwd_pipes.sh \
 	tests/files/calls/fwd_pointers.sh \
 	tests/files/calls/fwd_random.sh \
-	tests/files/calls/fwd_readers.sh \
-	tests/files/calls/fwd_ready.sh \
+	tests/files/data/fwd_readers.sh \
+	tests/files/ready/fwd_ready.sh \
 	tests/files/calls/fwd_refused.sh \
-	tests/files/process/fwd_bypass.sh \
+	tests/files/build/fwd_bypass.sh \
 	tests/files/process/fwd_relay.sh \
-	tests/files/process/fwd_real.sh \
+	tests/files/programs/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \
 	tests/files/failover/fwd_start_faults.sh \
 	tests/files/stdio/fwd_streams.sh \
-	tests/files/process/fwd_suites.sh \
+	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \
-	tests/files/calls/fwd_record.sh \
-	tests/files/calls/fwd_trace.sh \
+	tests/files/trace/fwd_record.sh \
+	tests/files/trace/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
-preload_scripts += tests/files/process/fwd_static.sh tests/files/process/fwd_plain.sh
+preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
 preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables
-preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/calls/fwd_fsx tests/files/calls/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/calls/fwd_versions tests/files/calls/fwd_budget tests/files/calls/fwd_refused tests/files/calls/fwd_trace tests/files/failover/fwd_early
-preload_programs += tests/files/failover/fwd_faults tests/files/calls/fwd_full tests/files/process/fwd_stopped
-preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/calls/fwd_readers
+preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
+preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
+preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
+preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
-preload_programs += tests/files/calls/fwd_ready tests/files/failover/fwd_killed tests/files/process/fwd_shares tests/files/calls/fwd_pipes
+preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
-tests_files_calls_fwd_ready_SOURCES = tests/files/calls/fwd_ready.c tests/files/calls/fwd_ready.h tests/files/calls/fwd_ready_epoll.c tests/files/fwd_say.h
-tests_files_calls_fwd_ready_LDFLAGS =
-tests_files_calls_fwd_ready_LDADD = -lpthread
+tests_files_ready_fwd_ready_SOURCES = tests/files/ready/fwd_ready.c tests/files/ready/fwd_ready.h tests/files/ready/fwd_ready_epoll.c tests/files/fwd_say.h
+tests_files_ready_fwd_ready_LDFLAGS =
+tests_files_ready_fwd_ready_LDADD = -lpthread
 tests_files_process_fwd_shares_SOURCES = tests/files/process/fwd_shares.c tests/files/fwd_is.h
 tests_files_process_fwd_shares_LDFLAGS =
-tests_files_calls_fwd_pipes_SOURCES = tests/files/calls/fwd_pipes.c tests/files/fwd_say.h
-tests_files_calls_fwd_pipes_LDFLAGS =
-tests_files_calls_fwd_pipes_LDADD = -lpthread
+tests_files_ready_fwd_pipes_SOURCES = tests/files/ready/fwd_pipes.c tests/files/fwd_say.h
+tests_files_ready_fwd_pipes_LDFLAGS =
+tests_files_ready_fwd_pipes_LDADD = -lpthread
 tests_files_stdio_fwd_streams_SOURCES = tests/files/stdio/fwd_streams.c
 tests_files_stdio_fwd_streams_LDFLAGS =
 tests_files_stdio_fwd_streams_LDADD = -lpthread
@@ -254,8 +254,8 @@ tests_files_calls_fwd_exports_LDFLAGS =
 tests_files_calls_fwd_exports_LDADD = -lpthread
 tests_files_failover_fwd_faults_SOURCES = tests/files/failover/fwd_faults.c tests/files/fwd_say.h
 tests_files_failover_fwd_faults_LDFLAGS =
-tests_files_calls_fwd_full_SOURCES = tests/files/calls/fwd_full.c tests/files/fwd_say.h
-tests_files_calls_fwd_full_LDADD = libiofwd.la libamphora.la
+tests_files_limits_fwd_full_SOURCES = tests/files/limits/fwd_full.c tests/files/fwd_say.h
+tests_files_limits_fwd_full_LDADD = libiofwd.la libamphora.la
 tests_files_calls_fwd_calls_SOURCES = tests/files/calls/fwd_calls.c tests/files/fwd_say.h
 tests_files_calls_fwd_calls_LDFLAGS =
 tests_files_stdio_fwd_stdio_SOURCES = tests/files/stdio/fwd_stdio.c tests/files/fwd_say.h
@@ -281,46 +281,46 @@ tests_files_calls_fwd_flags_LDFLAGS =
 tests_files_process_fwd_signals_SOURCES = tests/files/process/fwd_signals.c
 tests_files_process_fwd_signals_LDFLAGS =
 tests_files_process_fwd_signals_LDADD = -lpthread
-tests_files_calls_fwd_fsx_SOURCES = tests/files/calls/fwd_fsx.c
-tests_files_calls_fwd_fsx_LDFLAGS =
+tests_files_data_fwd_fsx_SOURCES = tests/files/data/fwd_fsx.c
+tests_files_data_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h
 tests_files_memory_fwd_patched_LDFLAGS =
 tests_files_memory_fwd_patched_LDADD = -ldl
 tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/fwd_say.h
 tests_files_calls_fwd_names_LDFLAGS =
-tests_files_calls_fwd_limits_SOURCES = tests/files/calls/fwd_limits.c
-tests_files_calls_fwd_limits_LDFLAGS =
+tests_files_limits_fwd_limits_SOURCES = tests/files/limits/fwd_limits.c
+tests_files_limits_fwd_limits_LDFLAGS =
 tests_files_failover_fwd_early_SOURCES = tests/files/failover/fwd_early.c
 tests_files_failover_fwd_early_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_failover_fwd_early_LDADD = libamphora.la
-tests_files_calls_fwd_versions_SOURCES = tests/files/calls/fwd_versions.c
-tests_files_calls_fwd_versions_LDFLAGS =
-tests_files_calls_fwd_versions_LDADD = -lpthread
-tests_files_calls_fwd_budget_SOURCES = tests/files/calls/fwd_budget.c
-tests_files_calls_fwd_budget_LDFLAGS =
+tests_files_data_fwd_versions_SOURCES = tests/files/data/fwd_versions.c
+tests_files_data_fwd_versions_LDFLAGS =
+tests_files_data_fwd_versions_LDADD = -lpthread
+tests_files_limits_fwd_budget_SOURCES = tests/files/limits/fwd_budget.c
+tests_files_limits_fwd_budget_LDFLAGS =
 tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h
 tests_files_calls_fwd_refused_LDFLAGS =
 tests_files_calls_fwd_refused_LDADD = -ldl
-tests_files_calls_fwd_trace_SOURCES = tests/files/calls/fwd_trace.c
-tests_files_calls_fwd_trace_LDFLAGS =
+tests_files_trace_fwd_trace_SOURCES = tests/files/trace/fwd_trace.c
+tests_files_trace_fwd_trace_LDFLAGS =
 tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c
 tests_files_failover_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_memory_fwd_maps_SOURCES = tests/files/memory/fwd_maps.c tests/files/fwd_say.h
 tests_files_memory_fwd_maps_LDFLAGS =
-tests_files_calls_fwd_readers_SOURCES = tests/files/calls/fwd_readers.c tests/files/fwd_is.h
-tests_files_calls_fwd_readers_LDFLAGS =
-tests_files_calls_fwd_readers_LDADD = -lpthread
+tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h
+tests_files_data_fwd_readers_LDFLAGS =
+tests_files_data_fwd_readers_LDADD = -lpthread
 tests_files_calls_fwd_random_SOURCES = tests/files/calls/fwd_random.c tests/files/calls/fwd_random.h tests/files/calls/fwd_random_data.c
 tests_files_calls_fwd_random_LDFLAGS =
-tests_files_calls_fwd_handles_SOURCES = tests/files/calls/fwd_handles.c tests/files/fwd_is.h
-tests_files_calls_fwd_handles_LDADD = libiofwd.la libamphora.la
-tests_files_calls_fwd_stripe_SOURCES = tests/files/calls/fwd_stripe.c tests/files/fwd_is.h
-tests_files_calls_fwd_stripe_LDADD = libiofwd.la libamphora.la
-check_PROGRAMS += tests/files/process/fwd_own tests/files/failover/fwd_failover tests/files/process/fwd_plain_mpi
-tests_files_process_fwd_plain_mpi_SOURCES = tests/files/process/fwd_plain_mpi.c
-tests_files_process_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_files_process_fwd_plain_mpi_LDFLAGS = -export-dynamic
-tests_files_process_fwd_plain_mpi_LDADD = libamphora.la
+tests_files_limits_fwd_handles_SOURCES = tests/files/limits/fwd_handles.c tests/files/fwd_is.h
+tests_files_limits_fwd_handles_LDADD = libiofwd.la libamphora.la
+tests_files_data_fwd_stripe_SOURCES = tests/files/data/fwd_stripe.c tests/files/fwd_is.h
+tests_files_data_fwd_stripe_LDADD = libiofwd.la libamphora.la
+check_PROGRAMS += tests/files/process/fwd_own tests/files/failover/fwd_failover tests/files/programs/fwd_plain_mpi
+tests_files_programs_fwd_plain_mpi_SOURCES = tests/files/programs/fwd_plain_mpi.c
+tests_files_programs_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_programs_fwd_plain_mpi_LDFLAGS = -export-dynamic
+tests_files_programs_fwd_plain_mpi_LDADD = libamphora.la
 tests_files_process_fwd_stopped_SOURCES = tests/files/process/fwd_stopped.c
 tests_files_process_fwd_stopped_LDFLAGS =
 tests_files_failover_fwd_failover_SOURCES = tests/files/failover/fwd_failover.c tests/files/failover/fwd_failover.h tests/files/failover/fwd_failover_calls.c
@@ -328,8 +328,8 @@ tests_files_failover_fwd_failover_LDFLAGS =
 tests_files_failover_fwd_failover_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_process_fwd_own_SOURCES = tests/files/process/fwd_own.c
 tests_files_process_fwd_own_LDADD = libiofwd.la libamphora.la
-tests_files_calls_fwd_collect_SOURCES = tests/files/calls/fwd_collect.c tests/files/fwd_is.h
-tests_files_calls_fwd_collect_LDADD = libiofwd.la libamphora.la
+tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/files/fwd_is.h
+tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
 # fwd_mpi_real.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
@@ -337,20 +337,20 @@ EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
 	tests/files/failover/fault_start.c \
-	tests/files/process/fwd_fortran.f90 \
+	tests/files/programs/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
 	tests/files/mounts.sh \
-	tests/files/process/fwd_mpi.c \
-	tests/files/process/fwd_mpi_real.sh \
+	tests/files/programs/fwd_mpi.c \
+	tests/files/programs/fwd_mpi_real.sh \
 	tests/files/process/fwd_starts.sh \
-	tests/files/process/fwd_python.py \
-	tests/files/process/fwd_outside.sh \
-	tests/files/process/fwd_shell_commands.sh \
-	tests/files/process/fwd_sockets.py \
-	tests/files/process/fwd_suites_commands.sh \
+	tests/files/programs/fwd_python.py \
+	tests/files/programs/fwd_outside.sh \
+	tests/files/programs/fwd_shell_commands.sh \
+	tests/files/programs/fwd_sockets.py \
+	tests/files/programs/fwd_suites_commands.sh \
 	tests/files/process/fwd_relay.c \
-	tests/files/process/fwd_static.c \
-	tests/files/process/fwd_static.cc \
-	tests/files/process/fwd_static.f90 \
-	tests/files/process/fwd_tools_commands.sh \
-	tests/files/process/fwd_watchers.sh
+	tests/files/build/fwd_static.c \
+	tests/files/build/fwd_static.cc \
+	tests/files/build/fwd_static.f90 \
+	tests/files/programs/fwd_tools_commands.sh \
+	tests/files/programs/fwd_watchers.sh

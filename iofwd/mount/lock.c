@@ -20,7 +20,7 @@
 #include <sys/file.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd/mount/mount.h"
 
 /* The locks of one process on one file.  Guarded by the lock of the tables. */

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/stdout_check.h"
-#include "base/thread.h"
+#include "base/settings/env.h"
+#include "base/program/stdout_check.h"
+#include "base/os/thread.h"
 #include "iofwd/mount/mount.h"
 
 enum {

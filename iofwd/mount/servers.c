@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/thread.h"
+#include "base/settings/env.h"
+#include "base/os/thread.h"
 #include "boot/standing.h"
 #include "iofwd/mount/mount.h"
 #include "iofwd/wire/prefix.h"

@@ -8,7 +8,7 @@
  */
 #include "iofwd/mount/mount.h"
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 

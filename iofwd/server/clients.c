@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/counters.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "boot/standing.h"
 #include "iofwd/server/server.h"

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "iofwd/server/flow.h"
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)

@@ -23,8 +23,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 

@@ -19,12 +19,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
-#include "base/env.h"
-#include "base/limits.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "boot/control.h"
 #include "conduits/inet.h"
 #include "iofwd/server/internal.h"

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 #include "boot/standing.h"
 #include "iofwd/wire/prefix.h"
 #include "iofwd/server/server.h"

@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/server/internal.h"
 
 #define SLICE_MIN ((size_t)32 << 10)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd/server/internal.h"
 
 static struct amph_server_handle *find(void *ctx, uint64_t number)

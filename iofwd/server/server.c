@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/counters.h"
-#include "base/env.h"
-#include "base/limits.h"
+#include "base/os/arena.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 

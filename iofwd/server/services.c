@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "iofwd/server/flow.h"
 
 /* Completes a reply with n bytes of body after its head.  The body is not described by the table of

@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
-#include "base/counters.h"
-#include "base/env.h"
+#include "base/os/arena.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 

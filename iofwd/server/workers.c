@@ -15,9 +15,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/server/internal.h"
 
 #define WORKERS_CLIENT_MAX (AMPH_SERVER_WORKERS_MAX / 4) /* of one client at one time */

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 #define BUCKETS 1024
 #define NAME_BYTES 200 /* of a placeholder's name, which the kernel limits to 249 */

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #define CL amph_trap.cl
 #define WAITERS 24 /* lock requests that wait at the servers; the client has 64 requests */

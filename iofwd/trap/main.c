@@ -25,8 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/thread.h"
+#include "base/settings/env.h"
+#include "base/os/thread.h"
 #include "iofwd/trap/trap.h"
 
 enum {

@@ -24,7 +24,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 #define BUCKETS 256
 #define THREADS 1024 /* of the memory which process a thread belongs to */

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 
 #define STACK_BYTES ((size_t)512 << 10)
 #define IDLE_MAX 8 /* threads beyond them end */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 #define LOOK_NS (5 * AMPH_NS_PER_MS) /* between two looks */
 

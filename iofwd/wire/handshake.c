@@ -16,11 +16,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/platform.h"
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "conduits/conduit.h"
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/topo.h"
+#include "base/os/topo.h"
 #include "launcher/agent/agent.h"
 #include "launcher/common/loop.h"
 

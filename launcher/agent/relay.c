@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "boot/control.h"
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"

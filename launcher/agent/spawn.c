@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"

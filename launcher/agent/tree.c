@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"

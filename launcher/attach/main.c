@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
-#include "base/limits.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
 #include "base/log.h"
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 #include "boot/control.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"

@@ -32,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "launcher/attach/root.h"
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"

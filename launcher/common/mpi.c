@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/open_mpi.h"
+#include "base/settings/env.h"
+#include "base/program/open_mpi.h"
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"
 

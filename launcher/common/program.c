@@ -15,8 +15,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/program_image.h"
+#include "base/settings/env.h"
+#include "base/program/program_image.h"
 #include "launcher/common/program.h"
 #include "launcher/common/message.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/program_image.h"
+#include "base/program/program_image.h"
 
 enum {
     AMPH_PROGRAM_NOT_EXECUTABLE = 126,

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "launcher/common/message.h"
 
 bool amph_record_dir(const char *option, const char *dir)

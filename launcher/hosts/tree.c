@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/master/environment.h"

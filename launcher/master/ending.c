@@ -17,8 +17,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/reap.h"
 #include "launcher/common/message.h"

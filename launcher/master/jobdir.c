@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/auth.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 
 static bool is_directory(const char *path)

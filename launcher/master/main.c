@@ -12,11 +12,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
-#include "base/env.h"
-#include "base/limits.h"
-#include "base/stdout_check.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
+#include "base/program/stdout_check.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/platform.h"
 #include "launcher/common/message.h"
 #include "launcher/common/record_dir.h"

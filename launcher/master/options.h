@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/topo.h"
+#include "base/os/topo.h"
 
 struct amph_options {
     uint32_t ncompute, nservers;

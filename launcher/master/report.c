@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "launcher/master/launch.h"
 
 #define TABLE_NS (2 * AMPH_NS_PER_S)

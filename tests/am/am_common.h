@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "am/am.h"
-#include "base/arena.h"
-#include "base/clock.h"
+#include "base/os/arena.h"
+#include "base/os/clock.h"
 
 #define CHECK(cond, ...) \
     do { \

@@ -9,7 +9,7 @@ if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
     export AMPHORA_INTERFACE
     mp_run tests/am/listening -n 2 -c "tcp udp" -- ::1
     mp_run tests/am/listening -n 2 -c "tcp udp tcp-smp" -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- ::1 2
-    mp_run tests/gex/gex_am -n 2 -c "tcp udp"
+    mp_run tests/gex/am/gex_am -n 2 -c "tcp udp"
 else
     mp_skip "IPv6" "this host has no IPv6"
 fi

@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/lib/lib.sh"
 export AMPHORA_UDP_LOSS=20 AMPHORA_UDP_SEED=7
 mp_run tests/am/am_traffic -n 2 -c "udp udp-smp"
-mp_run tests/gex/gex_barrier -n 4 -c udp
+mp_run tests/gex/coll/gex_barrier -n 4 -c udp
 export AMPHORA_UDP_LOSS=2
 mp_run tests/gex/gex_rma -n 3 -c udp
 unset AMPHORA_UDP_LOSS AMPHORA_UDP_SEED

@@ -40,8 +40,8 @@ for conduit in tcp udp; do
     widths "one host, $conduit" "1 3" "h1 h1 h1 h1" $conduit 4 0 tests/am/mixed
     mixed
 done
-for program in gex_am gex_rma; do
-    widths "$program" "0 2" "h1 h1 h2" tcp 3 0 tests/gex/$program
+for program in am/gex_am gex_rma; do
+    widths "${program#*/}" "0 2" "h1 h1 h2" tcp 3 0 tests/gex/$program
     mp_report $w_rc "$w_name" "$mp_dir/out"
 done
 

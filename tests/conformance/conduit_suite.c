@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "base/os/arena.h"
 #include "conduits/emulate.h"
 
 #define CASE_SECONDS 90 /* a case that takes longer has hung */

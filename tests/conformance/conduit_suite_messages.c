@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "tests/conformance/conduit_suite.h"
 
 static void facts(void)

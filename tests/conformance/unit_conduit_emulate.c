@@ -3,8 +3,8 @@
  * itself promises; the registry. */
 #include <stdio.h>
 
-#include "base/counters.h"
-#include "base/env.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
 #include "conduits/emulate.h"
 #include "tests/conformance/conduit_suite.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "conduits/smp/smp.h"
 #include "tests/conformance/conduit_suite.h"
 

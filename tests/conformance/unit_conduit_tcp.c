@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "tests/conformance/unit_conduit_tcp.h"
 
 const struct amph_conduit_ops *const *amph_ofi_conduits(void);

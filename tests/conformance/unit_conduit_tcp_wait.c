@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tests/conformance/unit_conduit_tcp.h"
 
 /* ---- waiting ---- */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tests/fuzz/fuzz_udp.h"
 #include "tests/conformance/udp_sim.h"
 

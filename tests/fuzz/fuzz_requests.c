@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/clock.h"
+#include "base/os/arena.h"
+#include "base/os/clock.h"
 #include "iofwd/server/flow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);

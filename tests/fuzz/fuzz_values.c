@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "boot/control.h"
 #include "boot/kind.h"
 #include "boot/kvs.h"

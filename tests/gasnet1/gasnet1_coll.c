@@ -8,7 +8,7 @@
 #include "gasnet.h"
 #include "gasnet_coll.h"
 
-#include "tests/gex/gex_coll_common.h"
+#include "tests/gex/coll/gex_coll_common.h"
 
 enum {
     BROADCAST,

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "boot/boot.h"
 
 #define LIMIT_NS (30 * AMPH_NS_PER_S)

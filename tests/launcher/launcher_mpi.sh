@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of Open MPI under amphora-run, which serves PMI-1: several processes would be as many jobs of rank 0.  Libraries of the same
-# names stand for the real ones; those are in tests/files/process/fwd_mpi_real.sh.
+# names stand for the real ones; those are in tests/files/programs/fwd_mpi_real.sh.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX AMPHORA_MPI_SINGLETONS
 cc=${CC:-cc}

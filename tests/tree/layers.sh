@@ -37,14 +37,14 @@ examples:'
 exceptions='iofwd/mount iofwd/client/client.h
 iofwd/trap iofwd/client/client.h
 iofwd/interpose iofwd/client/client.h
-iofwd/interpose iofwd/client/interface.h
+iofwd/interpose iofwd/client/api/interface.h
 iofwd/interpose base/platform.h
-iofwd/interpose base/env_defs.h
-iofwd/interpose base/env_parse.h
-iofwd/interpose base/env.h
-iofwd/interpose base/program_image.h
-iofwd/interpose base/open_mpi.h
-iofwd/interpose base/note.h
+iofwd/interpose base/settings/env_defs.h
+iofwd/interpose base/settings/env_parse.h
+iofwd/interpose base/settings/env.h
+iofwd/interpose base/program/program_image.h
+iofwd/interpose base/program/open_mpi.h
+iofwd/interpose base/program/note.h
 iofwd/interpose boot/pmix_abi.h
 launcher iofwd/instrument/check.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
@@ -105,9 +105,9 @@ for folder in $top; do
         "$(sources "$folder" | xargs -r grep -nE '^ *# *include "[a-z-]+/' /dev/null | violations)"
 done
 
-report "the environment is read in base/env.c only" \
+report "the environment is read in base/settings/env.c only" \
     "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null |
-       grep -vE '^base/env\.c:|^iofwd/interpose/process/search\.c:.*PATH|gasnet_getenv|: *\*|/\*')"
+       grep -vE '^base/settings/env\.c:|^iofwd/interpose/process/search\.c:.*PATH|gasnet_getenv|: *\*|/\*')"
 report "the interposer takes the names of its settings from the registry" \
     "$(find iofwd/interpose -name init.c | xargs -r grep -nE '"(IOFWD|AMPHORA|PMIX?|OMPI|SLURM)_[A-Z_]+"' /dev/null)"
 # A process ends with a sentence: iofwd/interpose/process/die.c prints it, or base/log.c's amph_fatal.  Listed: files in which the
@@ -122,7 +122,7 @@ call_names=$(sed -n 's/^\([a-z][a-z0-9]*\) *|.*/\1/p' iofwd/calls/calls.def | tr
 report "what distinguishes a call is a column of calls.def, not a test of its number" \
     "$(sources iofwd tools | xargs -r grep -nE "([!=]= *|case +)AMPH_FWD_($call_names)([^A-Z_0-9]|\$)|AMPH_FWD_($call_names) *[!=]=" /dev/null)"
 report "UPC's library stands on the public headers alone" \
-    "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] /dev/null)"
+    "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] upc-bridge/io/*.[ch] upc-bridge/translated/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \
     "$(sources $folders include | grep -v '^conduits/' | xargs -r grep -n 'rdma/' /dev/null | grep include)"
 report "every source file names its licence" \
@@ -229,7 +229,7 @@ report "the file maps of the rooms name every file" "$(
     unmapped tools/perf/perf.h tools/perf
     unmapped tools/trace/trace.h tools/trace
     unmapped tools/upcbench/upcbench.h tools/upcbench
-    unmapped upc-bridge/upc.h upc-bridge
+    unmapped upc-bridge/upc.h upc-bridge upc-bridge/io upc-bridge/translated
     unmapped upc-bridge/driver/options.h upc-bridge/driver
     unmapped upc-bridge/xlate/xlate.h upc-bridge/xlate
     unmapped extended/coll/coll.h extended/coll
@@ -241,7 +241,7 @@ report "the file maps of the rooms name every file" "$(
     unmapped iofwd/elf/elf.h iofwd/elf
     unmapped iofwd/instrument/instrument.h iofwd/instrument
     unmapped iofwd/trace/format.h iofwd/trace
-    unmapped iofwd/client/internal.h iofwd/client
+    unmapped iofwd/client/internal.h iofwd/client iofwd/client/api iofwd/client/data iofwd/client/attach
     unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce
     unmapped iofwd/client/recovery/record.h iofwd/client/recovery
     unmapped iofwd/server/internal.h iofwd/server iofwd/server/fs iofwd/server/lock iofwd/server/notify)"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Every header, installed and internal, compiles alone: it includes what it uses, so that the order of includes does not matter.
-# tests/gex/gex_headers.sh compiles the public ones with all warnings in all thread modes.
+# tests/gex/api/gex_headers.sh compiles the public ones with all warnings in all thread modes.
 set -u
 builddir=${builddir:-.}
 srcdir=${srcdir:-.}

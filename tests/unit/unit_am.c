@@ -11,7 +11,7 @@
 
 #include "am/address.h"
 #include "am/ep.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/wire.h"
 #include "tests/unit/unit_am_fake.h"
 #include "tests/unit/unit_am.h"

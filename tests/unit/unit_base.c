@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/arena.h"
+#include "base/os/arena.h"
 #include "base/auth.h"
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/wire.h"

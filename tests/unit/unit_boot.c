@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "boot/control.h"
 #include "boot/frames.h"
 #include "boot/kind.h"

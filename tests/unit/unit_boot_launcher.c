@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/clock.h"
+#include "base/settings/env.h"
+#include "base/os/clock.h"
 #include "boot/control.h"
 #include "launcher/common/loop.h"
 #include "launcher/hosts/hostfile.h"

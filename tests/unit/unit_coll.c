@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/counters.h"
+#include "base/os/arena.h"
+#include "base/settings/counters.h"
 #include "extended/coll/coll.h"
 
 /* ---- operators ---- */

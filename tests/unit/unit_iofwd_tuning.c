@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "iofwd/client/tuning.h"
+#include "iofwd/client/data/tuning.h"
 
 enum {
     NEAR_WAYS = 6,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * base/program_image.c: kinds of programs, made here header by header, and what no header bounds:
+ * base/program/program_image.c: kinds of programs, made here header by header, and what no header bounds:
  * 100,000 damaged files.
  */
 #include <criterion/criterion.h>
@@ -14,8 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/note.h"
-#include "base/program_image.h"
+#include "base/program/note.h"
+#include "base/program/program_image.h"
 
 #define FILE_BYTES 4096
 #define LINKER_AT 1024

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/stdout_check.h"
+#include "base/os/clock.h"
+#include "base/program/stdout_check.h"
 #include "tools/ctl/ctl.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "tools/ctl/ctl.h"
 
 #define LOOKUP_NS (5 * AMPH_NS_PER_S)

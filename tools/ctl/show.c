@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/counters.h"
+#include "base/settings/counters.h"
 #include "tools/ctl/ctl.h"
 
 /* ---- numbers ---- */

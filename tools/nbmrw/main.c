@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/stdout_check.h"
+#include "base/settings/env.h"
+#include "base/program/stdout_check.h"
 #include "iofwd.h"
 
 #define SINGLE_CALL UINT64_C(1024)

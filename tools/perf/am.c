@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"
 

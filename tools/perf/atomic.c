@@ -4,7 +4,7 @@
 #include <gasnet.h>
 #include <gasnet_ratomic.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"
 

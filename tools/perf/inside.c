@@ -18,8 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/topo.h"
+#include "base/settings/env.h"
+#include "base/os/topo.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/stdout_check.h"
+#include "base/settings/env.h"
+#include "base/program/stdout_check.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"

@@ -4,7 +4,7 @@
 #include <gasnet.h>
 #include <gasnetex.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
 #define SAMPLE_NS (20 * AMPH_NS_PER_MS)

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
 void perf_sync(struct perf_run *run)

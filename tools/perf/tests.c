@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "conduits/conduit.h"
 #include "tools/perf/perf.h"
 

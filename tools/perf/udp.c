@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
 #define SAMPLE_NS (20 * AMPH_NS_PER_MS)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 #include "tools/trace/trace.h"
 
 enum {

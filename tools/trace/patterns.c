@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 #include "tools/trace/trace.h"
 
 struct rule {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 
 #include "conduits/conduit.h"
 #include "tools/upcbench/upcbench.h"

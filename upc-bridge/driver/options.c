@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 #include "upc-bridge/driver/place.h"
 
 static const char usage[] =

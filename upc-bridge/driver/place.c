@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/install.h"
+#include "base/program/install.h"
 
 char *text(const char *fmt, ...)
 {

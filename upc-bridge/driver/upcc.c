@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/stdout_check.h"
+#include "base/program/stdout_check.h"
 
 #include "upc-bridge/driver/language.h"
 #include "upc-bridge/driver/options.h"

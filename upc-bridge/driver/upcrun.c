@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/stdout_check.h"
+#include "base/settings/env.h"
+#include "base/program/stdout_check.h"
 #include "upc-bridge/driver/place.h"
 
 static const char usage[] =

@@ -40,14 +40,14 @@ upcinclude_HEADERS = \
 # The drivers.
 bin_PROGRAMS += amphora-upcc amphora-upcrun
 driver_cppflags = $(AM_CPPFLAGS) -DAMPH_INCLUDEDIR='"$(includedir)"'
-amphora_upcc_SOURCES = base/install.c base/install.h upc-bridge/driver/language.c upc-bridge/driver/language.h \
+amphora_upcc_SOURCES = base/program/install.c base/program/install.h upc-bridge/driver/language.c upc-bridge/driver/language.h \
 	upc-bridge/driver/options.c upc-bridge/driver/options.h upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcc.c
 amphora_upcc_CPPFLAGS = $(driver_cppflags)
-amphora_upcrun_SOURCES = base/install.c base/install.h upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcrun.c
+amphora_upcrun_SOURCES = base/program/install.c base/program/install.h upc-bridge/driver/place.c upc-bridge/driver/place.h upc-bridge/driver/upcrun.c
 amphora_upcrun_CPPFLAGS = $(driver_cppflags)
 amphora_upcrun_LDADD = libamphora.la
 
-libamphora_upc_la_SOURCES += upc-bridge/translated.c upc-bridge/translated.h upc-bridge/translated_coll.c upc-bridge/translated_io.c
+libamphora_upc_la_SOURCES += upc-bridge/translated/translated.c upc-bridge/translated/translated.h upc-bridge/translated/coll.c upc-bridge/translated/io.c
 
 # Textbook programs, programs that are refused.
 EXTRA_DIST += \

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd/client/coalesce/blocks.h"
 #include "iofwd/client/versions.h"
 

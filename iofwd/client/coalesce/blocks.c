@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 
 #define SLOT_BLOCK ((size_t)128 << 10)
 #define HEAP_BLOCK \

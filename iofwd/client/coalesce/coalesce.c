@@ -32,7 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "iofwd/client/coalesce/blocks.h"
 #include "iofwd/client/versions.h"
 

@@ -23,7 +23,7 @@
 #include <sys/file.h>
 #include <sys/uio.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "base/log.h"
 #include "iofwd/client/recovery/record.h"
 

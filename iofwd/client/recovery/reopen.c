@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/log.h"
 
 #define MOVER_CHECK_NS (50 * AMPH_NS_PER_MS)

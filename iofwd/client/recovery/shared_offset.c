@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd/client/recovery/record.h"
 
 #define RECORDED_MAX_NS (1 * AMPH_NS_PER_S)

@@ -18,9 +18,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "base/note.h"
+#include "base/program/note.h"
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"

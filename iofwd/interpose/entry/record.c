@@ -11,7 +11,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
 

@@ -14,7 +14,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
 
 /* ---- ioctl ---- */

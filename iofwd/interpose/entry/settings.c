@@ -23,7 +23,7 @@ static struct amph_env_row row_of(enum amph_env_id id)
         AMPH_ENV_TABLE(AMPH_IP_ROW)
 #undef AMPH_IP_ROW
     default:
-        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
     }
 }
 
@@ -36,7 +36,7 @@ const char *amph_ip_private_name(enum amph_ip_env_private id)
         AMPH_ENV_PRIVATE(AMPH_IP_PRIVATE_NAME)
 #undef AMPH_IP_PRIVATE_NAME
     default:
-        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
     }
 }
 
@@ -49,7 +49,7 @@ static const char *foreign_name(enum amph_ip_env_foreign id)
         AMPH_ENV_FOREIGN(AMPH_IP_FOREIGN_NAME)
 #undef AMPH_IP_FOREIGN_NAME
     default:
-        amph_ip_die(1, "setting %d is not in base/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
     }
 }
 

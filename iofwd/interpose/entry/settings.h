@@ -5,7 +5,7 @@
  *
  * Layer: iofwd (interposer).  Thread rule: called by the constructor.
  *
- * Names, types and bounds come from base/env_defs.h, and texts are parsed by base/env_parse.h.  A
+ * Names, types and bounds come from base/settings/env_defs.h, and texts are parsed by base/settings/env_parse.h.  A
  * text that is not allowed ends the process with the message that the registry would print.
  */
 #ifndef AMPH_IOFWD_SETTINGS_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 
 enum amph_ip_env_private {
 #define AMPH_IP_PRIVATE_ID(id, name, help) AMPH_IP_PRIVATE_##id,

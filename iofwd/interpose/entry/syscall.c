@@ -20,7 +20,7 @@
 #include <sys/xattr.h>
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/refuse.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"

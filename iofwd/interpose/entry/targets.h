@@ -7,11 +7,11 @@
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
 
-#include "base/env_defs.h"
-#include "iofwd/interpose/entry/client.h"
-#include "iofwd/interpose/entry/kernel.h"
-#include "iofwd/interpose/entry/time64.h"
-#include "iofwd/interpose/entry/libc_real.h"
+#include "base/settings/env_defs.h"
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/libc/time64.h"
+#include "iofwd/interpose/libc/libc_real.h"
 #include "iofwd/interpose/entry/refuse.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
 #include "iofwd/interpose/process/die.h"

@@ -11,9 +11,9 @@
 #include <time.h>
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/fault_check.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"

@@ -8,7 +8,7 @@
 
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/poll.h"

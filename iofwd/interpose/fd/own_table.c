@@ -23,8 +23,8 @@
 
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/client.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/state.h"

@@ -8,7 +8,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 
 /* What stands for nothing between two names: slashes and "./". */
 static void skip_nothing(const char **at)

@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 
 struct amph_ip_numbered {
     enum {

@@ -11,9 +11,9 @@
 
 #include <pthread.h>
 
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 #include "base/platform.h"
-#include "iofwd/interpose/entry/libc_real.h"
+#include "iofwd/interpose/libc/libc_real.h"
 
 #define AMPH_IP_ELF_DEPS_MAX 256
 #define AMPH_IP_ELF_DEPS_NAME 64

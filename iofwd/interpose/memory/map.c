@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/memory/pages.h"

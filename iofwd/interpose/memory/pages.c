@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 
 #define PAGE ((off_t)4096)      /* in which changes are looked for; any size does */

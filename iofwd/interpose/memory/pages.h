@@ -28,7 +28,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 
 #define AMPH_IP_PAGES_NAME 120
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/interpose/fd/file_size_limit.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"

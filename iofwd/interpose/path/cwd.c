@@ -11,7 +11,7 @@
  * open for this process, so that it stays the same directory if it is renamed; fork and exec pass
  * the descriptor on.
  */
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/procfs.h"

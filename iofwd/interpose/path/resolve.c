@@ -7,7 +7,7 @@
 #include "iofwd/interpose/path/resolve.h"
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"

@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 
 /* How a path named a file by its descriptor: /proc/self/fd/N and the like are links that lead to an
  * open file, /dev/stdin is a link to such a link. */
@@ -34,7 +34,7 @@ struct amph_ip_resolved {
 };
 
 /* Resolves (dir, path), dir as for openat.  If the result is forwarded, the client is open
- * (entry/client.h) and the caller must call amph_ip_resolve_end.  empty_ok: AT_EMPTY_PATH was
+ * (attach/client.h) and the caller must call amph_ip_resolve_end.  empty_ok: AT_EMPTY_PATH was
  * given.  Returns false with errno on error; then there is nothing to end. */
 bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok);
 

@@ -11,7 +11,7 @@
  */
 #include "iofwd/interpose/process/bypass.h"
 
-#include "base/program_image.h"
+#include "base/program/program_image.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/calls/names.h"

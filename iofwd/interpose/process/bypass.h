@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs that bypass the interposer: static ones, Go's, those of another machine or with rights of
- * their own (base/program_image.h).  Each exec and spawn checks its program here first; the user is
+ * their own (base/program/program_image.h).  Each exec and spawn checks its program here first; the user is
  * warned once a program, or the program is refused (IOFWD_STRICT).
  *
  * Layer: iofwd (interposer).  Thread rule: as execve, also in a child of vfork.

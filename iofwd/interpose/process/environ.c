@@ -4,9 +4,9 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as execve.
  */
-#include "base/env_defs.h"
+#include "base/settings/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/start.h"

@@ -15,7 +15,7 @@
 
 #include "boot/pmix_abi.h"
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/client.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/calls/names.h"

@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "base/open_mpi.h"
+#include "base/program/open_mpi.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/process/die.h"

@@ -2,7 +2,7 @@
 /*
  * Ends processes whose MPI library would take their job for another:
  *
- *   - Open MPI under amphora-run: each process would be a job of one rank (base/open_mpi.h).
+ *   - Open MPI under amphora-run: each process would be a job of one rank (base/program/open_mpi.h).
  *     amphora-run recognises programs that are linked with it; this finds the rest: scripts, and
  *     libraries that are loaded later, such as Python's mpi4py.
  *   - MPICH in one job with iofwd-server under a launcher of PMI-1 (mpiexec.hydra -n C PROGRAM : -n S

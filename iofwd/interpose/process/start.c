@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "iofwd/interpose/entry/catch.h"
-#include "iofwd/interpose/entry/kernel.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/process/bypass.h"

@@ -10,7 +10,7 @@
  * needs.  So each of them can be turned into a forwarded stream in place, whoever has kept a pointer
  * to it.
  */
-#include "iofwd/interpose/entry/libc_real.h"
+#include "iofwd/interpose/libc/libc_real.h"
 
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/interpose/stdio/state.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
+#include "base/settings/env.h"
 #include "iofwd/server/internal.h"
 
 #define ALIGN 4096u /* no device's block or memory rule is coarser */

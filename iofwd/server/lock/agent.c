@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/thread.h"
+#include "base/os/thread.h"
 #include "iofwd/server/lock/lock.h"
 #include "iofwd/server/state.h"
 

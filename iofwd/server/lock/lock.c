@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/counters.h"
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "iofwd/server/lock/lock.h"
 
 #define AGENTS_MAX 256 /* of one client */

@@ -9,8 +9,8 @@
 #include <poll.h>
 #include <sys/xattr.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "iofwd.h"
 #include "tests/files/fwd_bare.h"
 #include "tests/files/calls/iofwd_calls.h"

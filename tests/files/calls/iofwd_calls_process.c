@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "iofwd.h"
 #include "tests/files/calls/iofwd_calls.h"
 

@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/env.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
 #include "iofwd/client/internal.h"
 #include "tests/files/fwd_bare.h"
 

@@ -1,0 +1,881 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opens the file client of the process and its links to servers, and detects dead servers.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
+ */
+#include "iofwd/client/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/os/arena.h"
+#include "base/os/clock.h"
+#include "base/settings/env.h"
+#include "base/os/limits.h"
+#include "base/log.h"
+#include "base/os/thread.h"
+#include "boot/standing.h"
+#include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/versions.h"
+#include "iofwd/client/recovery/failover.h"
+#include "iofwd/client/attach/private_server.h"
+#include "iofwd/client/data/stripe.h"
+
+#define LOOKUP_NS (30 * AMPH_NS_PER_S)
+#define CLIENT_FDS 32 /* descriptors that opening a client needs at most */
+#define SLOTS_MAX 64
+#define AREA_MAX ((size_t)64 << 20) /* address space; pages are allocated on use */
+
+struct amph_client_state amph_client_state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .layers.first = &amph_layer_forward,
+    .private_server.fd = -1,
+    .trace.fd = STDERR_FILENO,
+    .files.lock = PTHREAD_MUTEX_INITIALIZER,
+    .nonblocking.lock = PTHREAD_MUTEX_INITIALIZER,
+    .nonblocking.work = PTHREAD_COND_INITIALIZER,
+    .nonblocking.done = PTHREAD_COND_INITIALIZER,
+};
+_Thread_local struct amph_client_thread amph_client_thread;
+
+/* ---- the handshake ---- */
+
+static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
+{
+    uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
+    return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
+}
+
+static enum amph_status look_up(struct amph_fwd_client *cl, uint32_t server,
+                                struct amph_fwd_server_addr *addr_p)
+{
+    void *value;
+    size_t len;
+
+    pthread_mutex_lock(&cl->boot_lock);
+
+    enum amph_status st = amph_boot_lookup(cl->boot, server, FWD_CONTROL_KEY, LOOKUP_NS, &value,
+                                           &len);
+
+    pthread_mutex_unlock(&cl->boot_lock);
+    if (st != AMPH_OK)
+        return st;
+
+    bool ok = amph_fwd_server_addr_parse(value, len, addr_p);
+
+    free(value);
+    return ok ? AMPH_OK : AMPH_ERR_PROTO;
+}
+
+bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
+                                struct amph_fwd_server_addr *addr_p)
+{
+    return look_up(cl, server, addr_p) == AMPH_OK;
+}
+
+static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+{
+    struct amph_fwd_server_addr addr;
+    enum amph_status st = look_up(cl, server, &addr);
+
+    if (st != AMPH_OK)
+        return st;
+
+    return amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p);
+}
+
+/* Moves the connection to a high descriptor number, away from those that the program expects to
+ * get. It stays open over exec. */
+static int move_up(int fd)
+{
+    int up = fcntl(fd, F_DUPFD, AMPH_CLIENT_FDS_FROM);
+
+    if (up < 0) {
+        fcntl(fd, F_SETFD, 0);
+        return fd;
+    }
+
+    close(fd);
+    return up;
+}
+
+static void fill_hello(const struct amph_fwd_client *cl, const struct amph_client_link *link,
+                       struct amph_fwd_hello *h)
+{
+    *h = (struct amph_fwd_hello){ .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped,
+                                  .pointer_bytes = amph_pointer_bytes(),
+                                  .page_bytes = (uint32_t)amph_page_bytes(),
+                                  .rank = cl->hello_rank,
+                                  .number = cl->number,
+                                  .child = FWD_NUMBER_NONE,
+                                  .pid = (uint32_t)getpid(),
+                                  .index = link->server - cl->first };
+}
+
+/* Assigns a part of the transfer area to the link, if one is left. */
+static void give_part(struct amph_fwd_client *cl, struct amph_client_link *link,
+                      struct amph_fwd_hello *h)
+{
+    if (cl->parts_used >= cl->nparts)
+        return;
+
+    h->part_at = (uint64_t)cl->parts_used * cl->part_bytes;
+    h->part_len = cl->part_bytes;
+    h->area_key = cl->area_mem.key;
+    h->area_key_len = cl->area_mem.key_len;
+    link->part = cl->area + h->part_at;
+    cl->parts_used++;
+    atomic_store(&link->slots, cl->nslots == 64 ? ~UINT64_C(0) : (UINT64_C(1) << cl->nslots) - 1);
+}
+
+/* Takes back the last assigned part, after a link could not be opened. */
+static void take_part_back(struct amph_fwd_client *cl, struct amph_client_link *link)
+{
+    if (!link->part)
+        return;
+
+    link->part = NULL;
+    cl->parts_used--;
+    atomic_store(&link->slots, 0);
+}
+
+/* Returns the inherited control connection to this server, the first time only; else -1. */
+static int inherited_control_fd(uint32_t server)
+{
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
+
+    for (uint32_t i = 0; inh->any && i < inh->n; i++)
+        if (inh->server[i] == server && inh->control_fd[i] >= 0) {
+            int fd = inh->control_fd[i];
+
+            inh->control_fd[i] = -1;
+            return fd;
+        }
+
+    return -1;
+}
+
+static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client_link *link)
+{
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    struct amph_fwd_welcome wc;
+    struct amph_fwd_hello h;
+    int fd = inherited_control_fd(link->server);
+    bool again = fd >= 0;
+    enum amph_status st = buf ? AMPH_OK : AMPH_ERR_NOMEM;
+
+    if (st == AMPH_OK && !again)
+        st = connect_server(cl, link->server, &fd);
+
+    if (st != AMPH_OK)
+        goto free_buf;
+
+    fill_hello(cl, link, &h);
+    h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
+    h.addr = amph_am_address(cl->ep, &h.addr_len);
+    give_part(cl, link, &h);
+    st = amph_fwd_control_greet(fd, cl->job->key, &h, again, buf, &wc);
+    if (st == AMPH_OK && wc.server != link->server)
+        st = AMPH_ERR_PROTO;
+
+    if (st == AMPH_OK)
+        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index,
+                              wc.number, link->server);
+
+    if (st != AMPH_OK)
+        goto close_fd;
+
+    cl->number = wc.number;
+    link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
+    link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
+    link->control_fd = again ? fd : move_up(fd);
+    link->child_control_fd = -1;
+    amph_am_watch_fd(cl->ep, link->control_fd);
+    atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
+    free(buf);
+
+    return AMPH_OK;
+
+close_fd:
+    if (st == AMPH_ERR_FULL) /* the link may be tried again */
+        take_part_back(cl, link);
+
+    close(fd);
+free_buf:
+    free(buf);
+    return st;
+}
+
+/* Selects the servers that the client uses: `width` of those that the registrar named. */
+static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welcome *wc)
+{
+    uint32_t width = amph_client_stripe_width();
+
+    cl->nservers = width < wc->nservers ? width : wc->nservers;
+    memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
+}
+
+enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
+                                       const struct amph_client_link *link, uint8_t kind,
+                                       uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
+{
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    struct amph_fwd_hello h;
+    enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
+
+    if (st == AMPH_OK) {
+        fill_hello(cl, link, &h);
+        h.kind = kind;
+        h.child = child;
+        st = amph_fwd_control_greet(*fd_p, cl->job->key, &h, false, buf, wc);
+        if (st != AMPH_OK)
+            close(*fd_p);
+    }
+
+    free(buf);
+    return st;
+}
+
+/* Asks one server, as the registrar, for a client number and a list of servers. */
+static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_client_link *link)
+{
+    struct amph_fwd_welcome wc;
+    int fd;
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc,
+                                                &fd);
+
+    if (st == AMPH_OK)
+        close(fd);
+
+    if (st == AMPH_OK &&
+        (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
+        st = AMPH_ERR_PROTO;
+
+    if (st != AMPH_OK)
+        return st;
+
+    if (cl->number == FWD_NUMBER_NONE)
+        cl->number = wc.number;
+
+    take_servers(cl, &wc);
+    return AMPH_OK;
+}
+
+/* amph_shm_create's way where the limit of file sizes is too small: a server of this host makes the
+ * object. */
+static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
+{
+    struct amph_fwd_client *cl = arg;
+    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    enum amph_status st = buf ? AMPH_ERR_PEER : AMPH_ERR_NOMEM;
+
+    for (uint32_t i = 0; buf && i < cl->nlinks && st != AMPH_OK; i++) {
+        struct amph_client_link *link = &cl->link[i];
+        struct amph_fwd_welcome wc = { .passed_fd = -1 };
+        struct amph_fwd_hello h;
+        int fd;
+
+        if (host_of(cl, link->server) != host_of(cl, cl->rank) ||
+            connect_server(cl, link->server, &fd) != AMPH_OK)
+            continue;
+
+        fill_hello(cl, link, &h);
+        h.kind = FWD_HELLO_MEMORY;
+        h.part_len = len_bytes;
+        st = amph_fwd_control_greet(fd, cl->job->key, &h, false, buf, &wc);
+        close(fd);
+
+        if (st == AMPH_OK && wc.passed_fd < 0)
+            st = AMPH_ERR_PROTO;
+
+        if (st == AMPH_OK)
+            *fd_p = wc.passed_fd;
+    }
+
+    free(buf);
+    return st;
+}
+
+/* Asks the registrar, which is server 0, or the next one if that is dead. */
+static enum amph_status join_servers(struct amph_fwd_client *cl)
+{
+    enum amph_status st = AMPH_ERR_PEER;
+
+    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++)
+        st = ask_registrar(cl, &cl->link[i]);
+
+    return st;
+}
+
+int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
+                        struct amph_client_link **link_p)
+{
+    if (server < cl->first || server - cl->first >= cl->nlinks)
+        return EBADF;
+
+    struct amph_client_link *link = &cl->link[server - cl->first];
+
+    *link_p = link;
+
+    uint32_t state = atomic_load_explicit(&link->state, memory_order_acquire);
+    if (AMPH_LIKELY(state == AMPH_CLIENT_LINK_READY))
+        return 0;
+    if (state == AMPH_CLIENT_LINK_DEAD)
+        return EIO;
+
+    struct amph_client_sigguard g;
+    enum amph_status st = AMPH_OK;
+
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
+
+    if (atomic_load(&link->state) == AMPH_CLIENT_LINK_NONE) {
+        st = open_link(cl, link);
+        if (st != AMPH_OK && st != AMPH_ERR_FULL)
+            amph_client_link_dead(cl, link, amph_status_text(st));
+    }
+
+    state = atomic_load(&link->state);
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
+    if (st == AMPH_ERR_FULL)
+        return ENFILE;
+
+    return state == AMPH_CLIENT_LINK_READY ? 0 : EIO;
+}
+
+enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
+                                        uint32_t *child_p)
+{
+    struct amph_fwd_welcome wc;
+    int fd;
+    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_CHILD, *child_p, &wc, &fd);
+
+    if (st != AMPH_OK)
+        return st;
+
+    *child_p = wc.number;
+    link->child_control_fd = move_up(fd);
+    return AMPH_OK;
+}
+
+/* ---- dead servers ---- */
+
+static bool is_standing(const struct amph_fwd_client *cl)
+{
+    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
+}
+
+/* Returns whether the launcher reports the server's death: it ends the job for it, or the server
+ * has ended because the job is being ended. */
+static bool launcher_reports(const struct amph_fwd_client *cl)
+{
+    static const unsigned word_end = 0;
+    return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
+}
+
+static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why,
+                      enum amph_log_level level)
+{
+    uint32_t state = atomic_exchange(&link->state, AMPH_CLIENT_LINK_DEAD);
+
+    if (state == AMPH_CLIENT_LINK_DEAD)
+        return;
+
+    atomic_fetch_add(&cl->deaths, 1);
+    if (state == AMPH_CLIENT_LINK_READY) {
+        amph_am_unwatch_fd(cl->ep, link->control_fd);
+
+        /* if the server is alive after all, it releases the client's files and locks */
+        shutdown(link->control_fd, SHUT_RDWR);
+
+        /* wakes threads that wait for room to send */
+        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
+    }
+
+    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
+             cl->failover && cl->nlinks > 1 ? "the next one takes over"
+                                            : "calls on its files give EIO");
+}
+
+void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
+                           const char *why)
+{
+    drop_link(cl, link, why, AMPH_LOG_ERROR);
+}
+
+/* Handles the end of the server's process. */
+static void server_gone(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
+{
+    drop_link(cl, link, why, launcher_reports(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
+}
+
+static void take_notices(struct amph_fwd_client *cl)
+{
+    struct amph_boot_event ev;
+
+    if (pthread_mutex_trylock(&cl->boot_lock) != 0)
+        return;
+
+    while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
+        if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
+            server_gone(cl, &cl->link[ev.rank - cl->first], "its process has ended");
+
+    pthread_mutex_unlock(&cl->boot_lock);
+}
+
+void amph_client_check(struct amph_fwd_client *cl)
+{
+    uint64_t now = amph_now_ns();
+    uint64_t last = atomic_load(&cl->checked_ns);
+
+    if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
+        return;
+
+    amph_client_let_default_actions_in();
+
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        struct amph_client_link *link = &cl->link[i];
+        char byte;
+
+        if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
+            continue;
+
+        ssize_t n = recv(link->control_fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            server_gone(cl, link, "it has closed the connection");
+    }
+
+    take_notices(cl);
+}
+
+static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
+                          const char *why)
+{
+    struct amph_fwd_client *cl = amph_am_user(ep);
+    if (peer < cl->nlinks)
+        amph_client_link_dead(cl, &cl->link[peer], why);
+}
+
+/* ---- opening the client ---- */
+
+/* Occupies all free small descriptor numbers while the client opens, so that the client's
+ * descriptors get high ones.  If the limit of descriptors is low, leaves as many free as the client
+ * needs. */
+static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
+{
+    struct rlimit may;
+    int least = AMPH_CLIENT_FDS_FROM;
+    int n = 0;
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < AMPH_CLIENT_FDS_FROM + CLIENT_FDS)
+        least = (int)may.rlim_cur - CLIENT_FDS;
+
+    while (fd >= 0 && fd < least) {
+        fds[n++] = fd;
+        fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+    }
+
+    if (fd >= 0)
+        close(fd);
+
+    return n;
+}
+
+/* Runs in every wait on the endpoint: for a reply, a record, a slot, room to send. */
+static void on_tick(struct amph_am_ep *ep)
+{
+    amph_client_check(amph_am_user(ep));
+}
+
+static enum amph_status open_endpoint(struct amph_fwd_client *cl)
+{
+    struct amph_am_config cfg = { .name = "iofwd",
+                                  .domain = 2,
+                                  .max_peers = cl->nlinks,
+                                  .threaded = true,
+                                  .use_smp = amph_env_bool(AMPH_ENV_SMP),
+                                  .loopback_only = !cl->job->several_machines,
+                                  .on_peer_error = on_peer_error,
+                                  .user = cl };
+
+    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)]
+                                                  : NULL);
+    memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
+
+    enum amph_status st = AMPH_OK;
+
+    amph_fwd_note_oversubscribed(cl->job, host_of(cl, cl->rank));
+    if (amph_fwd_needs_network(cl->job))
+        st = amph_fwd_choose_network(cl->job, &cfg.net);
+
+    if (st == AMPH_OK)
+        st = amph_am_open(&cfg, &cl->ep);
+
+    if (st != AMPH_OK)
+        return st;
+
+    amph_am_set_tick(cl->ep, on_tick);
+
+    struct amph_am_entry reply = {
+        .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply"
+    };
+
+    return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
+}
+
+static enum amph_status open_area(struct amph_fwd_client *cl)
+{
+    struct amph_arena_part part;
+    size_t page = amph_page_bytes();
+
+    cl->piece = amph_env_size(AMPH_ENV_IOFWD_PIECE);
+    cl->block = amph_env_size(AMPH_ENV_IOFWD_BLKSIZE);
+    cl->nslots = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
+    if (cl->nslots > SLOTS_MAX)
+        cl->nslots = SLOTS_MAX;
+
+    cl->nparts = cl->nlinks < AMPH_FWD_PARTS_MAX ? cl->nlinks : AMPH_FWD_PARTS_MAX;
+
+    unsigned cores = amph_am_cores();
+
+    cl->near_readers = cores + 1; /* one more than cores, so that no core idles between two */
+
+    /* file systems serialise the writers of a file */
+    cl->near_writers = cores > 2 ? cores - 1 : 1;
+    cl->demotes = amph_cpu_demotes();
+    cl->part_bytes = amph_area_part_bytes(page);
+    while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MAX)
+        cl->nparts--;
+
+    enum amph_status st = amph_arena_area(cl->part_bytes * cl->nparts, page, &part);
+    if (st != AMPH_OK)
+        return st;
+
+    cl->area = part.base;
+    if (part.len_bytes / cl->part_bytes < cl->nparts)
+        cl->nparts = (uint32_t)(part.len_bytes / cl->part_bytes);
+
+    return amph_am_mem_reg(cl->ep, part.base, part.len_bytes, part.fd, part.offset, &cl->area_mem);
+}
+
+static bool make_pends(struct amph_fwd_client *cl)
+{
+    uint8_t *mem = mmap(NULL, (size_t)AMPH_CLIENT_PENDING_MAX * AMPH_CLIENT_PENDING_BYTES,
+                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (mem == MAP_FAILED)
+        return false;
+
+    for (unsigned i = 0; i < AMPH_CLIENT_PENDING_MAX; i++)
+        cl->pend[i].buf = mem + (size_t)i * AMPH_CLIENT_PENDING_BYTES;
+
+    atomic_store(&cl->pends, ~UINT64_C(0));
+    return true;
+}
+
+/* Sets the client's number and servers from the job description.  A process of no group asks the
+ * registrar for them. */
+static bool place_client(struct amph_fwd_client *cl)
+{
+    const struct amph_jobdesc *job = cl->job;
+
+    cl->rank = amph_boot_self(cl->boot);
+    cl->hello_rank = cl->rank == AMPH_RANK_NONE && job->nproc[AMPH_COMPUTE] == 0
+                         ? amph_boot_foreign_rank()
+                         : cl->rank;
+    cl->first = amph_boot_first(cl->boot, AMPH_SERVER);
+    cl->nlinks = job->nproc[AMPH_SERVER];
+    cl->number = amph_client_state.inherited.any ? amph_client_state.inherited.number
+                                                 : FWD_NUMBER_NONE;
+    cl->failover = amph_client_failover_on();
+    cl->pid = getpid();
+    cl->link = calloc(cl->nlinks, sizeof *cl->link);
+    if (!cl->link)
+        return false;
+
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        cl->link[i].server = cl->first + i;
+        cl->link[i].control_fd = cl->link[i].child_control_fd = -1;
+    }
+
+    if (cl->rank < job->nproc[AMPH_COMPUTE] && job->server_of) {
+        uint32_t width = amph_client_stripe_width();
+        uint32_t home = job->server_of[cl->rank] - cl->first;
+
+        cl->nservers = width < cl->nlinks ? width : cl->nlinks;
+
+        /* The default rule deals `width` servers to each client in turn.  Another rule names the
+         * first one, and the others follow it. */
+        if (home == cl->rank % cl->nlinks)
+            home = (uint32_t)((uint64_t)cl->rank * cl->nservers % cl->nlinks);
+
+        /* the ranks of an MPI program inside the job use different servers too */
+        home += amph_boot_rank_inside(cl->boot) % cl->nlinks;
+        for (uint32_t i = 0; i < cl->nservers; i++)
+            cl->servers[i] = cl->first + (home + i) % cl->nlinks;
+    }
+
+    return true;
+}
+
+/* Skips a standing home server that is dead when the process attaches: it has none of the process's
+ * files, so any other server can take its place. */
+static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
+{
+    uint32_t gone = cl->servers[0];
+
+    if (cl->nservers > 1)
+        memmove(cl->servers, cl->servers + 1, --cl->nservers * sizeof cl->servers[0]);
+    else
+        cl->servers[0] = cl->first + (gone - cl->first + 1) % cl->nlinks;
+
+    amph_info("I/O server %" PRIu32
+              " cannot be reached (%s): this process belongs to server %" PRIu32,
+              gone, amph_status_text(why), cl->servers[0]);
+}
+
+/* Opens the client's first links: to its home server, and to servers with an inherited connection.
+ */
+static enum amph_status open_links(struct amph_fwd_client *cl)
+{
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
+    enum amph_status st = AMPH_OK;
+
+    for (uint32_t i = 0; inh->any && i < inh->n; i++) {
+        if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
+            continue;
+
+        struct amph_client_link *link = &cl->link[inh->server[i] - cl->first];
+        enum amph_status one = open_link(cl, link);
+
+        if (one != AMPH_OK)
+            /* that server has ended meanwhile; the other links are usable */
+            amph_client_link_dead(cl, link, amph_status_text(one));
+    }
+
+    inh->any = false;
+    if (st == AMPH_OK && cl->nservers == 0)
+        st = join_servers(cl);
+
+    for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
+        struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
+        uint32_t state = atomic_load(&home->state);
+        enum amph_status one = AMPH_OK;
+
+        if (state == AMPH_CLIENT_LINK_NONE)
+            one = open_link(cl, home);
+        else if (state == AMPH_CLIENT_LINK_DEAD)
+            one = AMPH_ERR_PEER;
+
+        if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
+            return one;
+
+        if (!cl->failover) {
+            pass_over_home(cl, one);
+            continue;
+        }
+
+        if (state == AMPH_CLIENT_LINK_NONE)
+            amph_client_link_dead(cl, home, amph_status_text(one));
+
+        amph_client_failover_rotate(cl);
+    }
+
+    return st == AMPH_OK ? AMPH_ERR_PEER : st;
+}
+
+/* Reports why the client could not be opened.  opens: the failure was in reaching the servers. */
+static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
+{
+    bool standing = is_standing(cl);
+
+    if (st == AMPH_ERR_FULL)
+        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; "
+                   "calls give ENFILE");
+    else if (st == AMPH_ERR_DENIED && opens)
+        amph_error("files cannot be forwarded: the I/O servers do not take this process");
+    else if (st == AMPH_ERR_DENIED)
+        amph_error("files cannot be forwarded: the I/O servers serve one user, and this process "
+                   "runs as another (%lu)",
+                   (unsigned long)geteuid());
+
+    else if (st == AMPH_ERR_NOMEM)
+        amph_error("files cannot be forwarded: %s; calls give ENOMEM", amph_status_text(st));
+
+    /* the job continues without that server (-on-server-death) */
+    else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
+        amph_error("files cannot be forwarded: I/O server %" PRIu32
+                   ", to which this process belongs, has ended; its calls give EIO",
+                   cl->servers[0]);
+    else if (!opens && cl->boot)
+        amph_error("files cannot be forwarded: %s", amph_status_text(st));
+    else
+        amph_error(
+            "files cannot be forwarded: no connection to the I/O servers (%s); is %s running?",
+            amph_status_text(st), standing ? "iofwd-server -daemon" : "amphora-run -servers");
+}
+
+static int errno_of_open(enum amph_status st)
+{
+    switch (st) {
+    case AMPH_ERR_DENIED:
+        return EACCES;
+    case AMPH_ERR_NOMEM:
+        return ENOMEM;
+    case AMPH_ERR_FULL:
+        return ENFILE;
+    default:
+        return EIO;
+    }
+}
+
+static int open_client(struct amph_fwd_client **client_p)
+{
+    struct amph_fwd_client *cl = calloc(1, sizeof *cl);
+
+    if (!cl) {
+        amph_error("files cannot be forwarded: the client needs %zu bytes of memory%s; calls give "
+                   "ENOMEM",
+                   sizeof *cl, amph_limit_remedy(ENOMEM));
+        return ENOMEM;
+    }
+
+    pthread_mutex_init(&cl->boot_lock, NULL);
+    amph_thread_set_wait_mask(amph_client_wait_mask);
+
+    enum amph_status st = AMPH_OK;
+
+    if (!amph_fwd_join_mpmd(false)) {
+        fflush(NULL);
+        _exit(1); /* amph_fwd_join_mpmd has logged why */
+    }
+
+    if (amph_client_private_server_start() != 0) {
+        free(cl);
+        return EIO;
+    }
+
+    st = amph_boot_attach(&cl->boot);
+    if (st == AMPH_OK) {
+        cl->job = amph_boot_job(cl->boot);
+        if (cl->job->nproc[AMPH_SERVER] == 0) {
+            amph_boot_close(cl->boot);
+            st = AMPH_ERR_NOENT;
+        }
+    }
+
+    if (st == AMPH_ERR_NOENT) {
+        free(cl);
+        return ENOTCONN;
+    }
+
+    amph_client_versions_open();
+    amph_client_coalesce_open();
+    amph_client_attributes_open();
+    amph_client_trace_open();
+    if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
+        st = AMPH_ERR_NOMEM;
+
+    if (st == AMPH_OK) {
+        amph_shm_set_maker(make_memory, cl);
+        st = open_endpoint(cl);
+    }
+
+    if (st == AMPH_OK)
+        st = open_area(cl);
+
+    bool opens = st == AMPH_OK;
+
+    if (opens)
+        st = open_links(cl);
+
+    if (st != AMPH_OK) {
+        say_why(cl, opens, st);
+        amph_shm_set_maker(NULL, NULL);
+        if (cl->ep)
+            amph_am_close(cl->ep);
+
+        if (cl->boot)
+            amph_boot_close(cl->boot);
+
+        free(cl->link);
+        free(cl);
+        return errno_of_open(st);
+    }
+
+    *client_p = cl;
+    return 0;
+}
+
+int amph_fwd_process(struct amph_fwd_client **client_p)
+{
+    *client_p = atomic_load_explicit(&amph_client_state.client, memory_order_acquire);
+    if (AMPH_LIKELY(*client_p != NULL))
+        return 0;
+
+    struct amph_client_sigguard g;
+    int fds[AMPH_CLIENT_FDS_FROM];
+
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
+    *client_p = atomic_load(&amph_client_state.client);
+    if (amph_client_state.failed == EACCES && amph_client_state.failed_euid != geteuid())
+        amph_client_state.failed = 0; /* the servers may accept the present user */
+
+    if (!*client_p && !amph_client_state.failed) {
+        int nfds = fill_small_fds(fds);
+
+        (void)amph_fwd_inherited(); /* reads IOFWD_DOOR */
+        amph_client_state.failed_euid = geteuid();
+        amph_client_state.failed = amph_limit_stack_suffices("a client that forwards files",
+                                                             AMPH_STACK_MIN_BYTES)
+                                       ? open_client(client_p)
+                                       : ENOMEM;
+        for (int i = 0; i < nfds; i++)
+            close(fds[i]);
+
+        if (!amph_client_state.failed)
+            atomic_store_explicit(&amph_client_state.client, *client_p, memory_order_release);
+    }
+
+    int err = *client_p ? 0 : amph_client_state.failed;
+
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_client_sigguard_leave(&g);
+    return err;
+}
+
+void amph_fwd_try_again(void)
+{
+    pthread_mutex_lock(&amph_client_state.lock);
+    amph_client_state.failed = 0;
+    pthread_mutex_unlock(&amph_client_state.lock);
+}
+
+struct amph_fwd_client *amph_fwd_process_if_open(void)
+{
+    return atomic_load_explicit(&amph_client_state.client, memory_order_acquire);
+}
+
+uint32_t amph_fwd_client_number(const struct amph_fwd_client *cl)
+{
+    return cl->number;
+}
+
+size_t amph_fwd_client_servers(const struct amph_fwd_client *cl, const uint32_t **servers_p)
+{
+    *servers_p = cl->servers;
+    return cl->nservers;
+}

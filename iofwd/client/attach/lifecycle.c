@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.
+ * Thread rule: see client/internal.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/os/arena.h"
+#include "base/settings/env.h"
+#include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/recovery/failover.h"
+#include "iofwd/client/attach/private_server.h"
+
+/* ---- files as values ---- */
+
+size_t amph_fwd_file_print(const struct amph_fwd_file *file, char *buf, size_t len_bytes)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++) {
+        int n = snprintf(buf + at, len_bytes - at, "%s%" PRIu32 ".%" PRIx64, i ? "," : "",
+                         file->part[i].server, file->part[i].handle);
+
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+
+        at += (size_t)n;
+    }
+
+    if (file->nparts > 1 && file->unit_kib) {
+        int n = snprintf(buf + at, len_bytes - at, "/%" PRIx32, file->unit_kib);
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+
+        at += (size_t)n;
+    }
+
+    return at;
+}
+
+bool amph_fwd_file_parse(const char *text, struct amph_fwd_file *file_p)
+{
+    struct amph_fwd_file f = { 0 };
+
+    while (f.nparts < AMPH_FWD_PARTS_MAX) {
+        char *end;
+        struct amph_fwd_ref *ref = &f.part[f.nparts];
+
+        errno = 0;
+
+        unsigned long server = strtoul(text, &end, 10);
+        if (end == text || *end != '.' || server > UINT32_MAX || errno)
+            return false;
+
+        text = end + 1;
+        ref->server = (uint32_t)server;
+        ref->handle = strtoull(text, &end, 16);
+        if (end == text || ref->handle == 0 || errno)
+            return false;
+
+        f.nparts++;
+        text = end + 1;
+        if (*end == '/')
+            f.unit_kib = (uint32_t)strtoul(text, NULL, 16);
+
+        if (*end != ',')
+            break;
+    }
+
+    *file_p = f;
+    return true;
+}
+
+bool amph_fwd_file_equal(const struct amph_fwd_file *a, const struct amph_fwd_file *b)
+{
+    if (a->nparts != b->nparts)
+        return false;
+
+    for (uint32_t i = 0; i < a->nparts && i < AMPH_FWD_PARTS_MAX; i++)
+        if (a->part[i].server != b->part[i].server || a->part[i].handle != b->part[i].handle)
+            return false;
+
+    return true;
+}
+
+int amph_client_file_of_fd(int fd, struct amph_fwd_file *file)
+{
+    static const char mark[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
+    char path[40], name[AMPH_FWD_TEXT_BYTES + 64];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+
+    /* With the preload library loaded, a readlink outside of Amphora's code would return the path
+     * that the program sees, also by syscall(). */
+    struct amph_client_sigguard g;
+
+    amph_client_sigguard_enter(&g);
+
+    long n = syscall(SYS_readlinkat, AT_FDCWD, path, name, sizeof name - 1);
+    off_t offset = n < 0 ? 0 : lseek(fd, 0, SEEK_CUR);
+
+    amph_client_sigguard_leave(&g);
+    if (n < 0)
+        return EBADF;
+
+    name[n] = 0;
+    file->nparts = 0;
+
+    char *text = name + sizeof mark - 1;
+    if (strncmp(name, mark, sizeof mark - 1) != 0)
+        return 0;
+
+    text[strcspn(text, " ")] = 0;
+    if (amph_fwd_text_complete(text, sizeof name - sizeof mark + 1, offset))
+        (void)amph_fwd_file_parse(text, file);
+
+    return 0;
+}
+
+/* ---- holds and counters ---- */
+
+/* Returns whether only this process had the file open before its exec. */
+static bool was_alone(const struct amph_fwd_file *file)
+{
+    char entry[48];
+    int len = snprintf(entry, sizeof entry, AMPH_CLIENT_EXCLUSIVE_FORMAT, file->part[0].server,
+                       file->part[0].handle);
+
+    for (const char *at = amph_client_state.inherited.alone; (at = strstr(at, entry)) != NULL;
+         at += len)
+        if (at[len] == '/' || at[len] == 0)
+            return true;
+
+    return false;
+}
+
+int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *files, size_t nfiles)
+{
+    int worst = 0;
+
+    /* the present location of each file */
+    struct amph_fwd_ref *first = calloc(nfiles + 1, sizeof *first);
+    if (!first)
+        return ENOMEM;
+
+    for (size_t f = 0; f < nfiles; f++)
+        if (was_alone(&files[f]))
+            amph_client_coalesce_import_exclusive(cl, &files[f]);
+
+    for (size_t f = 0; f < nfiles; f++)
+        first[f] = cl->failover ? amph_client_failover_adopt(cl, &files[f]) : files[f].part[0];
+
+    for (uint32_t i = 0; i < cl->nlinks; i++) {
+        struct amph_client_link *link = &cl->link[i];
+        uint64_t handles[1024];
+        size_t n = 0;
+        size_t got;
+        struct amph_wr w;
+
+        if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
+            continue;
+
+        amph_wr_init(&w, handles, sizeof handles);
+        for (size_t f = 0; f < nfiles; f++)
+            for (uint32_t k = 0; k < files[f].nparts; k++) {
+                const struct amph_fwd_ref *ref = k ? &files[f].part[k] : &first[f];
+                if (ref->server == link->server)
+                    amph_wr_u64(&w, ref->handle);
+            }
+
+        n = amph_wr_len(&w);
+
+        int err = w.bad ? ENOBUFS
+                        : amph_client_special(cl, link, FWD_SERVICE_HOLD_ONLY, handles, n, NULL, 0,
+                                              &got);
+
+        worst = err ? err : worst;
+    }
+
+    free(first);
+    return worst;
+}
+
+int amph_fwd_server_stats(struct amph_fwd_client *cl, uint32_t server, struct amph_fwd_stats *st)
+{
+    uint64_t v[11];
+    struct amph_client_link *link;
+    struct amph_rd r;
+    size_t got;
+    int err = server < cl->first || server - cl->first >= cl->nlinks
+                  ? EINVAL
+                  : amph_client_link_to(cl, server, &link);
+
+    if (!err)
+        err = amph_client_special(cl, link, FWD_SERVICE_STATS, NULL, 0, v, sizeof v, &got);
+
+    if (err)
+        return err;
+
+    amph_rd_init(&r, v, got);
+    st->server = (uint32_t)amph_rd_u64(&r);
+    st->client = (uint32_t)amph_rd_u64(&r);
+    st->calls = amph_rd_u64(&r);
+    st->errors = amph_rd_u64(&r);
+    st->bytes_out = amph_rd_u64(&r);
+    st->bytes_in = amph_rd_u64(&r);
+    st->all_calls = amph_rd_u64(&r);
+    st->all_bytes_out = amph_rd_u64(&r);
+    st->all_bytes_in = amph_rd_u64(&r);
+    st->clients = (uint32_t)amph_rd_u64(&r);
+    st->handles = (uint32_t)amph_rd_u64(&r);
+
+    return r.bad ? EPROTO : 0;
+}
+
+bool amph_fwd_owns_fd(int fd)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (fd >= 0 && (cl->link[i].control_fd == fd || cl->link[i].child_control_fd == fd))
+            return true;
+
+    if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
+        amph_client_notify_owns(fd))
+        return true;
+
+    for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
+        if (fd >= 0 && amph_client_state.inherited.control_fd[i] == fd)
+            return true;
+
+    return false;
+}
+
+/* ---- fork ---- */
+
+void amph_fwd_fork_before(void)
+{
+    struct amph_client_sigguard g;
+    struct amph_fwd_client *first;
+
+    /* A forked process without a call so far has an unused connection from its parent; its child
+     * must not use the same one. */
+    if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
+        (void)amph_fwd_process(&first);
+
+    amph_layer_event(AMPH_LAYER_FORK_BEFORE);
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&amph_client_state.lock);
+    amph_client_state.fork.guard = g;
+    amph_client_state.fork.number = FWD_NUMBER_NONE;
+
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+
+    /* A shell may not have made a call since its server ended; the restarted server does not know
+     * it. */
+    if (cl)
+        amph_client_check(cl);
+
+    amph_client_failover_fork(false);
+
+    /* if a server cannot be reached now, the child's first call on it fails with a message */
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
+            amph_client_link_child(cl, &cl->link[i], &amph_client_state.fork.number);
+}
+
+static void leave_fork(bool child)
+{
+    struct amph_client_sigguard g = amph_client_state.fork.guard;
+
+    pthread_mutex_unlock(&amph_client_state.lock);
+    amph_layer_event(child ? AMPH_LAYER_FORK_CHILD : AMPH_LAYER_FORK_PARENT);
+    amph_client_sigguard_leave(&g);
+}
+
+void amph_fwd_fork_parent(pid_t pid_or_error)
+{
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+
+    if (pid_or_error < 0)
+        amph_client_failover_fork(true);
+
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (cl->link[i].child_control_fd >= 0) {
+            close(cl->link[i].child_control_fd);
+            cl->link[i].child_control_fd = -1;
+        }
+
+    leave_fork(false);
+}
+
+void amph_fwd_fork_child(void)
+{
+    amph_client_failover_child();
+    amph_client_notify_forget();
+
+    struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
+    struct amph_client_inherited *inh = &amph_client_state.inherited;
+
+    if (cl) {
+        *inh = (struct amph_client_inherited){ .any = true,
+                                               .number = amph_client_state.fork.number };
+        for (uint32_t i = 0; i < cl->nlinks; i++) {
+            if (cl->link[i].control_fd >= 0)
+                close(cl->link[i].control_fd);
+
+            if (cl->link[i].child_control_fd < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
+                continue;
+
+            inh->server[inh->n] = cl->link[i].server;
+            inh->control_fd[inh->n++] = cl->link[i].child_control_fd;
+        }
+
+        inh->any = inh->n > 0;
+
+        /* The endpoint's memory is shared with the parent, so it is not freed.  The child's first
+         * call opens its own. */
+        amph_boot_close(cl->boot);
+        amph_arena_forget_area();
+        atomic_store(&amph_client_state.client, NULL);
+    }
+
+    amph_client_state.new_image = false;
+    leave_fork(true);
+}
+
+void amph_fwd_connect_all(void)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    struct amph_client_link *link;
+
+    struct amph_fwd_stats stats;
+
+    /* an answer of each server: then the network has opened its sockets, too */
+    for (uint32_t i = 0; cl && i < cl->nlinks; i++)
+        if (amph_client_link_to(cl, cl->first + i, &link) == 0)
+            (void)amph_fwd_server_stats(cl, cl->first + i, &stats);
+
+    if (cl && cl->failover)
+        amph_client_records_open();
+}
+
+/* Without the preload library, pthread_atfork reports forks. */
+static void fork_prepare(void)
+{
+    if (!amph_client_is_interposed())
+        amph_fwd_fork_before();
+}
+
+static void forked_parent(void)
+{
+    if (!amph_client_is_interposed())
+        amph_fwd_fork_parent(1);
+}
+
+static void forked_child(void)
+{
+    if (!amph_client_is_interposed())
+        amph_fwd_fork_child();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(fork_prepare, forked_parent, forked_child);
+}
+
+/* ---- exec and exit ---- */
+
+void amph_fwd_share(void)
+{
+    if (amph_fwd_process_if_open())
+        amph_layer_event(AMPH_LAYER_SHARE);
+}
+
+void amph_fwd_ending(void)
+{
+    if (amph_fwd_process_if_open())
+        amph_layer_event(AMPH_LAYER_EXIT);
+}
+
+size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
+{
+    struct amph_fwd_client *cl = amph_fwd_process_if_open();
+    const struct amph_client_inherited *inh = &amph_client_state.inherited;
+    size_t at = 0;
+    size_t connections = 0;
+    uint32_t number = cl ? cl->number : inh->number;
+    char alone[sizeof inh->alone] = "";
+    bool own = cl && cl->pid == getpid(); /* false in a vfork child */
+
+    if (own)
+        amph_client_coalesce_export_exclusive(alone, sizeof alone);
+
+    amph_layer_event(AMPH_LAYER_EXEC);
+    if (own && cl->failover)
+        amph_client_failover_exec();
+
+    /* In a vfork child the client belongs to the parent: the setting names the parent's pid, so
+     * that the new image does not use it. */
+    int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()),
+                     number);
+
+    if (n < 0 || (size_t)n >= len_bytes)
+        return 0;
+
+    at = (size_t)n;
+
+    uint32_t inherited = inh->any ? inh->n : 0;
+    uint32_t many = cl ? cl->nlinks : inherited;
+
+    for (uint32_t i = 0; i < many; i++) {
+        bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY
+                        : inh->control_fd[i] >= 0;
+
+        if (!ready)
+            continue;
+
+        n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d",
+                     cl ? cl->link[i].server : inh->server[i],
+                     cl ? cl->link[i].control_fd : inh->control_fd[i]);
+        if (n < 0 || (size_t)n >= len_bytes - at)
+            return 0;
+
+        at += (size_t)n;
+        connections++;
+    }
+
+    if (strlen(alone) < len_bytes - at)
+        at = (size_t)(stpcpy(buf + at, alone) - buf);
+
+    return connections ? at : 0;
+}
+
+/* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
+static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
+{
+    long pid;
+    int used = 0;
+
+    if (sscanf(text, "%ld:%" SCNu32 "%n", &pid, &inh->number, &used) != 2 || pid != (long)getpid())
+        return false;
+
+    text += used;
+    while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
+        used = 0;
+        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->control_fd[inh->n],
+                   &used) != 2 ||
+            used == 0)
+            return false;
+
+        inh->n++;
+        text += used;
+    }
+
+    snprintf(inh->alone, sizeof inh->alone, "%s", text);
+    return inh->n > 0;
+}
+
+bool amph_fwd_inherited(void)
+{
+    if (!amph_client_state.looked) {
+        struct amph_client_inherited inh = { 0 };
+
+        amph_client_state.looked = true;
+        if (!amph_client_state.inherited.any &&
+            parse_inherited(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+            inh.any = true;
+            amph_client_state.inherited = inh;
+            amph_client_state.new_image = true;
+        }
+    }
+
+    return amph_client_state.new_image;
+}

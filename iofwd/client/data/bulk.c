@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Executes reads and writes: small ones in one message, large ones in pieces that are pipelined
+ * through the slots of the transfer area.
+ *
+ * Layer: iofwd.  Thread rule: see client/internal.h.
+ *
+ * A call acquires all its slots before it sends its first piece.  Otherwise two calls could wait
+ * for each other's slots while the server queues one call behind the other (deadlock).
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
+#include "iofwd/client/data/stripe.h"
+
+#define CALL_MAX ((size_t)0x7ffff000) /* the maximum that Linux transfers in one call */
+#define SPREAD_PIECES 40u             /* in flight of a call to several servers */
+#define OVERSUBSCRIBED_PIECES 2u      /* of each server, if there are more servers than cores */
+#define PIECE_MIN ((size_t)64 << 10)
+#define SEGMENT_MIN ((size_t)16 << 10) /* minimum size for access in place */
+#define SEGMENT_PIECE \
+    ((size_t)512 << 10) /* no copy to overlap with, so few messages; each takes far less than \
+                           AMPH_CLIENT_SLOW_NS */
+
+struct piece {
+    struct amph_client_pending *pend;
+    union amph_fwd_args args; /* the call's record with this piece's offset */
+    size_t at, len;           /* within the call */
+    unsigned slot;
+};
+
+/* A call and its progress. */
+struct bulk_call {
+    struct amph_fwd_client *cl;
+    struct amph_client_data *d;
+    size_t end;        /* all bytes before it have been transferred, as far as is known */
+    int error;         /* why the call ended there */
+    unsigned inflight; /* pieces in flight, of all ops */
+};
+
+/* One server's share of a call: all of it, or its stripes of a striped file. */
+struct bulk_op {
+    struct bulk_call *call;
+    struct amph_fwd_client *cl;
+    struct amph_client_link *link;
+    struct amph_client_stripe_cursor deal; /* position of the next piece */
+    size_t moved, piece;
+    unsigned window, head, inflight; /* ring of pieces */
+    uint64_t slots;                  /* slots that this call holds; 0: data travels inline */
+    uint32_t number;                 /* of the op; all its pieces carry it */
+    bool begun, closed;              /* the first and the last piece were sent */
+    bool answered;                   /* the first piece was */
+    bool counted;                    /* a reply has reported the number of offset moves */
+    /* the server accesses the caller's buffer in place, from segment_at on */
+    bool segment;
+    uint64_t segment_at;
+    bool sampled, stream; /* see choose_way */
+    unsigned way;
+    uint64_t start_ns;
+    struct piece ring[AMPH_CLIENT_WINDOW];
+};
+
+/* Fills the call record of one piece; its data travels separately. */
+static void fill_record(const struct bulk_call *c, struct piece *pc)
+{
+    struct amph_client_data d = { .file = c->d->file,
+                                  .off = (off_t)((uint64_t)c->d->off + pc->at),
+                                  .done_p = &pc->pend->got,
+                                  .reads = c->d->reads,
+                                  .placed = c->d->placed };
+
+    pc->pend->desc = &amph_fwd_calls[amph_client_data_record(&d, &pc->args)];
+    pc->pend->args = &pc->args;
+}
+
+/* Acquires at most half of the slots, so that two calls can run.  Waits if none is free. */
+static void take_slots(struct bulk_op *op, unsigned most)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    for (;;) {
+        uint64_t bits = atomic_load_explicit(&op->link->slots, memory_order_relaxed);
+        uint64_t mine = 0;
+        unsigned n = 0;
+
+        while (n < most && (bits & ~mine)) {
+            mine |= (bits & ~mine) & -(bits & ~mine);
+            n++;
+        }
+
+        if (n &&
+            atomic_compare_exchange_weak_explicit(&op->link->slots, &bits, bits & ~mine,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+            op->slots = mine;
+            op->window = n;
+            for (unsigned i = 0; i < n; i++, mine &= mine - 1)
+                op->ring[i].slot = (unsigned)__builtin_ctzll(mine);
+
+            return;
+        }
+
+        if (!n)
+            amph_am_wait_step(op->cl->ep, &w);
+    }
+}
+
+static struct amph_client_tuning *pace_of(struct bulk_op *op)
+{
+    return &op->link->pace[op->call->d->reads][op->call->d->len >= AMPH_CLIENT_TUNING_LARGE];
+}
+
+/* Chooses how the data travels.  Calls to a server that executes nothing else for this process are
+ * timed, as samples for the tuning of later calls. */
+static void choose_way(struct bulk_op *op, struct amph_client_route *way)
+{
+    size_t total = op->call->d->len / op->deal.width;
+
+    op->sampled = op->deal.width < 2 && total >= AMPH_CLIENT_TUNING_MIN &&
+                  total <= (size_t)UINT32_MAX;
+    if (op->sampled) {
+        op->way = amph_client_tuning_choose(pace_of(op), op->link->near, way);
+        op->start_ns = amph_now_ns();
+        return;
+    }
+
+    amph_client_tuning_peek(pace_of(op), op->link->near, way);
+
+    /* short calls use smaller pieces, so that copies overlap */
+    size_t quarter = (total / 4 + PIECE_MIN - 1) / PIECE_MIN * PIECE_MIN;
+
+    if (quarter < way->piece)
+        way->piece = quarter < PIECE_MIN ? PIECE_MIN : quarter;
+}
+
+/* Gives the measured time of a sample to the tuning of later calls. */
+static void record_sample(struct bulk_op *op)
+{
+    if (op->sampled && op->moved == op->call->d->len)
+        amph_client_tuning_record(pace_of(op), op->way, op->moved, amph_now_ns() - op->start_ns);
+}
+
+/* Returns whether the call has ended before the next piece of this op. */
+static bool is_past_end(const struct bulk_op *op)
+{
+    return op->deal.at >= op->call->end && op->call->end < op->call->d->len;
+}
+
+/*
+ * Returns the length of the next piece.  The first and the last pieces of a call to a server on
+ * this host are smaller, because one side idles while the other copies them.
+ */
+static size_t next_len(const struct bulk_op *op)
+{
+    size_t len = op->piece;
+    size_t left = op->deal.total - op->deal.at;
+
+    if (op->slots && op->link->near && op->deal.width < 2 && len > PIECE_MIN) {
+        size_t before = op->deal.at < PIECE_MIN ? PIECE_MIN : op->deal.at;
+        size_t half = (left / 2 + PIECE_MIN - 1) / PIECE_MIN * PIECE_MIN;
+
+        len = before < len ? before : len;
+        len = half && half < len ? half : len;
+    }
+
+    return amph_client_stripe_cursor_len(&op->deal, len);
+}
+
+/* Copies data into a slot.  The reader is another core of this host, or the network card. */
+static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
+{
+    if (op->stream && len >= FWD_STREAM_MIN) {
+        amph_copy_stream(slot, data, len);
+        return;
+    }
+
+    memcpy(slot, data, len);
+    if (op->link->near && op->cl->demotes)
+        amph_cache_demote(slot, len);
+}
+
+/* Returns where the data of a piece of len bytes travels. */
+static enum amph_fwd_data_location location_of(const struct bulk_op *op, size_t len)
+{
+    if (!len)
+        return FWD_INLINE;
+    if (op->segment)
+        return FWD_SEGMENT;
+
+    return op->slots ? FWD_AREA : FWD_INLINE;
+}
+
+/* Returns the flags of the next piece; `last`: no further one follows. */
+static uint8_t piece_flags(const struct bulk_op *op, size_t len, bool last)
+{
+    const struct bulk_call *c = op->call;
+    uint8_t flags = 0;
+
+    if (op->stream && c->d->reads && len >= FWD_STREAM_MIN)
+        flags |= FWD_PIECE_STAGED;
+    if (op->deal.width > 1)
+        flags |= FWD_PIECE_SPREAD;
+    if (AMPH_UNLIKELY(op->cl->failover))
+        flags |= FWD_PIECE_TELL;
+    if (!op->begun)
+        flags |= FWD_PIECE_FIRST;
+    if (last)
+        flags |= FWD_PIECE_LAST;
+
+    return flags;
+}
+
+/* Sends the next piece.  If the op has ended early, sends an empty last piece, so that the server
+ * expects no more. */
+static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
+{
+    struct bulk_call *c = op->call;
+    struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
+    size_t len = is_past_end(op) ? 0 : next_len(op);
+    size_t at = op->deal.at;
+    const void *inline_data = NULL;
+
+    pc->pend = pend;
+    pc->at = at;
+    pc->len = len;
+    amph_client_stripe_cursor_step(&op->deal, len);
+    fill_record(c, pc);
+
+    bool last = is_past_end(op) || op->deal.at == op->deal.total;
+    struct amph_fwd_bulk b = { .where = (uint8_t)location_of(op, len),
+                               .flags = piece_flags(op, len, last),
+                               .rwf = (uint16_t)c->d->file->rwf,
+                               .len = (uint32_t)len };
+
+    if (!op->begun)
+        op->number = (uint32_t)pc->pend->seq;
+
+    b.op = op->number;
+
+    if (b.where == FWD_AREA) {
+        b.at = (uint64_t)pc->slot * op->cl->piece;
+        if (!c->d->reads)
+            fill_slot(op, op->link->part + b.at, c->d->data + at, len);
+    } else if (b.where == FWD_SEGMENT)
+        b.at = op->segment_at + at;
+    else if (c->d->reads)
+        pc->pend->data = c->d->data + at;
+    else
+        inline_data = c->d->data + at;
+
+    pc->pend->want = len;
+    pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
+
+    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
+
+    if (err) {
+        amph_client_pending_release(op->cl, pc->pend);
+        return err;
+    }
+
+    op->inflight++;
+    c->inflight++;
+    op->begun = true;
+    op->closed = last;
+
+    return 0;
+}
+
+/* Records that the call ended at `at`, by an error or at the end of the file. */
+static void stop_at(struct bulk_call *c, size_t at, int error)
+{
+    if (at >= c->end && (c->end < c->d->len || at > c->end || c->error))
+        return;
+
+    c->end = at;
+    c->error = error;
+}
+
+/* Waits for the reply to the oldest piece and takes its data. */
+static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
+{
+    struct bulk_call *c = op->call;
+    struct piece *pc = &op->ring[op->head];
+    int err = amph_client_pending_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
+    size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
+
+    if (n && c->d->reads && op->slots && pc->at < c->end)
+        memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
+
+    op->moved += n;
+    if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
+        amph_client_thread.told.calls += !op->counted;
+        amph_client_thread.told.moves = pc->pend->moves;
+        op->counted = true;
+    }
+
+    if (pc->pend->whole <= pc->at)
+        stop_at(c, (size_t)pc->pend->whole, err);
+    else if (pc->len && (err || n < pc->len))
+        stop_at(c, pc->at + n, err);
+    else if (err)
+        stop_at(c, pc->at, err);
+
+    amph_client_pending_release(op->cl, pc->pend);
+    op->head = (op->head + 1) % op->window;
+    op->inflight--;
+    c->inflight--;
+}
+
+/* Sends pieces until `most` are in flight or no pending record is free.  Only a call without pieces
+ * in flight may wait for a record, because a waiting call keeps the ones it holds. */
+static void feed(struct bulk_op *op, unsigned most)
+{
+    if (!op->begun && is_past_end(op))
+        op->closed = true; /* nothing was sent to this server */
+
+    most = op->window < most ? op->window : most;
+    while (!op->closed && op->inflight < most) {
+        struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl)
+                                                              : amph_client_pending_acquire(op->cl);
+
+        if (!pend)
+            return;
+
+        size_t at = op->deal.at;
+        int err = send_piece(op, pend);
+
+        if (err) {
+            stop_at(op->call, at, err);
+            op->closed = true; /* the server is dead or cannot be reached */
+        }
+    }
+}
+
+static bool has_answer(const struct bulk_op *op)
+{
+    return op->inflight && amph_client_pending_is_done(op->ring[op->head].pend);
+}
+
+/* Returns whether take_piece would not wait; that includes pieces of a dead server. */
+static bool may_take(const struct bulk_op *op)
+{
+    return op->inflight &&
+           (has_answer(op) ||
+            atomic_load_explicit(&op->link->state, memory_order_acquire) == AMPH_CLIENT_LINK_DEAD);
+}
+
+/*
+ * Limits how many servers of this host work on one call at a time: a few more than there are cores,
+ * each with few pieces.  Fewer servers leave cores idle while the next one is woken; the pieces of
+ * all servers together would not fit into a cache.  Servers that write one file are fewer, because
+ * the file system serialises its writers.  All of them get their first piece at once, and continue
+ * in the order of their first replies, which is the order in which the kernel schedules them.
+ */
+static void feed_all(struct bulk_op *const *in_turn, unsigned n)
+{
+    bool reads = in_turn[0]->call->d->reads;
+    unsigned busy = 0;
+    unsigned near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct bulk_op *op = in_turn[i];
+        bool waits = op->link->near && busy >= near_most;
+
+        if (op->closed || (waits && (reads || op->begun)))
+            continue;
+
+        feed(op, waits ? 1 : op->window);
+        busy += op->link->near && !op->closed && !waits;
+    }
+}
+
+/* Appends the op to the order of first replies. */
+static void set_in_turn(struct bulk_op **in_turn, struct bulk_op *op, unsigned turn)
+{
+    unsigned at = turn;
+
+    while (in_turn[at] != op)
+        at++;
+
+    for (; at > turn; at--)
+        in_turn[at] = in_turn[at - 1];
+
+    in_turn[turn] = op;
+    op->answered = true;
+}
+
+/* Returns an op whose oldest piece has been answered, beginning with the one whose turn it is; NULL
+ * if nothing is in flight.  Waiting for a particular op could deadlock: two calls could wait for
+ * each other at different servers. */
+static struct bulk_op *next_answered(struct bulk_op *op, unsigned n, unsigned turn,
+                                     struct amph_client_sigguard *g)
+{
+    struct amph_client_wait wait = AMPH_CLIENT_WAIT_INIT;
+    bool sent = true;
+
+    for (unsigned i = 0; i < n; i++)
+        sent = sent && op[i].closed;
+
+    while (op[0].call->inflight) {
+        for (unsigned i = 0; i < n; i++)
+            if (may_take(&op[(turn + i) % n]))
+                return &op[(turn + i) % n];
+
+        if (amph_client_wait_step(op[0].cl, &wait) && sent)
+            amph_client_let_signals_in(g);
+    }
+
+    return NULL;
+}
+
+static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
+{
+    struct bulk_op *in_turn[AMPH_FWD_PARTS_MAX];
+    unsigned answered = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        in_turn[i] = &op[i];
+
+    for (unsigned turn = 0;; turn++) {
+        feed_all(in_turn, n);
+
+        struct bulk_op *next = op[0].inflight ? &op[0] : NULL;
+
+        if (n > 1)
+            next = next_answered(op, n, turn, g);
+
+        if (!next)
+            return;
+
+        if (!next->answered)
+            set_in_turn(in_turn, next, answered++);
+
+        take_piece(next, g);
+    }
+}
+
+static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_link *link,
+                    const struct amph_client_stripe_cursor *deal)
+{
+    memset(op, 0, offsetof(struct bulk_op, ring));
+    op->call = c;
+    op->cl = c->cl;
+    op->link = link;
+    op->deal = *deal;
+
+    size_t small = link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR;
+    struct amph_client_route way;
+
+    op->piece = small;
+    op->window = 2;
+    if (c->d->len <= small)
+        return;
+
+    if (c->d->len >= SEGMENT_MIN &&
+        amph_client_segment_holds(c->cl, link, c->d->data, c->d->len, &op->segment_at)) {
+        op->segment = true;
+        op->piece = link->near || c->cl->piece > SEGMENT_PIECE ? SEGMENT_PIECE : c->cl->piece;
+        op->window = AMPH_CLIENT_WINDOW / 2;
+        return;
+    }
+
+    if (!link->part)
+        return;
+
+    choose_way(op, &way);
+    op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;
+    op->stream = way.stream && link->near;
+
+    size_t npieces = (c->d->len + op->piece - 1) / op->piece;
+    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width
+                                                            : way.depth;
+
+    if (link->near && c->d->reads && deal->width > c->cl->near_readers)
+        most = most < OVERSUBSCRIBED_PIECES ? most : OVERSUBSCRIBED_PIECES;
+
+    most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
+    take_slots(op, npieces < most ? (unsigned)npieces : most);
+}
+
+static void close_op(struct bulk_op *op)
+{
+    record_sample(op);
+    if (op->segment)
+        amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
+
+    if (op->slots)
+        atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);
+}
+
+static int outcome(const struct bulk_call *c)
+{
+    if (c->end == 0 && c->error)
+        return c->error;
+
+    amph_count_n(c->d->reads ? AMPH_COUNTER_IOFWD_BYTES_IN : AMPH_COUNTER_IOFWD_BYTES_OUT, c->end);
+    *c->d->done_p = c->end;
+    return 0;
+}
+
+static int begin_call(struct bulk_call *c, struct amph_fwd_client *cl, struct amph_client_data *d)
+{
+    if (d->len > SSIZE_MAX)
+        return EINVAL;
+
+    if (d->len > CALL_MAX)
+        d->len = CALL_MAX;
+
+    *c = (struct bulk_call){ .cl = cl, .d = d, .end = d->len };
+    return 0;
+}
+
+int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
+                     struct amph_client_data *d)
+{
+    struct bulk_call c;
+    struct bulk_op op;
+    struct amph_client_stripe_cursor deal = { .total = 0, .unit = SIZE_MAX, .width = 1 };
+    struct amph_client_sigguard g;
+    int err = begin_call(&c, cl, d);
+
+    if (err)
+        return err;
+
+    deal.total = d->len;
+    amph_client_sigguard_enter(&g);
+    g.ends_wait = true; /* a read from a pipe may block */
+    open_op(&op, &c, link, &deal);
+
+    size_t most = op.piece < PIECE_MIN ? op.piece : PIECE_MIN;
+
+    /* a pipe returns what it has, so the call is one piece */
+    if (d->reads && d->len > most && amph_fwd_file_waits(d->file))
+        op.deal.total = c.end = d->len = most;
+
+    run(&op, 1, &g);
+    close_op(&op);
+    amph_client_sigguard_leave(&g);
+
+    return outcome(&c);
+}
+
+/* ---- striped files ---- */
+
+/* Sorts the parts by server.  All calls acquire slots in this order, which prevents deadlock. */
+static void order_parts(const struct amph_fwd_file *file, uint32_t order[AMPH_FWD_PARTS_MAX])
+{
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && file->part[order[at - 1]].server > file->part[i].server; at--)
+            order[at] = order[at - 1];
+
+        order[at] = i;
+    }
+}
+
+/* Executes a pread or pwrite; each server transfers its stripes. */
+static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
+{
+    const struct amph_fwd_file *file = d->file;
+    struct bulk_call c;
+    struct bulk_op op[AMPH_FWD_PARTS_MAX];
+    uint32_t order[AMPH_FWD_PARTS_MAX];
+    struct amph_client_link *link[AMPH_FWD_PARTS_MAX];
+    struct amph_client_stripe_cursor deal;
+    struct amph_client_sigguard g;
+    unsigned n = 0;
+    int err = begin_call(&c, cl, d);
+
+    for (uint32_t i = 0; i < file->nparts && !err; i++)
+        err = amph_client_link_to(cl, file->part[i].server, &link[i]);
+
+    if (err)
+        return err;
+
+    order_parts(file, order);
+    amph_client_sigguard_enter(&g);
+
+    for (uint32_t i = 0; i < file->nparts; i++) {
+        amph_client_stripe_cursor_start(&deal, file, order[i], (uint64_t)d->off, d->len);
+        if (deal.at < deal.total)
+            open_op(&op[n++], &c, link[order[i]], &deal);
+    }
+
+    run(op, n, &g);
+    for (unsigned i = 0; i < n; i++)
+        close_op(&op[i]);
+
+    amph_client_sigguard_leave(&g);
+    return outcome(&c);
+}
+
+/* Executes a read or write at the file's offset.  The home server reserves the range of bytes for
+ * the call and moves its offset past them. */
+static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, size_t want,
+                 off_t *pos_p, size_t *count_p)
+{
+    if (d->reads) {
+        struct amph_fwd_args_takeread a = {
+            .file = d->file, .want = want, .pos = pos_p, .count = count_p
+        };
+        return amph_client_once(cl, AMPH_FWD_TAKEREAD, &a);
+    }
+
+    struct amph_fwd_args_takewrite a = { .file = d->file, .want = want, .pos = pos_p };
+
+    *count_p = want;
+    return amph_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
+}
+
+static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *d)
+{
+    struct amph_client_data placed = *d;
+    off_t now;
+
+    placed.placed = true;
+
+    int err = claim(cl, d, d->len < CALL_MAX ? d->len : CALL_MAX, &placed.off, &placed.len);
+    if (err)
+        return err;
+
+    *d->done_p = 0;
+    if (placed.len == 0)
+        return 0;
+
+    err = deal_out(cl, &placed);
+
+    size_t done = err ? 0 : *d->done_p;
+
+    if (done < placed.len) {
+        struct amph_fwd_args_lseek back = {
+            .file = d->file, .off = (off_t)done - (off_t)placed.len, .whence = SEEK_CUR, .pos = &now
+        };
+
+        amph_client_once(cl, AMPH_FWD_LSEEK, &back);
+    }
+
+    return err;
+}
+
+int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home,
+                       struct amph_client_data *d)
+{
+    const struct amph_fwd_file *file = d->file;
+    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
+    bool every_byte = d->placed &&
+                      file->unit_kib; /* stripes are fixed, so each byte belongs to a server */
+    bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
+    int err = EOPNOTSUPP;
+
+    if (!whole)
+        err = d->placed ? deal_out(cl, d) : at_offset(cl, d);
+
+    /* the home server executes appending writes alone */
+    return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loads and opens the file client, and enters inherited placeholders in the descriptor table; see
+ * client.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread; loading is under amph_ip_client.lock.
+ */
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/process/die.h"
+#include "iofwd/interpose/process/mpi_job.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/state.h"
+
+struct amph_ip_client amph_ip_client = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Prints why forwarded calls fail; once a process, since every later call fails for the same reason. */
+static void complain(const char *what, const char *why, int err)
+{
+    char line[1024];
+
+    if (__atomic_exchange_n(&amph_ip_client.complained, 1, __ATOMIC_RELAXED))
+        return;
+
+    const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
+    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n",
+                     what, why, name);
+
+    if (n > 0)
+        (void)!libc_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static int swap_inside(int depth)
+{
+    int before = amph_ip_inside;
+
+    amph_ip_inside = depth;
+    return before;
+}
+
+/* Is the address space exhausted (ulimit -v)?  The dynamic linker does not report why it could not map
+ * a library; with less than this left it may be the reason. */
+static bool is_address_space_full(void)
+{
+    const size_t enough = 16 << 20;
+    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (at != MAP_FAILED)
+        amph_ip_kernel_munmap(at, enough);
+
+    return at == MAP_FAILED && errno == ENOMEM;
+}
+
+static uint32_t own_table_number(void)
+{
+    return amph_fdtab_current()->number;
+}
+
+static int load(void)
+{
+    const char *what, *why;
+
+    const struct amph_fwd_interface *table = amph_ip_client_bind(&what, &why);
+
+    if (!table) {
+        int err = is_address_space_full() ? ENOMEM : EIO;
+
+        complain(what, why, err);
+        return err;
+    }
+
+    amph_ip_client.fwd = *table;
+    amph_ip_client.direct = table;
+
+    amph_ip_client.fwd.keep_settings(amph_ip_environment_kept());
+    amph_ip_client.fwd.set_inside(swap_inside);
+    amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
+    amph_ip_client.fwd.set_table_number(own_table_number);
+    __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
+    amph_ip_trace_client_loaded();
+
+    return 0;
+}
+
+static int closer(const struct amph_fwd_file *file)
+{
+    int err = amph_ip_client_enter();
+    if (err)
+        return err;
+
+    return amph_ip_client.fwd.close(amph_ip_client.client, file);
+}
+
+void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
+{
+    char buf[4096];
+    int dir = libc_open64(amph_ip_table_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    if (dir < 0)
+        return;
+
+    for (;;) {
+        long n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);
+
+        if (n <= 0)
+            break;
+
+        for (long at = 0; at < n;) {
+            const struct dirent *entry = (const struct dirent *)(buf + at);
+
+            at += entry->d_reclen;
+
+            int fd = entry->d_name[0] == '.' ? -1 : atoi(entry->d_name);
+
+            if (fd >= 0 && fd != dir)
+                fn(fd, arg);
+        }
+    }
+
+    libc_close(dir);
+}
+
+static void mark_one(int fd, void *arg)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    enum amph_fdtab_class cls = amph_fdtab_class(fd);
+
+    if (cls == FDTAB_UNKNOWN && amph_ip_placeholder_text(fd, text, sizeof text)) {
+        amph_fdtab_mark(fd, FDTAB_INHERITED);
+        cls = FDTAB_INHERITED;
+    }
+
+    if (cls == FDTAB_INHERITED)
+        ++*(int *)arg;
+}
+
+/* The open file for file: the one in the table, else a new one (*fresh_p).  Descriptors of one file
+ * share it, also if they are adopted one by one.  NULL: no memory. */
+static struct amph_fd_file *ofile_for(const struct amph_fwd_file *file, bool *fresh_p)
+{
+    struct amph_fd_file *of = amph_fdtab_find(file);
+
+    *fresh_p = !of;
+    if (of)
+        return of;
+
+    of = amph_fdtab_new();
+    if (of) {
+        of->file = *file;
+        of->oflags = -1;
+    }
+
+    return of;
+}
+
+struct adoption {
+    bool hold;                   /* take a hold on each file; false: this client has them already */
+    bool incomplete;             /* memory has run out */
+    size_t count, room;          /* entries used and allocated of files */
+    struct amph_fwd_file *files; /* the adopted files */
+};
+
+static void add_file(struct adoption *a, const struct amph_fwd_file *file)
+{
+    if (a->count == a->room) {
+        size_t room = a->room ? 2 * a->room : 64;
+        struct amph_fwd_file *more = realloc(a->files, room * sizeof *more);
+
+        if (!more) {
+            a->incomplete = true;
+            return;
+        }
+
+        a->files = more;
+        a->room = room;
+    }
+
+    a->files[a->count++] = *file;
+}
+
+/* Enters an inherited descriptor in the table.  If its server no longer has the file, calls on it
+ * report that.  If the server's limit for a client is reached, the next call tries again. */
+static int adopt_fd(int fd, struct adoption *a)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    struct amph_fwd_file file;
+    bool fresh;
+
+    if (!amph_ip_placeholder_text(fd, text, sizeof text) ||
+        !amph_ip_client.fwd.file_parse(text, &file))
+        return EBADF;
+    if (!amph_fdtab_reserve(fd))
+        return ENOMEM;
+
+    struct amph_fd_file *of = ofile_for(&file, &fresh);
+    if (!of)
+        return ENOMEM;
+
+    int err = fresh && a->hold ? amph_ip_client.fwd.hold(amph_ip_client.client, &file) : 0;
+
+    if (err == EMFILE || err == ENOMEM) {
+        amph_fdtab_put(of);
+        return err;
+    }
+
+    if (fresh && !a->hold)
+        add_file(a, &file);
+
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+
+    struct amph_fd_file *before = amph_fdtab_set(fd, of, FDTAB_FORWARDED);
+
+    if (before)
+        amph_fdtab_put(before);
+
+    return 0;
+}
+
+int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p)
+{
+    struct amph_fwd_file file;
+    bool fresh;
+
+    if (!amph_ip_client.fwd.file_parse(text, &file))
+        return ENOENT;
+
+    struct amph_fd_file *of = ofile_for(&file, &fresh);
+    if (!of)
+        return ENOMEM;
+
+    if (fresh && amph_ip_client.fwd.hold(amph_ip_client.client, &file) != 0) {
+        amph_fdtab_put(of);
+        return ENOENT;
+    }
+
+    __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    *of_p = of;
+    return 0;
+}
+
+static void adopt_one(int fd, void *arg)
+{
+    if (amph_fdtab_class(fd) == FDTAB_INHERITED)
+        adopt_fd(fd, arg);
+}
+
+static void adopt_all(void)
+{
+    struct adoption a = { .hold = !amph_ip_client.fwd.inherited() };
+    int placeholders = 0;
+
+    amph_ip_each_open_fd(mark_one, &placeholders);
+    if (placeholders)
+        amph_ip_each_open_fd(adopt_one, &a);
+
+    if (!a.hold && !a.incomplete)
+        amph_ip_client.fwd.hold_only(amph_ip_client.client, a.files, a.count);
+
+    free(a.files);
+}
+
+static int open_client(const sigset_t *program_mask)
+{
+    int err = 0;
+
+    amph_ip_mpi_job_check();
+    if (!amph_ip_client.loaded) {
+        amph_ip_fds.close_file = closer;
+        err = load();
+    }
+
+    if (err)
+        return err;
+
+    amph_ip_client.fwd.set_program_mask(program_mask);
+    err = amph_ip_client.fwd.process(&amph_ip_client.client);
+
+    if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
+        amph_ip_die_reported();
+
+    if (err == ENOTCONN)
+        complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
+                 "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
+
+    if (!err && !amph_ip_client.adopted) {
+        adopt_all();
+        __atomic_store_n(&amph_ip_client.adopted, true, __ATOMIC_RELEASE);
+    }
+
+    amph_ip_client.fwd.set_program_mask(NULL);
+    return err;
+}
+
+/* Loads and opens the client and adopts what was inherited, with signals blocked (see
+ * amph_ip_client_enter). */
+static int enter_first(void)
+{
+    sigset_t all, before;
+    int saved = errno;
+    int cancel;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock must be given back */
+    pthread_mutex_lock(&amph_ip_client.lock);
+
+    int depth = swap_inside(1);
+    int err = open_client(&before);
+
+    swap_inside(depth);
+    pthread_mutex_unlock(&amph_ip_client.lock);
+    pthread_setcancelstate(cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+
+    return err;
+}
+
+int amph_ip_client_enter(void)
+{
+    struct amph_fwd_client *client;
+    int err = 0;
+
+    if (AMPH_UNLIKELY(!__atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE)))
+        err = amph_ip_inside ? 0 : enter_first(); /* inside: a call made by adopt_all */
+    else if ((client = amph_ip_client.fwd.process_if_open()) != amph_ip_client.client || !client) {
+        int saved = errno;
+
+        err = amph_ip_client.fwd.process(&amph_ip_client.client);
+        errno = saved;
+    }
+
+    return err == ENOTCONN ? EIO : err;
+}
+
+void amph_ip_client_join(void)
+{
+    amph_ip_fds.close_file = closer;
+
+    int depth = swap_inside(1);
+
+    if ((!amph_ip_client.loaded && load() != 0) || !amph_ip_client.fwd.join_mpmd(false))
+        amph_ip_die_reported();
+
+    swap_inside(depth);
+}
+
+void amph_ip_client_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&amph_ip_client.lock);
+    else
+        pthread_mutex_unlock(&amph_ip_client.lock);
+}
+
+void amph_ip_client_adopt(void)
+{
+    int placeholders = 0;
+
+    if (__atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE))
+        return;
+
+    amph_ip_each_open_fd(mark_one, &placeholders);
+    if (placeholders)
+        amph_ip_client_enter();
+}
+
+int amph_ip_file_get(int fd, struct amph_fd_file **of_p)
+{
+    *of_p = amph_fdtab_get(fd);
+    if (AMPH_LIKELY(*of_p != NULL))
+        return 0;
+
+    amph_ip_missed = true;
+    if (amph_fdtab_class(fd) != FDTAB_INHERITED)
+        return EBADF;
+
+    /* An inherited descriptor that is not in the table yet: the first call adopts all, and one that
+     * was received later (SCM_RIGHTS) is adopted by itself. */
+    int err = amph_ip_client_enter();
+    if (err)
+        return err;
+
+    if (amph_fdtab_class(fd) == FDTAB_INHERITED) {
+        struct adoption a = { .hold = true };
+        err = adopt_fd(fd, &a);
+    }
+
+    *of_p = err ? NULL : amph_fdtab_get(fd);
+    if (err)
+        return err;
+
+    return *of_p ? 0 : EBADF;
+}
+
+int amph_ip_file_begin(int fd, struct amph_fd_file **of_p)
+{
+    int err = amph_ip_file_get(fd, of_p);
+
+    if (AMPH_UNLIKELY(err))
+        return amph_ip_fail(err);
+
+    err = amph_ip_client_enter();
+    if (AMPH_UNLIKELY(err)) {
+        amph_fdtab_put(*of_p);
+        return amph_ip_fail(err);
+    }
+
+    return 0;
+}
+
+int amph_ip_file_end(struct amph_fd_file *of, int err)
+{
+    amph_fdtab_put(of);
+    return amph_ip_result(err);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loads libiofwd, which holds the file client, and checks that its table of functions is the one
+ * that this library was built with.  The first forwarded call does so: a program that forwards
+ * nothing never maps the client.
+ *
+ * Layer: iofwd (interposer).  Thread rule: under the lock of client.c.
+ */
+#include <dlfcn.h>
+
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/calls/names.h"
+
+const bool amph_ip_client_is_linked = false;
+
+/* Opens libiofwd, which is in the preload library's own directory (build tree), one directory up
+ * (installed: $libdir/amphora), or where the linker searches. */
+static void *open_library(void)
+{
+    static const char *const directories[] = { "", "../" };
+    char path[PATH_MAX];
+    Dl_info self;
+    const char *slash = NULL;
+
+    if (dladdr(&amph_ip_client, &self) && self.dli_fname)
+        slash = strrchr(self.dli_fname, '/');
+
+    for (size_t i = 0; slash && i < AMPH_COUNTOF(directories); i++) {
+        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname),
+                 self.dli_fname, directories[i]);
+        if (libc_access(path, R_OK) == 0)
+            return dlopen(path, RTLD_LAZY);
+    }
+
+    return dlopen("libiofwd.so.0", RTLD_LAZY);
+}
+
+const char *amph_ip_library_path(void)
+{
+    Dl_info self;
+
+    return dladdr(&amph_ip_client, &self) && self.dli_fname && self.dli_fname[0] == '/'
+               ? self.dli_fname
+               : NULL;
+}
+
+/* By a function that we and the C library define, and no program or sanitizer. */
+bool amph_ip_is_in_front(void)
+{
+    void *first = dlsym(RTLD_DEFAULT, "__libc_start_main");
+    Dl_info self, found;
+
+    return first && dladdr(&amph_ip_client, &self) && dladdr(first, &found) &&
+           self.dli_fbase == found.dli_fbase;
+}
+
+/* Writes into why how the table differs from the one that this library was built with; false: it
+ * does not differ.  The version is looked at first: the rest of the table depends on it. */
+static bool differs(const struct amph_fwd_interface *table, char *why, size_t cap_bytes)
+{
+    if (table->version != AMPH_FWD_INTERFACE_VERSION) {
+        snprintf(why, cap_bytes, "its interface has version %u, this library needs version %u",
+                 table->version, (unsigned)AMPH_FWD_INTERFACE_VERSION);
+        return true;
+    }
+
+    if (table->size_bytes != sizeof *table) {
+        snprintf(why, cap_bytes, "its interface has %u bytes, this library needs %zu",
+                 table->size_bytes, sizeof *table);
+        return true;
+    }
+
+    if (strcmp(table->names, AMPH_FWD_INTERFACE_NAMES) != 0) {
+        snprintf(why, cap_bytes, "its interface has other functions than this library needs");
+        return true;
+    }
+
+    return false;
+}
+
+const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)
+{
+    char *why = amph_ip_client.why;
+    size_t cap = sizeof amph_ip_client.why;
+    void *library = open_library();
+
+    if (!library) {
+        *what_p = "libiofwd cannot be loaded";
+        *why_p = dlerror();
+        return NULL;
+    }
+
+    const struct amph_fwd_interface *table = dlsym(library, "amph_fwd_interface");
+
+    *what_p = "libiofwd and libiofwd_preload are of different builds, install both from one";
+    *why_p = why;
+
+    if (!table) {
+        snprintf(why, cap, "libiofwd lacks amph_fwd_interface");
+        return NULL;
+    }
+
+    return differs(table, why, cap) ? NULL : table;
+}

@@ -1,0 +1,258 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The recorder: each line that strace prints of the same run has a record or belongs to a listed class; nothing is lost by SIGKILL, abort,
+# fork or exec; many processes; the budget; damaged and foreign files; and the answers of iofwd-trace.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+trace=$builddir/iofwd-trace
+run=$builddir/iofwd-run
+if [ ! -x "$trace" ]; then
+    for number in $(seq 34); do
+        mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
+    done
+    mp_done
+    exit
+fi
+unset AMPHORA_JOB IOFWD_PREFIX
+XDG_RUNTIME_DIR=$mp_dir/none # no servers
+export XDG_RUNTIME_DIR
+mkdir "$mp_dir/none" "$mp_dir/work"
+
+# sql DIR QUERY
+sql() {
+    "$trace" sql "$1" "$2" | tail -n 1 | tr -d ' '
+}
+
+# ---- beside strace ----
+
+lines="SELECT c.tid, c.name, c.fd, c.result, c.path, (c.start_ns + (SELECT zero_ns FROM losses)) / 1e9 AS start,
+    (c.end_ns + (SELECT zero_ns FROM losses)) / 1e9 AS end FROM calls c"
+
+# same NAME COMMAND...: the records of a run, and strace's lines of the same
+same() {
+    name=$1
+    shift
+    if ! command -v python3 >/dev/null || ! command -v strace >/dev/null || ! strace -o /dev/null true 2>/dev/null; then
+        mp_skip "$name: as strace" "no strace or python3 here, or it may not trace"
+        return
+    fi
+    mp_wanted "$name: as strace" || return 0
+    rm -rf "$mp_dir/r" "$mp_dir/work/"*
+    (cd "$mp_dir/work" && timeout 100 strace -f -y -ttt -T -s 4096 -o "$mp_dir/strace" "$run" -record "$mp_dir/r" "$@") </dev/null >"$mp_dir/said" 2>&1
+    "$trace" sql "$mp_dir/r" "$lines" -json >"$mp_dir/lines" 2>>"$mp_dir/said"
+    python3 "$srcdir/tests/files/trace/record_check.py" "$mp_dir/strace" "$mp_dir/lines" "$mp_dir/r/" >"$mp_dir/out" 2>&1
+    status=$?
+    cat "$mp_dir/said" >>"$mp_dir/out"
+    mp_report $status "$name: as strace ($(sed -n 's/^ *\([0-9]*\) recorded$/\1/p' "$mp_dir/out") records)" "$mp_dir/out"
+}
+
+head -c 300000 /dev/zero >"$mp_dir/big"
+same cat cat "$mp_dir/big" /etc/hostname
+same cp cp -a "$mp_dir/big" copy
+command -v git >/dev/null && same git sh -c 'git init -q . && echo a >a && git add a && git -c user.name=a -c user.email=a@b commit -q -m a && git log --oneline'
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
+[ -n "$python" ] && same python3 "$python" -c 'import json, os, tempfile
+with open("a", "w") as f: json.dump(list(range(1000)), f)
+os.rename("a", "b"); os.stat("b"); os.listdir(".")
+with tempfile.TemporaryFile() as f: f.write(b"x" * 100000); f.seek(5); f.read(10)'
+if command -v gfortran >/dev/null; then
+    cat >"$mp_dir/f.f90" <<'F'
+program f
+  integer :: i
+  real :: x(1000)
+  x = 1.0
+  open(10, file='a', form='unformatted')
+  do i = 1, 20
+    write(10) x
+  end do
+  rewind(10)
+  read(10) x
+  close(10)
+  open(11, file='b')
+  write(11, *) x(1:10)
+  close(11, status='delete')
+end program
+F
+    gfortran -o "$mp_dir/f" "$mp_dir/f.f90" && same gfortran "$mp_dir/f"
+else
+    mp_skip "gfortran: as strace" "no gfortran here"
+fi
+cat >"$mp_dir/o.c" <<'C'
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    int bad = 0;
+#pragma omp parallel for num_threads(4)
+    for (int i = 0; i < 64; i++) {
+        char name[32], b[100] = "";
+        snprintf(name, sizeof name, "file%d", i % 8);
+        int fd = open(name, O_RDWR | O_CREAT, 0666);
+        if (pwrite(fd, b, sizeof b, i * 100L) != sizeof b || pread(fd, b, sizeof b, 0) < 0 || close(fd) != 0)
+            bad = 1;
+    }
+    return bad;
+}
+C
+if ${CC:-cc} -fopenmp -o "$mp_dir/o" "$mp_dir/o.c" 2>/dev/null; then
+    same OpenMP "$mp_dir/o"
+else
+    mp_skip "OpenMP: as strace" "the compiler has no OpenMP"
+fi
+
+# ---- nothing is lost ----
+
+cat >"$mp_dir/k.c" <<'C'
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int fd = open("/dev/null", O_WRONLY), pair[2];
+    long n = argc > 2 ? atol(argv[2]) : 1000;
+    for (long i = 0; i < n; i++)
+        if (write(fd, "xy", 2) != 2)
+            return 1;
+    if (strcmp(argv[1], "kill") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(argv[1], "abort") == 0)
+        abort();
+    if (strcmp(argv[1], "exec") == 0)
+        execl(argv[0], argv[0], "end", "7", (char *)NULL);
+    if (strcmp(argv[1], "wait") == 0 && pipe(pair) == 0) {
+        alarm(1);
+        return (int)read(pair[0], &n, 1);
+    }
+    if (strcmp(argv[1], "fork") == 0)
+        for (int i = 0; i < 64; i++)
+            if (fork() == 0) {
+                for (long k = 0; k < n; k++)
+                    if (write(fd, "abc", 3) != 3)
+                        _exit(1);
+                _exit(0);
+            }
+    while (wait(NULL) > 0) {
+    }
+    return 0;
+}
+C
+${CC:-cc} -o "$mp_dir/k" "$mp_dir/k.c" || exit 99
+
+# counted NAME WRITES ARGUMENT...
+counted() {
+    name=$1 wanted=$2
+    shift 2
+    rm -rf "$mp_dir/r"
+    "$run" -record "$mp_dir/r" "$mp_dir/k" "$@" >"$mp_dir/out" 2>&1
+    got=$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write' AND returned")
+    echo "$got writes, not $wanted" >>"$mp_dir/out"
+    test "$got" = "$wanted"
+    mp_report $? "$name" "$mp_dir/out"
+}
+counted "SIGKILL: all $((5000)) calls are there" 5000 kill 5000
+counted "abort: all calls are there" 1000 abort
+counted "exec: those of both programs" 1007 exec
+counted "64 children of fork: those of all" $((100 + 64 * 100)) fork 100
+test "$(sql "$mp_dir/r" 'SELECT count(DISTINCT process) FROM calls')" = 65 &&
+    test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'fork'")" = 64
+mp_report $? "64 children of fork: each a process of its own" "$mp_dir/out"
+counted "a call that never returns" 1000 wait
+test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'read' AND NOT returned")" = 1
+mp_report $? "a call that never returns is there" "$mp_dir/out"
+
+# ---- the budget ----
+
+rm -rf "$mp_dir/r"
+IOFWD_TRACE_BUDGET=1M "$run" -record "$mp_dir/r" "$mp_dir/k" end 40000 >"$mp_dir/out" 2>&1
+"$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
+events=$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write'")
+summed=$(sql "$mp_dir/r" "SELECT sum(calls) FROM totals t JOIN names USING(name_id) WHERE name = 'write'")
+bytes=$(sql "$mp_dir/r" "SELECT sum(bytes) FROM totals")
+echo "$events $summed $bytes" >>"$mp_dir/out"
+test "$summed" -gt 20000 && test "$bytes" = $((summed * 2)) && test "$((events + summed))" -ge 40000 && test "$((events + summed))" -le 40128 &&
+    grep -q "$(sql "$mp_dir/r" 'SELECT summed_calls FROM losses') calls were beyond IOFWD_TRACE_BUDGET" "$mp_dir/out"
+mp_report $? "beyond the budget: sums by file, and the slowest" "$mp_dir/out"
+test "$(du -sk "$mp_dir/r" | cut -f 1)" -le 1400
+mp_report $? "beyond the budget: no more on disk" "$mp_dir/out"
+rm -rf "$mp_dir/r"
+(ulimit -f 512 && "$run" -record "$mp_dir/r" "$mp_dir/k" end 40000) >"$mp_dir/out" 2>&1
+test $? = 0 && grep -q 'a file cannot grow' "$mp_dir/out"
+mp_report $? "a limit of file sizes ends the records, with a sentence, not the program" "$mp_dir/out"
+
+# ---- compressed; damaged; foreign ----
+
+rm -rf "$mp_dir/r"
+"$run" -record "$mp_dir/r" "$mp_dir/k" end 200000
+before=$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)
+"$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1
+packed=$?
+if grep -q 'built without libzstd' "$mp_dir/out"; then
+    mp_skip "compressed: the same calls in 8 bytes each" "built without libzstd"
+else
+    size=$(cat "$mp_dir/r/"*.tracez | wc -c)
+    echo "$size bytes" >>"$mp_dir/out"
+    test $packed = 0 && test "$before" = "$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)" && test "$size" -lt $((200000 * 8))
+    mp_report $? "compressed: the same calls in $((size * 10 / 200000)) tenths of a byte each" "$mp_dir/out"
+fi
+rm -rf "$mp_dir/r"
+"$run" -record "$mp_dir/r" true
+file=$(echo "$mp_dir/r/"*.trace)
+refused() {
+    "$trace" summary "$mp_dir/r" >"$mp_dir/out" 2>&1
+    test $? = 1 && grep -q "$2" "$mp_dir/out"
+    mp_report $? "$1" "$mp_dir/out"
+}
+cp "$file" "$mp_dir/kept"
+printf '\2' | dd of="$file" bs=1 seek=12 conv=notrunc 2>/dev/null
+refused "another version is refused" 'version 2'
+printf '\1\2\3\4' | dd of="$file" bs=1 seek=8 conv=notrunc 2>/dev/null
+refused "another byte order is refused" 'other byte order'
+echo hello >"$file"
+refused "a short file is refused" 'fewer than a header'
+rm "$file"
+refused "an empty folder is said" 'no files of recorded calls'
+"$run" -record /proc/none true >"$mp_dir/out" 2>&1
+test $? = 2 && grep -q 'records cannot be written there' "$mp_dir/out"
+mp_report $? "a folder that cannot be made is refused" "$mp_dir/out"
+
+# ---- answers ----
+
+rm -rf "$mp_dir/r"
+"$run" -trace "$mp_dir/r/" sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do cat "$1/missing" 2>/dev/null; done; cat "$2"' \
+    sh "$mp_dir" "$mp_dir/big" >"$mp_dir/null"
+for command in summary files ranks timeline patterns "export -format chrome" "export -format csv" "export -format jsonl"; do
+    set -- $command
+    "$trace" "$1" "$mp_dir/r" ${2:+"$2"} ${3:+"$3"} >"$mp_dir/out" 2>&1 && test "$(wc -l <"$mp_dir/out")" -gt 1
+    mp_report $? "iofwd-trace $command" "$mp_dir/out"
+done
+"$trace" patterns "$mp_dir/r" >"$mp_dir/out" 2>&1
+grep -q 'opens of files that do not exist' "$mp_dir/out"
+mp_report $? "patterns: opens of files that do not exist" "$mp_dir/out"
+"$trace" diff "$mp_dir/r" "$mp_dir/r" >"$mp_dir/out" 2>&1 && awk 'NR > 1 && $2 != $3 { bad = 1 } END { exit bad || NR < 5 }' "$mp_dir/out"
+mp_report $? "diff: a run and itself" "$mp_dir/out"
+
+# ---- forwarded calls ----
+
+rm -rf "$mp_dir/r"
+mkdir "$mp_dir/kept.d"
+IOFWD_TRACE_DIR=$mp_dir/r
+mkdir "$mp_dir/r"
+export IOFWD_TRACE_DIR
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 cp "$mp_dir/big" /fwd/copy >"$mp_dir/out" 2>&1
+unset IOFWD_TRACE_DIR
+"$trace" sql "$mp_dir/r" "SELECT name, path, side, requests, server_ns, ns FROM calls WHERE path LIKE '/fwd%'" >>"$mp_dir/out" 2>&1
+test "$(sql "$mp_dir/r" "SELECT count(*) > 2 AND min(side) = 'forwarded' AND max(server_ns) > 0 AND min(ns - server_ns) > -200000 FROM calls WHERE path = '/fwd/copy'")" = 1
+mp_report $? "forwarded calls have the server and its time" "$mp_dir/out"
+
+# ---- jobs ----
+
+rm -rf "$mp_dir/r"
+timeout 60 "$AMPHORA_RUN" -n 4 -timeout 50 -record "$mp_dir/r" "$mp_dir/k" end 100 >"$mp_dir/out" 2>&1
+"$trace" ranks "$mp_dir/r" >>"$mp_dir/out" 2>&1
+test "$(sql "$mp_dir/r" "SELECT group_concat(rank || ':' || n) FROM (SELECT rank, count(*) AS n FROM calls WHERE name = 'write' GROUP BY rank)")" = \
+    0:100,1:100,2:100,3:100
+mp_report $? "amphora-run -record: the calls of each rank" "$mp_dir/out"
+mp_done
