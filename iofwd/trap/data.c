@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-trap: calls on open files.
+ * iofwd-trap: reading and writing open files.
  *
  * Layer: iofwd.  Thread rule: any thread.
  */
 #include "iofwd/trap/trap.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -24,26 +21,8 @@
 #define CALL_MAX ((size_t)0x7ffff000) /* bytes that one call of the kernel moves */
 #define PARTS_MAX 1024                /* of readv and its like */
 
-/* The forwarded file of descriptor argument 0.  False: *ret_p is the result. */
-static bool has_file(struct amph_trap_call *c, struct amph_trap_file **file_p, int *ret_p)
-{
-    *ret_p = amph_trap_file_of(c, I(0), file_p, NULL);
-    if (!*ret_p && !*file_p)
-        *ret_p = AMPH_TRAP_CONTINUE;
-
-    return !*ret_p;
-}
-
-static int done(struct amph_trap_file *file, int err)
-{
-    amph_trap_file_put(file);
-    return err;
-}
-
-/* ---- reading and writing ---- */
-
 /* Where the data is in the program, and what has been moved already. */
-struct places {
+struct pieces {
     struct iovec part[PARTS_MAX];
     int n;
     size_t left;
@@ -57,7 +36,7 @@ struct transfer {
     bool waits;
 };
 
-static int one_place(struct places *v, uint64_t at, size_t len)
+static int one_place(struct pieces *v, uint64_t at, size_t len)
 {
     v->n = 1;
     v->left = len < CALL_MAX ? len : CALL_MAX;
@@ -65,7 +44,7 @@ static int one_place(struct places *v, uint64_t at, size_t len)
     return 0;
 }
 
-static int several_places(struct amph_trap_call *c, struct places *v)
+static int several_places(struct amph_trap_call *c, struct pieces *v)
 {
     if (A(2) > PARTS_MAX)
         return EINVAL;
@@ -86,8 +65,8 @@ static int several_places(struct amph_trap_call *c, struct places *v)
     return err;
 }
 
-/* Moves len bytes between buf and the next places.  *n_p: how many were there. */
-static int move(struct amph_trap_call *c, struct places *v, int *at_p, char *buf, size_t len,
+/* Moves len bytes between buf and the next pieces.  *n_p: how many were there. */
+static int move(struct amph_trap_call *c, struct pieces *v, int *at_p, char *buf, size_t len,
                 bool in, size_t *n_p)
 {
     int err = 0;
@@ -121,17 +100,41 @@ static int move(struct amph_trap_call *c, struct places *v, int *at_p, char *buf
     return err;
 }
 
-static int read_piece(struct amph_trap_call *c, struct transfer *t, char *buf, size_t len,
-                      size_t *n_p)
+/* A piece of a transfer; waits: see wait.c. */
+struct piece {
+    struct transfer *t;
+    char *buf;
+    size_t len;
+    size_t n; /* moved */
+};
+
+static int read_piece(void *arg)
 {
-    if (t->waits)
-        amph_trap_wait_begin(c);
+    struct piece *p = arg;
+    const struct transfer *t = p->t;
 
-    int err = t->at_offset ? amph_fwd_pread(CL, &t->file, t->off, buf, len, n_p)
-                           : amph_fwd_read(CL, &t->file, buf, len, n_p);
+    return t->at_offset ? amph_fwd_pread(CL, &t->file, t->off, p->buf, p->len, &p->n)
+                        : amph_fwd_read(CL, &t->file, p->buf, p->len, &p->n);
+}
 
-    amph_trap_wait_end();
-    return err;
+static int write_piece(void *arg)
+{
+    struct piece *p = arg;
+    const struct transfer *t = p->t;
+
+    return t->at_offset ? amph_fwd_pwrite(CL, &t->file, t->off, p->buf, p->len, &p->n)
+                        : amph_fwd_write(CL, &t->file, p->buf, p->len, &p->n);
+}
+
+/* Carries out a piece that may wait.  If the file is ready, it does not stand in the queue of those that
+ * wait (wait.c): one who writes into a FIFO gets past those who wait to read. */
+static int move_waiting(struct amph_trap_call *c, int (*attempt)(void *arg), struct piece *p)
+{
+    size_t wanted = attempt == read_piece ? POLLIN : POLLOUT;
+    size_t ready = 0;
+    bool is_ready = amph_fwd_poll(CL, &p->t->file, wanted, 0, 0, &ready) == 0 && ready;
+
+    return amph_trap_wait(c, is_ready ? AMPH_TRAP_WAIT_READY : AMPH_TRAP_WAIT_USE, attempt, p);
 }
 
 /* Gives back what has been read and has not arrived. */
@@ -143,7 +146,7 @@ static void step_back(struct transfer *t, size_t n)
         amph_fwd_lseek(CL, &t->file, -(off_t)n, SEEK_CUR, &pos);
 }
 
-static int do_reads(struct amph_trap_call *c, struct transfer *t, struct places *v)
+static int do_reads(struct amph_trap_call *c, struct transfer *t, struct pieces *v)
 {
     char *buf = amph_trap_buffer();
     size_t total = 0;
@@ -152,21 +155,21 @@ static int do_reads(struct amph_trap_call *c, struct transfer *t, struct places 
 
     while (!err) {
         size_t want = v->left < AMPH_TRAP_BUFFER ? v->left : AMPH_TRAP_BUFFER;
-        size_t n = 0;
+        struct piece p = { t, buf, want, 0 };
         size_t moved = 0;
 
-        err = read_piece(c, t, buf, want, &n);
+        err = t->waits ? move_waiting(c, read_piece, &p) : read_piece(&p);
         if (err)
             break;
 
-        err = move(c, v, &at, buf, n, false, &moved);
+        err = move(c, v, &at, buf, p.n, false, &moved);
         if (err)
-            step_back(t, n - moved);
+            step_back(t, p.n - moved);
 
         total += moved;
         t->off += (off_t)moved;
         v->left -= moved;
-        if (n < want || !v->left || t->waits)
+        if (p.n < want || !v->left || t->waits)
             break;
     }
 
@@ -174,33 +177,17 @@ static int do_reads(struct amph_trap_call *c, struct transfer *t, struct places 
     if (err == AMPH_TRAP_GONE)
         return err;
 
-    if (err == EINTR && !total)
-        return amph_trap_wait_result(c);
-
     return total ? 0 : err;
 }
 
-static int write_piece(struct amph_trap_call *c, struct transfer *t, const char *buf, size_t len,
-                       size_t *n_p)
-{
-    if (t->waits)
-        amph_trap_wait_begin(c);
-
-    int err = t->at_offset ? amph_fwd_pwrite(CL, &t->file, t->off, buf, len, n_p)
-                           : amph_fwd_write(CL, &t->file, buf, len, n_p);
-
-    amph_trap_wait_end();
-    return err;
-}
-
 /* As the kernel does for a pipe without a reader. */
-static void send_sigpipe(struct amph_trap_call *c)
+void amph_trap_sigpipe(struct amph_trap_call *c)
 {
     if (amph_trap_process_of(c, NULL) == 0)
         syscall(SYS_tgkill, amph_trap_process_pid(c->process), (pid_t)c->n.pid, SIGPIPE);
 }
 
-static int do_writes(struct amph_trap_call *c, struct transfer *t, struct places *v)
+static int do_writes(struct amph_trap_call *c, struct transfer *t, struct pieces *v)
 {
     char *buf = amph_trap_buffer();
     size_t total = 0;
@@ -209,23 +196,22 @@ static int do_writes(struct amph_trap_call *c, struct transfer *t, struct places
 
     while (!err) {
         size_t want = v->left < AMPH_TRAP_BUFFER ? v->left : AMPH_TRAP_BUFFER;
-        size_t have = 0;
-        size_t n = 0;
+        struct piece p = { t, buf, 0, 0 };
 
-        err = move(c, v, &at, buf, want, true, &have);
-        if (!err && want && !have)
+        err = move(c, v, &at, buf, want, true, &p.len);
+        if (!err && want && !p.len)
             err = EFAULT;
 
         if (!err)
-            err = write_piece(c, t, buf, have, &n);
+            err = t->waits ? move_waiting(c, write_piece, &p) : write_piece(&p);
 
         if (err)
             break;
 
-        total += n;
-        t->off += (off_t)n;
-        v->left -= n;
-        if (n < want || !v->left)
+        total += p.n;
+        t->off += (off_t)p.n;
+        v->left -= p.n;
+        if (p.n < want || !v->left)
             break;
     }
 
@@ -233,11 +219,8 @@ static int do_writes(struct amph_trap_call *c, struct transfer *t, struct places
     if (err == AMPH_TRAP_GONE)
         return err;
 
-    if (err == EINTR && !total)
-        return amph_trap_wait_result(c);
-
     if (err == EPIPE && !total)
-        send_sigpipe(c);
+        amph_trap_sigpipe(c);
 
     return total ? 0 : err;
 }
@@ -246,11 +229,11 @@ static int do_writes(struct amph_trap_call *c, struct transfer *t, struct places
 static int transfer(struct amph_trap_call *c, bool writes, bool several, int off_arg,
                     unsigned flags)
 {
-    static _Thread_local struct places v;
+    static _Thread_local struct pieces v;
     struct amph_trap_file *file;
     int err;
 
-    if (!has_file(c, &file, &err))
+    if (!amph_trap_has_file(c, &file, &err))
         return err;
 
     off_t off = off_arg < 0 ? 0 : (off_t)A(off_arg);
@@ -264,10 +247,13 @@ static int transfer(struct amph_trap_call *c, bool writes, bool several, int off
     if (!err && t.at_offset && off < 0)
         err = EINVAL;
 
+    if (t.waits && writes) /* the reader may just have closed the FIFO */
+        amph_trap_file_reap();
+
     if (!err)
         err = writes ? do_writes(c, &t, &v) : do_reads(c, &t, &v);
 
-    return done(file, err);
+    return amph_trap_done(file, err);
 }
 
 int amph_trap_do_read(struct amph_trap_call *c)
@@ -319,180 +305,4 @@ int amph_trap_do_preadv2(struct amph_trap_call *c)
 int amph_trap_do_pwritev2(struct amph_trap_call *c)
 {
     return transfer(c, true, true, (int64_t)A(3) == -1 ? -1 : 3, (unsigned)A(5));
-}
-
-/* ---- offset, size and attributes ---- */
-
-int amph_trap_do_lseek(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    off_t pos = 0;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    err = amph_fwd_lseek(CL, &file->file, (off_t)A(1), I(2), &pos);
-    c->value = pos;
-    return done(file, err);
-}
-
-int amph_trap_do_fstat(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    struct stat st;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    err = amph_fwd_fstat(CL, &file->file, &st);
-    return done(file, err ? err : amph_trap_put(c, A(1), &st, sizeof st));
-}
-
-int amph_trap_do_fstatfs(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    struct statfs fs;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    err = amph_fwd_fstatfs(CL, &file->file, &fs);
-    return done(file, err ? err : amph_trap_put(c, A(1), &fs, sizeof fs));
-}
-
-int amph_trap_do_getdents64(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    char *buf = amph_trap_buffer();
-    size_t room = A(2) < AMPH_TRAP_BUFFER ? (size_t)A(2) : AMPH_TRAP_BUFFER;
-    size_t len = 0;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    err = buf ? amph_fwd_getdents(CL, &file->file, buf, room, &len) : ENOMEM;
-    c->value = (int64_t)len;
-    return done(file, err ? err : amph_trap_put(c, A(1), buf, len));
-}
-
-/* The old form, which programs use on kernels of long ago. */
-int amph_trap_do_getdents(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, ENOSYS) : err;
-}
-
-int amph_trap_do_ftruncate(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    err = (int64_t)A(1) < 0 ? EINVAL : amph_fwd_ftruncate(CL, &file->file, (off_t)A(1));
-    return done(file, err);
-}
-
-int amph_trap_do_fallocate(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    return done(file, amph_fwd_fallocate(CL, &file->file, I(1), (off_t)A(2), (off_t)A(3)));
-}
-
-int amph_trap_do_fsync(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, amph_fwd_fsync(CL, &file->file)) : err;
-}
-
-int amph_trap_do_fdatasync(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, amph_fwd_fdatasync(CL, &file->file)) : err;
-}
-
-int amph_trap_do_syncfs(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, amph_fwd_syncfs(CL, &file->file)) : err;
-}
-
-int amph_trap_do_fchmod(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, amph_fwd_fchmod(CL, &file->file, (mode_t)A(1)))
-                                    : err;
-}
-
-int amph_trap_do_fchown(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    return done(file, amph_fwd_fchown(CL, &file->file, (uid_t)A(1), (gid_t)A(2)));
-}
-
-/* Advice on what will be read changes nothing that a program can see. */
-int amph_trap_do_advice(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, 0) : err;
-}
-
-int amph_trap_do_invalid(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, EINVAL) : err;
-}
-
-/* Only the bits of the descriptor itself are the kernel's. */
-int amph_trap_do_ioctl(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    if (!has_file(c, &file, &err))
-        return err;
-
-    const unsigned of_descriptor[] = { 0x5451 /* FIOCLEX */, 0x5450 /* FIONCLEX */ };
-    unsigned request = (unsigned)A(1);
-
-    return done(file, request == of_descriptor[0] || request == of_descriptor[1]
-                          ? AMPH_TRAP_CONTINUE
-                          : ENOTTY);
-}
-
-int amph_trap_do_flock(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    return has_file(c, &file, &err) ? done(file, amph_trap_flock(c, file, I(1))) : err;
 }

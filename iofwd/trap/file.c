@@ -2,16 +2,20 @@
 /*
  * iofwd-trap: open files, and the placeholders that stand for them in the program.
  *
- * A placeholder is a memory file that is opened once more, for reading only.  Its inode number leads
- * to the record, and its mode is one that no other memory file has, so that none is taken for it.
- * inotify says when the last descriptor of it has been closed, in whichever process.
+ * A placeholder is an empty, sealed memory file that is open for writing only, so that a call that
+ * reaches it by mistake (by a number that the filter does not know, after a message) fails.  Its inode
+ * number leads to the record, and its mode is one that no other memory file has, so that none is taken
+ * for it.  Where the file is mapped, a placeholder of a second kind takes its number: one that can be
+ * read, whose pages hold the file's data (map.c).  inotify says when the last descriptor of a
+ * placeholder has been closed, in whichever process.
  *
- * Layer: iofwd.  Thread rule: any thread; one lock guards the table.
+ * Layer: iofwd.  Thread rule: any thread; one lock guards the tables, another one the events.
  */
 #include "iofwd/trap/trap.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,66 +30,98 @@
 #define BUCKETS 1024
 #define NAME_BYTES 200 /* of a placeholder's name, which the kernel limits to 249 */
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* The modes of placeholders, which no other memory file has: the common kind cannot be opened for
+ * reading by its name in /proc. */
+#define MARK (S_ISVTX | 0222)
+#define MARK_READABLE (S_ISVTX | 0622)
+
+struct placeholder {
+    struct placeholder *next_ino, *next_watch; /* of their hash chains */
+    ino_t ino;
+    int watch;
+    struct amph_trap_file *file; /* with a reference */
+};
+
 static struct {
     pthread_mutex_t lock;
-    struct amph_trap_file *bucket[BUCKETS];
+    struct placeholder *by_ino[BUCKETS];
+    struct placeholder *by_watch[BUCKETS];
     dev_t dev; /* of memory files */
     int inotify;
-} files = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* The mode of all placeholders, which no other memory file has. */
-#define MARK (S_ISVTX | 0621)
+    pthread_mutex_t reaping; /* events are read and worked on */
+} files = { .lock = PTHREAD_MUTEX_INITIALIZER, .reaping = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the last close ---- */
 
-static void take_out(struct amph_trap_file *file)
+static struct placeholder *take_out(int watch)
 {
-    struct amph_trap_file **at = &files.bucket[file->ino % BUCKETS];
+    struct placeholder **at = &files.by_watch[(unsigned)watch % BUCKETS];
 
-    while (*at && *at != file)
-        at = &(*at)->next;
+    while (*at && (*at)->watch != watch)
+        at = &(*at)->next_watch;
 
-    if (*at)
-        *at = file->next;
+    struct placeholder *p = *at;
+
+    if (!p)
+        return NULL;
+
+    *at = p->next_watch;
+    at = &files.by_ino[p->ino % BUCKETS];
+    while (*at != p)
+        at = &(*at)->next_ino;
+
+    *at = p->next_ino;
+    return p;
 }
 
-static struct amph_trap_file *take_out_by_watch(int watch)
+static void closed(int watch)
 {
-    struct amph_trap_file *found = NULL;
-
     pthread_mutex_lock(&files.lock);
-    for (unsigned i = 0; i < BUCKETS && !found; i++) {
-        found = files.bucket[i];
-        while (found && found->watch != watch)
-            found = found->next;
-    }
 
-    if (found)
-        take_out(found);
+    struct placeholder *p = take_out(watch);
 
     pthread_mutex_unlock(&files.lock);
-    return found;
+    if (p)
+        amph_trap_file_put(p->file);
+
+    free(p);
 }
 
-static void *watch(void *unused)
+void amph_trap_file_reap(void)
 {
     _Alignas(struct inotify_event) char buf[4096];
+    ssize_t n;
 
-    for (;;) {
-        ssize_t n = read(files.inotify, buf, sizeof buf);
-
+    pthread_mutex_lock(&files.reaping);
+    while ((n = read(files.inotify, buf, sizeof buf)) > 0)
         for (ssize_t at = 0; at < n;) {
             const struct inotify_event *e = (const struct inotify_event *)(buf + at);
 
-            if (e->mask & IN_CLOSE_NOWRITE)
-                amph_trap_file_put(take_out_by_watch(e->wd));
+            if (e->mask & (IN_CLOSE_WRITE | IN_CLOSE_NOWRITE))
+                closed(e->wd);
+            else if (e->mask & IN_Q_OVERFLOW)
+                amph_trap_say("the kernel has lost notices of closed files, which stay open at the "
+                              "servers until the program ends (fs.inotify.max_queued_events)");
 
             at += (ssize_t)sizeof *e + e->len;
         }
 
-        if (n < 0 && errno != EINTR)
-            return NULL;
-    }
+    pthread_mutex_unlock(&files.reaping);
+}
+
+static void *watch(void *unused)
+{
+    struct pollfd fd = { .fd = files.inotify, .events = POLLIN };
+
+    for (;;)
+        if (poll(&fd, 1, -1) > 0)
+            amph_trap_file_reap();
+
+    return NULL;
 }
 
 int amph_trap_file_begin(void)
@@ -99,88 +135,159 @@ int amph_trap_file_begin(void)
 
     files.dev = st.st_dev;
     close(fd);
-    files.inotify = inotify_init1(IN_CLOEXEC);
-    return files.inotify < 0 ? errno : amph_thread_start(&thread, true, 0, watch, NULL);
+    files.inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (files.inotify >= 0)
+        return amph_thread_start(&thread, true, 0, watch, NULL);
+
+    if (errno == EMFILE)
+        amph_trap_say(
+            "this user has too many inotify instances, of which each run of -trap needs one "
+            "(fs.inotify.max_user_instances)");
+
+    return errno;
 }
 
 /* ---- placeholders ---- */
 
-/* Makes a placeholder, watched.  Returns a descriptor of it, or -1 with errno. */
-static int make_placeholder(struct amph_trap_file *file)
+/* Enters a placeholder that own_fd is open to, and takes over a reference of the file.  The descriptor
+ * that was closed before is not reported. */
+static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
 {
-    char name[NAME_BYTES], path[40];
+    struct placeholder *p = calloc(1, sizeof *p);
+    char path[40];
     struct stat st;
 
-    snprintf(name, sizeof name, "iofwd:%s", file->name ? file->name : "");
+    if (!p || fstat(own_fd, &st) != 0) {
+        free(p);
+        return ENOMEM;
+    }
 
-    int memory = memfd_create(name, MFD_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own_fd);
+    p->ino = st.st_ino;
+    p->file = file;
+    pthread_mutex_lock(&files.lock);
+    p->watch = inotify_add_watch(files.inotify, path, event);
+    if (p->watch >= 0) {
+        struct placeholder **ino = &files.by_ino[p->ino % BUCKETS];
+        struct placeholder **by_watch = &files.by_watch[(unsigned)p->watch % BUCKETS];
+
+        p->next_ino = *ino;
+        p->next_watch = *by_watch;
+        *ino = *by_watch = p;
+    }
+
+    pthread_mutex_unlock(&files.lock);
+    if (p->watch >= 0)
+        return 0;
+
+    free(p);
+    amph_trap_say("no more files can be opened: the kernel's limit of inotify watches is reached "
+                  "(fs.inotify.max_user_watches)");
+    return ENFILE;
+}
+
+/* Makes a memory file, and opens it once more, with these flags.  -1 with errno. */
+static int make_memory(const char *name, mode_t mark, bool sealed, int flags)
+{
+    char text[NAME_BYTES], path[40];
+
+    snprintf(text, sizeof text, "iofwd:%s", name ? name : "");
+
+    int memory = memfd_create(text, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+    if (memory < 0 && errno == EINVAL) /* Linux before 6.3 */
+        memory = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (memory < 0)
         return -1;
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
-
     int own_fd = -1;
 
-    if (fstat(memory, &st) == 0 && fchmod(memory, MARK) == 0)
-        own_fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+    if (fchmod(memory, mark) == 0 &&
+        (!sealed || fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0))
+        own_fd = open(path, flags | O_CLOEXEC);
+
+    int err = errno;
 
     close(memory);
+    errno = err;
+    return own_fd;
+}
+
+int amph_trap_file_readable(struct amph_trap_file *file, int *own_fd_p)
+{
+    int own_fd = make_memory(file->name, MARK_READABLE, false, O_RDONLY);
+
     if (own_fd < 0)
-        return -1;
+        return errno;
 
-    /* the descriptor that was closed last is not to be reported */
-    snprintf(path, sizeof path, "/proc/self/fd/%d", own_fd);
-    file->ino = st.st_ino;
-    pthread_mutex_lock(&files.lock);
-    file->watch = inotify_add_watch(files.inotify, path, IN_CLOSE_NOWRITE);
-    if (file->watch >= 0) {
-        struct amph_trap_file **bucket = &files.bucket[file->ino % BUCKETS];
+    atomic_fetch_add(&file->refs, 1);
 
-        file->next = *bucket;
-        *bucket = file;
+    int err = enter(file, own_fd, IN_CLOSE_NOWRITE);
+
+    if (err) {
+        amph_trap_file_put(file);
+        close(own_fd);
+        return err;
     }
 
-    pthread_mutex_unlock(&files.lock);
-    if (file->watch >= 0)
-        return own_fd;
+    *own_fd_p = own_fd;
+    return 0;
+}
 
-    amph_trap_say("no more files can be opened: the kernel's limit of inotify watches is reached "
-                  "(fs.inotify.max_user_watches)");
-    close(own_fd);
-    errno = ENFILE;
-    return -1;
+/* ---- records ---- */
+
+static struct amph_trap_file *make_record(const struct amph_fwd_file *given, const char *name,
+                                          int flags)
+{
+    struct amph_trap_file *file = calloc(1, sizeof *file);
+
+    if (!file)
+        return NULL;
+
+    *file = (struct amph_trap_file){ .refs = 1, .file = *given, .flags = flags };
+    file->name = name ? strdup(name) : NULL;
+    if (!name || file->name)
+        return file;
+
+    free(file);
+    return NULL;
 }
 
 int amph_trap_file_make(const struct amph_fwd_file *given, const char *name, int flags,
                         struct amph_trap_file **file_p, int *own_fd_p)
 {
-    struct amph_trap_file *file = calloc(1, sizeof *file);
-    int err = ENOMEM;
+    struct amph_trap_file *file = make_record(given, name, flags);
 
-    if (file) {
-        *file = (struct amph_trap_file){ .refs = 2, .file = *given, .flags = flags };
-        file->name = name ? strdup(name) : NULL;
+    if (!file) {
+        if (given->nparts)
+            amph_fwd_close(amph_trap.cl, given);
+
+        return ENOMEM;
     }
 
-    if (file && (!name || file->name)) {
-        *own_fd_p = make_placeholder(file);
-        if (*own_fd_p >= 0) {
-            *file_p = file;
-            return 0;
-        }
+    int own_fd = make_memory(name, MARK, true, O_WRONLY);
+    int err = own_fd < 0 ? errno : 0;
 
-        err = errno;
+    if (!err) {
+        atomic_fetch_add(&file->refs, 1);
+        err = enter(file, own_fd, IN_CLOSE_WRITE);
+        if (err)
+            amph_trap_file_put(file);
     }
 
-    if (given->nparts)
-        amph_fwd_close(amph_trap.cl, given);
+    if (err) {
+        if (own_fd >= 0)
+            close(own_fd);
 
-    if (file)
-        free(file->name);
+        amph_trap_file_put(file);
+        return err;
+    }
 
-    free(file);
-    return err;
+    *file_p = file;
+    *own_fd_p = own_fd;
+    return 0;
 }
 
 void amph_trap_file_put(struct amph_trap_file *file)
@@ -195,56 +302,55 @@ void amph_trap_file_put(struct amph_trap_file *file)
     free(file);
 }
 
+/* ---- from a descriptor to its file ---- */
+
 struct amph_trap_file *amph_trap_file_of_own(int own_fd)
 {
     struct stat st;
 
-    if (fstat(own_fd, &st) != 0 || st.st_dev != files.dev || (st.st_mode & 07777) != MARK)
+    if (fstat(own_fd, &st) != 0 || st.st_dev != files.dev ||
+        ((st.st_mode & 07777) != MARK && (st.st_mode & 07777) != MARK_READABLE))
         return NULL;
 
     pthread_mutex_lock(&files.lock);
 
-    struct amph_trap_file *file = files.bucket[st.st_ino % BUCKETS];
+    struct placeholder *p = files.by_ino[st.st_ino % BUCKETS];
 
-    while (file && file->ino != st.st_ino)
-        file = file->next;
+    while (p && p->ino != st.st_ino)
+        p = p->next_ino;
 
-    if (file)
-        atomic_fetch_add(&file->refs, 1);
+    if (p)
+        atomic_fetch_add(&p->file->refs, 1);
 
     pthread_mutex_unlock(&files.lock);
-    return file;
+    return p ? p->file : NULL;
+}
+
+/* May the descriptor be that of a forwarded file? */
+static bool is_possible(int fd)
+{
+    if (fd >= 0 && fd < AMPH_TRAP_STD)
+        return atomic_load_explicit(&amph_trap.std_used, memory_order_relaxed);
+
+    return fd >= amph_trap.first_fd && fd <= amph_trap.last_fd;
 }
 
 int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **file_p,
                       int *own_fd_p)
 {
-    struct amph_trap_process *p;
+    int own_fd;
 
     *file_p = NULL;
     if (own_fd_p)
         *own_fd_p = -1;
 
-    bool possible = fd >= amph_trap.first_fd && fd <= amph_trap.last_fd;
-
-    if (fd >= 0 && fd < AMPH_TRAP_STD)
-        possible = atomic_load_explicit(&amph_trap.std_used, memory_order_relaxed);
-
-    if (!possible)
+    if (!is_possible(fd))
         return 0;
 
-    int err = amph_trap_process_of(c, &p);
+    int err = amph_trap_fd_of_call(c, fd, &own_fd);
 
     if (err)
         return err;
-
-    int own_fd = amph_trap_fd_of(p, fd);
-
-    if (own_fd < 0 && (errno == ESRCH || errno == EBADF))
-        return 0;
-
-    if (own_fd < 0)
-        return errno;
 
     *file_p = amph_trap_file_of_own(own_fd);
     if (*file_p && (*file_p)->file.nparts == 0) { /* the kernel's business */
@@ -258,4 +364,19 @@ int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **
         close(own_fd);
 
     return 0;
+}
+
+bool amph_trap_has_file(struct amph_trap_call *c, struct amph_trap_file **file_p, int *ret_p)
+{
+    *ret_p = amph_trap_file_of(c, AMPH_TRAP_INT(c, 0), file_p, NULL);
+    if (!*ret_p && !*file_p)
+        *ret_p = AMPH_TRAP_CONTINUE;
+
+    return !*ret_p;
+}
+
+int amph_trap_done(struct amph_trap_file *file, int ret)
+{
+    amph_trap_file_put(file);
+    return ret;
 }

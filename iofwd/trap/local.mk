@@ -2,18 +2,34 @@
 EXTRA_DIST += iofwd/calls/trapped.def
 bin_PROGRAMS += iofwd-trap
 iofwd_trap_SOURCES = \
+	iofwd/trap/attr.c \
+	iofwd/trap/chdir.c \
+	iofwd/trap/check.c \
 	iofwd/trap/copy.c \
 	iofwd/trap/data.c \
+	iofwd/trap/dup.c \
+	iofwd/trap/fd.c \
 	iofwd/trap/file.c \
 	iofwd/trap/filter.c \
+	iofwd/trap/front.c \
+	iofwd/trap/fs.c \
 	iofwd/trap/local.c \
 	iofwd/trap/lock.c \
 	iofwd/trap/main.c \
 	iofwd/trap/map.c \
+	iofwd/trap/memory.c \
 	iofwd/trap/names.c \
+	iofwd/trap/number.c \
+	iofwd/trap/open.c \
 	iofwd/trap/path.c \
 	iofwd/trap/process.c \
+	iofwd/trap/process.h \
+	iofwd/trap/program.c \
 	iofwd/trap/receive.c \
+	iofwd/trap/refuse.c \
+	iofwd/trap/run.c \
+	iofwd/trap/run.h \
+	iofwd/trap/supervisor.c \
 	iofwd/trap/table.c \
 	iofwd/trap/trap.h \
 	iofwd/trap/wait.c \
@@ -22,7 +38,13 @@ iofwd_trap_SOURCES = \
 iofwd_trap_LDADD = libiofwd.la libamphora.la -lpthread
 
 trap_scripts = \
-	tests/files/trap/trap_programs.sh
+	tests/files/trap/trap_calls.sh \
+	tests/files/trap/trap_programs.sh \
+	tests/files/trap/trap_waits.sh
 dist_check_SCRIPTS += $(trap_scripts)
 TESTS += $(trap_scripts)
-EXTRA_DIST += tests/files/trap/trap_lib.sh
+EXTRA_DIST += \
+	tests/files/trap/trap_calls.c \
+	tests/files/trap/trap_check.h \
+	tests/files/trap/trap_lib.sh \
+	tests/files/trap/trap_waits.c

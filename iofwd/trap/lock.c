@@ -18,13 +18,9 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/os/clock.h"
-
 #define CL amph_trap.cl
-#define WAITERS 24 /* lock requests that wait at the servers; the client has 64 requests */
 
 /* The locks of one process on one file. */
 struct owner {
@@ -39,7 +35,6 @@ struct owner {
 static struct {
     pthread_mutex_t lock;
     struct owner *first;
-    _Atomic unsigned waiting;
 } owners = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- owners ---- */
@@ -220,57 +215,35 @@ struct request {
     struct flock lock;
 };
 
-/* One attempt; waits: at the server, until it has the lock or is interrupted. */
-static int attempt(const struct request *r, bool waits)
+/* Returns at once. */
+static int attempt(const struct request *r)
 {
-    if (r->whole)
-        return amph_fwd_flock(CL, r->file, waits ? r->op & ~LOCK_NB : r->op | LOCK_NB);
-
-    return waits ? amph_fwd_waitlock(CL, r->file, &r->lock)
-                 : amph_fwd_setlock(CL, r->file, &r->lock);
+    return r->whole ? amph_fwd_flock(CL, r->file, r->op | LOCK_NB)
+                    : amph_fwd_setlock(CL, r->file, &r->lock);
 }
 
-/* Beyond WAITERS a request asks again and again, because the one that releases the lock must get
- * through to the server. */
-static int wait_for(const struct request *r)
+/* Waits at the server, until it has the lock or is interrupted. */
+static int wait_for(void *arg)
 {
-    const struct timespec pause = { .tv_nsec = 10 * AMPH_NS_PER_MS };
-    int err = EAGAIN;
+    const struct request *r = arg;
 
-    while (err == EAGAIN) {
-        bool may = atomic_fetch_add(&owners.waiting, 1) < WAITERS;
-
-        err = attempt(r, may);
-        atomic_fetch_sub(&owners.waiting, 1);
-        if (err != EAGAIN)
-            break;
-
-        if (amph_trap_wait_interrupted())
-            return EINTR;
-
-        nanosleep(&pause, NULL);
-    }
-
-    return err;
+    return r->whole ? amph_fwd_flock(CL, r->file, r->op & ~LOCK_NB)
+                    : amph_fwd_waitlock(CL, r->file, &r->lock);
 }
 
-static int carry_out(struct amph_trap_call *c, const struct request *r, bool waits)
+static int carry_out(struct amph_trap_call *c, struct request *r, bool waits)
 {
-    int err = attempt(r, false);
+    int err = attempt(r);
 
-    /* the holder may be a process that has just ended */
+    /* the holder may be a process that has just ended, or a file that has just been closed */
     if (err == EAGAIN) {
         amph_trap_process_reap();
-        err = attempt(r, false);
+        amph_trap_number_settle();
+        amph_trap_file_reap();
+        err = attempt(r);
     }
 
-    if (err != EAGAIN || !waits)
-        return err;
-
-    amph_trap_wait_begin(c);
-    err = wait_for(r);
-    amph_trap_wait_end();
-    return err == EINTR ? amph_trap_wait_result(c) : err;
+    return err == EAGAIN && waits ? amph_trap_wait(c, AMPH_TRAP_WAIT_USE, wait_for, r) : err;
 }
 
 /* ---- the calls ---- */

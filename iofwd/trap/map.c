@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-trap: mappings.  The placeholder is a memory file, so that its pages can hold the part of the
- * file that is mapped: they are filled before the kernel maps them.  So a mapping shows the file as it
- * was at that time, which is enough for private mappings and for those that are only read.  A shared
+ * iofwd-trap: mappings.  The descriptor becomes a placeholder that can be read, whose pages are filled
+ * with the part of the file that is mapped before the kernel maps them.  So a mapping shows the file as
+ * it was at that time, which is enough for private mappings and for those that are only read.  A shared
  * mapping that is written would be lost, and is refused.
  *
  * Layer: iofwd.  Thread rule: any thread.
@@ -80,17 +80,59 @@ static int stage(const struct amph_trap_file *file, int own_fd, off_t off, size_
     return err;
 }
 
+/* Has the descriptor, by the caller's table, close-on-exec? */
+static bool is_cloexec(const struct amph_trap_call *c, int fd)
+{
+    char path[64], line[128];
+    unsigned flags = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", (int)c->n.pid, fd);
+
+    FILE *f = fopen(path, "re");
+
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "flags: %o", &flags) == 1)
+            break;
+
+    if (f)
+        fclose(f);
+
+    return flags & O_CLOEXEC;
+}
+
+/* Puts a placeholder that can be read in the place of descriptor fd, if it is none yet.  *own_fd_p: a
+ * copy of what the descriptor is now. */
+static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file *file,
+                         int *own_fd_p)
+{
+    int readable;
+
+    if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) == O_RDONLY)
+        return 0;
+
+    int err = amph_trap_file_readable(file, &readable);
+
+    if (err)
+        return err;
+
+    err = amph_trap_give_fd(c, readable, fd, is_cloexec(c, fd));
+    close(*own_fd_p);
+    *own_fd_p = readable;
+    return err;
+}
+
 int amph_trap_do_mmap(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;
     int own_fd;
+    int fd = AMPH_TRAP_INT(c, 4);
     int type = (int)A(3) & 0xf;
     bool shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
 
     if (A(3) & MAP_ANONYMOUS)
         return AMPH_TRAP_CONTINUE;
 
-    int err = amph_trap_file_of(c, AMPH_TRAP_INT(c, 4), &file, &own_fd);
+    int err = amph_trap_file_of(c, fd, &file, &own_fd);
 
     if (err || !file)
         return err ? err : AMPH_TRAP_CONTINUE;
@@ -104,7 +146,9 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
             file->name && file->name[0] ? file->name : "a forwarded file");
         err = ENODEV;
     } else {
-        err = stage(file, own_fd, (off_t)A(5), A(1));
+        err = make_readable(c, fd, file, &own_fd);
+        if (!err)
+            err = stage(file, own_fd, (off_t)A(5), A(1));
     }
 
     close(own_fd);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LINKS_MAX 40
@@ -23,9 +24,9 @@ void amph_trap_look_end(struct amph_trap_path *p)
     p->dir = NULL;
 }
 
-static int ahead(struct amph_trap_path *p, struct amph_trap_file *dir, const char *path)
+static int forwarded(struct amph_trap_path *p, struct amph_trap_file *dir, const char *path)
 {
-    p->where = AMPH_TRAP_AHEAD;
+    p->where = AMPH_TRAP_FORWARDED;
     p->dir = dir;
     p->path = path;
     return 0;
@@ -33,37 +34,80 @@ static int ahead(struct amph_trap_path *p, struct amph_trap_file *dir, const cha
 
 /* ---- names of descriptors ---- */
 
-/* The descriptor that a path of /proc or /dev names, -1 if it names none. */
-static int named_fd(const struct amph_trap_call *c, const char *path)
+/* A descriptor, of the caller or (pid not 0) of another process. */
+struct named {
+    pid_t pid;
+    int fd;
+};
+
+/* "NUMBER" at the end of a path. */
+static bool is_number(const char *text, int *number_p)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+
+    long number = strtol(text, &end, 10);
+
+    *number_p = (int)number;
+    return *end == 0 && number <= INT_MAX;
+}
+
+/* Does the path, of /proc or /dev, name a descriptor? */
+static bool names_descriptor(const char *path, struct named *named_p)
 {
     static const char *const std[] = { "/dev/stdin", "/dev/stdout", "/dev/stderr" };
-    char own[48], task[64];
-    const char *start = NULL;
+    static const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/" };
+    int end = 0;
 
+    named_p->pid = 0;
     if (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0)
-        return -1;
+        return false;
 
-    for (int i = 0; i < 3; i++)
-        if (strcmp(path, std[i]) == 0)
-            return i;
-
-    snprintf(own, sizeof own, "/proc/%d/fd/", (int)c->n.pid);
-    snprintf(task, sizeof task, "/proc/%d/fd/",
-             c->process ? (int)amph_trap_process_pid(c->process) : (int)c->n.pid);
-
-    const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", own, task };
-
-    for (unsigned i = 0; i < sizeof dirs / sizeof *dirs && !start; i++)
+    for (int i = 0; i < 3; i++) {
         if (strncmp(path, dirs[i], strlen(dirs[i])) == 0)
-            start = path + strlen(dirs[i]);
+            return is_number(path + strlen(dirs[i]), &named_p->fd);
 
-    if (!start || !isdigit((unsigned char)start[0]))
-        return -1;
+        if (strcmp(path, std[i]) == 0) {
+            named_p->fd = i;
+            return true;
+        }
+    }
 
-    char *end;
-    long fd = strtol(start, &end, 10);
+    if (sscanf(path, "/proc/%d/fd/%n", &named_p->pid, &end) == 1 && end)
+        return is_number(path + end, &named_p->fd);
 
-    return *end == 0 && fd <= INT_MAX ? (int)fd : -1;
+    end = 0;
+    if (sscanf(path, "/proc/%*d/task/%d/fd/%n", &named_p->pid, &end) == 1 && end)
+        return is_number(path + end, &named_p->fd);
+
+    return false;
+}
+
+/* Its forwarded file, or NULL.  0, an errno value or AMPH_TRAP_GONE. */
+static int file_of_name(struct amph_trap_call *c, const struct named *named,
+                        struct amph_trap_file **file_p)
+{
+    *file_p = NULL;
+    if (!named->pid || named->pid == (pid_t)c->n.pid) {
+        int err = amph_trap_file_of(c, named->fd, file_p, NULL);
+
+        return err == EBADF ? 0 : err; /* the kernel says that there is no such name */
+    }
+
+    int pidfd = (int)syscall(SYS_pidfd_open, named->pid, 0);
+    int own_fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, named->fd, 0);
+
+    if (own_fd >= 0) {
+        *file_p = amph_trap_file_of_own(own_fd);
+        close(own_fd);
+    }
+
+    if (pidfd >= 0)
+        close(pidfd);
+
+    return 0;
 }
 
 /* ---- local links that lead to a prefix ---- */
@@ -96,16 +140,36 @@ static ssize_t last_link(char *path, char *target, size_t *end_p)
     }
 }
 
-/* The kernel does not find path, which is absolute.  Does a link on it lead below a prefix? */
-static bool link_leads_in(const char *path, char out[PATH_MAX])
+/* The path of the directory in which the last name of path is. */
+static void drop_last(char *path)
 {
-    char now[PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
+    size_t len = strlen(path);
+
+    while (len && path[len - 1] == '/')
+        len--;
+
+    while (len && path[len - 1] != '/')
+        len--;
+
+    path[len] = 0;
+}
+
+/* The kernel does not find path, which is absolute.  Does a link on it lead below a prefix?  Then out
+ * is where. */
+static bool link_leads_in(const char *path, bool follow_last, char out[PATH_MAX])
+{
+    char now[PATH_MAX], searched[PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
     struct amph_fwd_clean clean;
 
     snprintf(now, sizeof now, "%s", path);
     for (int links = 0; links < LINKS_MAX; links++) {
         size_t end;
-        ssize_t n = last_link(now, target, &end);
+
+        strcpy(searched, now);
+        if (!follow_last)
+            drop_last(searched);
+
+        ssize_t n = last_link(searched, target, &end);
 
         if (n <= 0)
             return false;
@@ -133,18 +197,35 @@ static bool link_leads_in(const char *path, char out[PATH_MAX])
     return false;
 }
 
-/* A local path, absolute: the kernel's, unless a link on it leads to a prefix. */
-static int local_absolute(struct amph_trap_path *p, const char *path)
+/* A local path: the kernel's, unless it does not find it and a link on it leads to a prefix.  dir: of a
+ * relative path, whose directory is the kernel's. */
+static int follow_links(struct amph_trap_call *c, struct amph_trap_path *p, int dir, int flags)
 {
+    char seen[PATH_MAX + 64], path[PATH_MAX], out[PATH_MAX];
+    bool follow_last = !(flags & AT_SYMLINK_NOFOLLOW);
     struct amph_fwd_clean clean;
-    char out[PATH_MAX];
 
-    if (access(path, F_OK) == 0 || errno != ENOENT || !link_leads_in(path, out))
+    if (p->raw[0] == '/')
+        snprintf(seen, sizeof seen, "%s", p->raw);
+    else if (dir == AT_FDCWD)
+        snprintf(seen, sizeof seen, "/proc/%d/cwd/%s", (int)c->n.pid, p->raw);
+    else
+        snprintf(seen, sizeof seen, "/proc/%d/fd/%d/%s", (int)c->n.pid, dir, p->raw);
+
+    if (faccessat(AT_FDCWD, seen, F_OK, follow_last ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ||
+        errno != ENOENT)
         return 0;
 
-    int err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, out, p->buf, sizeof p->buf, &clean);
+    int err = amph_trap_absolute(c, p, dir, path);
 
-    return err ? err : ahead(p, NULL, p->buf);
+    if (err == AMPH_TRAP_GONE)
+        return err;
+
+    if (err || !link_leads_in(path, follow_last, out))
+        return 0;
+
+    err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, out, p->buf, sizeof p->buf, &clean);
+    return err ? err : forwarded(p, NULL, p->buf);
 }
 
 /* ---- directories ---- */
@@ -162,7 +243,7 @@ static int join(struct amph_trap_path *p, const char *base, bool kernels)
         return err;
 
     if (clean.prefix)
-        return ahead(p, NULL, p->buf);
+        return forwarded(p, NULL, p->buf);
 
     if (!kernels || clean.left) {
         p->where = AMPH_TRAP_RENAMED;
@@ -194,10 +275,10 @@ static int below_file(struct amph_trap_path *p, struct amph_trap_file *dir)
         }
     }
 
-    return ahead(p, dir, p->raw);
+    return forwarded(p, dir, p->raw);
 }
 
-static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p)
+static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
 {
     char base[PATH_MAX];
     int err = amph_trap_cwd(c, base);
@@ -208,48 +289,51 @@ static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p)
     if (base[0])
         return join(p, base, false);
 
-    if (!amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw))
-        return 0;
+    if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
+        err = amph_trap_kernel_dir(c, AT_FDCWD, base);
+        if (err == ENOENT) /* a directory that has been removed */
+            return 0;
 
-    err = amph_trap_kernel_dir(c, AT_FDCWD, base);
-    if (err == ENOENT) /* a directory that has been removed */
-        return 0;
+        err = err ? err : join(p, base, true);
+    }
 
-    return err ? err : join(p, base, true);
+    return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, AT_FDCWD, flags);
 }
 
-static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int dir)
+static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int dir, int flags)
 {
     char base[PATH_MAX];
+    int err = 0;
 
-    if (!amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw))
-        return 0;
+    if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
+        err = amph_trap_kernel_dir(c, dir, base);
+        if (err == ENOENT)
+            return 0;
 
-    int err = amph_trap_kernel_dir(c, dir, base);
+        err = err ? err : join(p, base, true);
+    }
 
-    if (err == ENOENT)
-        return 0;
-
-    return err ? err : join(p, base, true);
+    return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, dir, flags);
 }
 
-static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p)
+static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
 {
+    struct named named;
     int err = join(p, NULL, true);
 
     if (err || p->where != AMPH_TRAP_LOCAL)
         return err;
 
-    int fd = named_fd(c, p->raw);
+    bool follows = !(flags & AT_SYMLINK_NOFOLLOW) || (flags & AMPH_TRAP_MAGIC_LINK);
 
-    if (fd >= 0) {
+    if (follows && names_descriptor(p->raw, &named)) {
         struct amph_trap_file *file;
 
-        err = amph_trap_file_of(c, fd, &file, NULL);
-        return err || !file ? err : ahead(p, file, "");
+        err = file_of_name(c, &named, &file);
+        return err || !file ? err : forwarded(p, file, "");
     }
 
-    return local_absolute(p, p->raw);
+    return follow_links(c, p, AT_FDCWD, flags);
 }
 
 static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *p)
@@ -265,7 +349,7 @@ static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *
             memcpy(p->raw, p->buf, sizeof p->raw);
             err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, p->raw, p->buf, sizeof p->buf,
                                       &clean);
-            p->where = clean.prefix ? AMPH_TRAP_AHEAD : AMPH_TRAP_RENAMED;
+            p->where = clean.prefix ? AMPH_TRAP_FORWARDED : AMPH_TRAP_RENAMED;
             p->path = p->buf;
         }
 
@@ -274,10 +358,10 @@ static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *
 
     int err = amph_trap_file_of(c, dir, &file, NULL);
 
-    return err || !file ? err : ahead(p, file, "");
+    return err || !file ? err : forwarded(p, file, "");
 }
 
-int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, bool empty_ok,
+int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
                    struct amph_trap_path *p)
 {
     struct amph_trap_file *file;
@@ -287,6 +371,8 @@ int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, bool empty_
     p->path = p->raw;
     p->raw[0] = 0;
     p->buf[0] = 0;
+
+    bool empty_ok = flags & AT_EMPTY_PATH;
 
     if (!path && empty_ok)
         return look_empty(c, dir, p);
@@ -303,16 +389,16 @@ int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, bool empty_
         return empty_ok ? look_empty(c, dir, p) : 0;
 
     if (p->raw[0] == '/')
-        return look_absolute(c, p);
+        return look_absolute(c, p, flags);
 
     if (dir == AT_FDCWD)
-        return below_cwd(c, p);
+        return below_cwd(c, p, flags);
 
     err = amph_trap_file_of(c, dir, &file, NULL);
     if (err)
         return err;
 
-    return file ? below_file(p, file) : below_local(c, p, dir);
+    return file ? below_file(p, file) : below_local(c, p, dir, flags);
 }
 
 int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
@@ -347,4 +433,31 @@ int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p,
     }
 
     return amph_fwd_path_clean(&amph_trap.prefixes, p->dir->name, p->path, out, PATH_MAX, &clean);
+}
+
+bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool renamed,
+                     struct amph_trap_path *p, int *ret_p)
+{
+    int err = amph_trap_look(c, dir, AMPH_TRAP_ARG(c, at), flags, p);
+
+    *ret_p = err;
+    if (err)
+        return false;
+
+    if (p->where == AMPH_TRAP_FORWARDED)
+        return true;
+
+    if (p->where == AMPH_TRAP_LOCAL)
+        *ret_p = AMPH_TRAP_CONTINUE;
+    else if (renamed)
+        *ret_p = amph_trap_local_path(c, p->path, at, NULL, -1);
+    else {
+        amph_trap_say(
+            "%s of %s, which is not below the forwarded working directory, is refused: use "
+            "an absolute path",
+            amph_trap_rows[c->n.data.nr].name, p->path);
+        *ret_p = EOPNOTSUPP;
+    }
+
+    return false;
 }

@@ -21,24 +21,39 @@
  *
  * File map (the room may include base, boot, iofwd/wire, iofwd/calls and client/client.h):
  *
- *   main.c       command line; the processes: front, guard, supervisor, program
- *   filter.c     the seccomp filter, made from the table of calls
- *   receive.c    threads that receive calls, carry them out and reply
- *   table.c      the rows of iofwd/calls/trapped.def
- *   process.c    processes of the program: their memory, directory and umask
- *   file.c       open files and their placeholders
- *   path.c       where a path leads: to the kernel, to a server, or to a local file by another name
- *   local.c      calls that leave a forwarded working directory for a local file
- *   names.c      calls on paths
- *   xattr.c      extended attributes
- *   data.c       calls on open files
- *   copy.c       calls on two open files; copies of descriptors
- *   lock.c       record locks and flock
- *   map.c        mappings
- *   wait.c       calls that wait: the signals that end them
- *   trap.h       this file
+ *   main.c        command line
+ *   run.h         the processes of a run: front, supervisor, program; run.c: what they share
+ *   front.c       the front, which ends as the program ends
+ *   supervisor.c  the supervisor's start, and its wait for the program's processes
+ *   program.c     the program's process until it executes the program
+ *   check.c       is -trap possible on this host?
+ *   filter.c      the seccomp filter, made from the table of calls
+ *   receive.c     threads that receive calls, carry them out and reply
+ *   table.c       the rows of iofwd/calls/trapped.def
+ *   process.c     processes of the program; process.h: their record
+ *   fs.c          working directories and umasks, which threads and some processes share
+ *   number.c      descriptors of the program, and the numbers of forwarded files
+ *   memory.c      copies between the program's memory and ours
+ *   file.c        open files and their placeholders
+ *   path.c        where a path leads: to the kernel, to a server, or to a local file by another name
+ *   local.c       calls that leave a forwarded working directory for a local file
+ *   open.c        open and its relatives
+ *   names.c       calls that make, remove and read names
+ *   attr.c        what a path's file is, and changes of it
+ *   chdir.c       calls on the working directory
+ *   xattr.c       extended attributes
+ *   data.c        reading and writing open files
+ *   fd.c          other calls on open files
+ *   dup.c         copies of descriptors, their flags, and their end
+ *   copy.c        calls on two open files
+ *   lock.c        record locks and flock
+ *   map.c         mappings
+ *   wait.c        calls that wait: the signals that end them
+ *   refuse.c      calls that are refused below a prefix
+ *   trap.h        this file
  *
- * Writable state of the process: struct amph_trap below; the tables of process.c and file.c.
+ * Writable state of the process: struct amph_trap below; the tables and locks of process.c, fs.c, file.c,
+ * lock.c, number.c and wait.c.
  */
 #ifndef AMPH_IOFWD_TRAP_H
 #define AMPH_IOFWD_TRAP_H
@@ -133,14 +148,6 @@ char *amph_trap_buffer(void);
 
 /* ---- process.c ---- */
 
-/* Working directory and umask, which threads of a process, and some processes, share. */
-struct amph_trap_fs {
-    _Atomic unsigned refs;
-    unsigned changes; /* how often cwd has changed */
-    mode_t umask;
-    char *cwd; /* absolute, in place of the kernel's; NULL: the kernel's */
-};
-
 /* The process of the call; holds a reference until the end of the call.  0, an errno value or
  * AMPH_TRAP_GONE. */
 int amph_trap_process_of(struct amph_trap_call *c, struct amph_trap_process **process_p);
@@ -150,12 +157,37 @@ pid_t amph_trap_process_pid(const struct amph_trap_process *p);
 void amph_trap_process_reap(void);
 int amph_trap_process_begin(void);
 
+/* May the supervisor do local work in the name of the caller?  It may not if the program has changed
+ * its user. */
+int amph_trap_same_user(struct amph_trap_call *c);
+
+/* ---- number.c ---- */
+
 /* Copies a descriptor of the process.  -1 with errno. */
 int amph_trap_fd_of(struct amph_trap_process *p, int fd);
-/* Finds a number for a forwarded file, not below min, and replies with it. */
-int amph_trap_process_place(struct amph_trap_call *c, int own_fd, int min, bool cloexec);
+/* Copies a descriptor of the caller.  0, an errno value (EBADF: it is not open) or AMPH_TRAP_GONE. */
+int amph_trap_fd_of_call(struct amph_trap_call *c, int fd, int *own_fd_p);
+/* Replies with a copy of own_fd, a placeholder of the file, as descriptor `number`.  Closes own_fd and
+ * puts the file. */
+int amph_trap_number_give(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
+                          int number, bool cloexec);
+/* The same with a number that it finds, not below min. */
+int amph_trap_number_reply(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
+                           int min, bool cloexec);
+/* Waits until no file is open only because a reply that has given it is not over. */
+void amph_trap_number_settle(void);
 /* A descriptor of the range is about to be closed. */
-void amph_trap_process_freed(struct amph_trap_process *p, int fd);
+void amph_trap_number_freed(struct amph_trap_process *p, int fd);
+
+/* ---- fs.c ---- */
+
+/* Working directory and umask, which threads of a process, and some processes, share. */
+struct amph_trap_fs {
+    _Atomic unsigned refs;
+    unsigned changes; /* how often cwd has changed */
+    mode_t umask;
+    char *cwd; /* absolute, in place of the kernel's; NULL: the kernel's */
+};
 
 /* The working directory, if it is not the kernel's: into out.  Else "" */
 int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX]);
@@ -165,32 +197,24 @@ int amph_trap_umask(struct amph_trap_call *c, mode_t *mask_p);
 /* Of a directory that the kernel knows: fd, or AT_FDCWD. */
 int amph_trap_kernel_dir(struct amph_trap_call *c, int fd, char out[PATH_MAX]);
 
+/* ---- memory.c ---- */
+
 /* Copies between the program's memory and ours.  0, EFAULT, EPERM after a sentence, or
  * AMPH_TRAP_GONE. */
 int amph_trap_get(struct amph_trap_call *c, void *to, uint64_t from, size_t len);
 int amph_trap_put(struct amph_trap_call *c, uint64_t to, const void *from, size_t len);
 /* As much as is there: *n_p bytes. */
 int amph_trap_get_some(struct amph_trap_call *c, void *to, uint64_t from, size_t len, size_t *n_p);
+/* The kernel forbids a look at the caller: says so, once a process.  EPERM or AMPH_TRAP_GONE. */
+int amph_trap_cannot_look(struct amph_trap_call *c);
 /* A text with its NUL; ENAMETOOLONG. */
 int amph_trap_get_text(struct amph_trap_call *c, char *to, size_t cap, uint64_t from);
-/* May the supervisor do local work in the name of the caller?  It may not if the program has changed
- * its user. */
-int amph_trap_same_user(struct amph_trap_call *c);
-
-int amph_trap_on_fork(struct amph_trap_call *c);
-int amph_trap_on_clone(struct amph_trap_call *c);
-int amph_trap_on_unshare(struct amph_trap_call *c);
-int amph_trap_on_umask(struct amph_trap_call *c);
-int amph_trap_on_getcwd(struct amph_trap_call *c);
 
 /* ---- file.c ---- */
 
-/* An open file at a server, with a placeholder in the program. */
+/* An open file at a server, with placeholders in the program. */
 struct amph_trap_file {
-    struct amph_trap_file *next; /* of its hash chain */
     _Atomic unsigned refs;
-    ino_t ino; /* of the placeholder */
-    int watch;
     struct amph_fwd_file file; /* no parts: it carries a working directory */
     char *name; /* absolute, at the open; "": none.  Of a carried directory: NULL, the kernel's */
     unsigned changes;
@@ -206,20 +230,31 @@ int amph_trap_file_begin(void);
  * the program, and the caller closes it. */
 int amph_trap_file_make(const struct amph_fwd_file *file, const char *name, int flags,
                         struct amph_trap_file **file_p, int *own_fd_p);
+/* Makes a second placeholder, whose pages the program may read and the supervisor fill.  *own_fd_p as
+ * above. */
+int amph_trap_file_readable(struct amph_trap_file *file, int *own_fd_p);
 /* The forwarded file that is descriptor fd of the caller: *file_p with a reference, or NULL.
- * own_fd_p, if not NULL: a copy of the descriptor, or -1.  0, an errno value or AMPH_TRAP_GONE. */
+ * own_fd_p, if not NULL: a copy of the descriptor, or -1.  0, an errno value (EBADF: it is not open)
+ * or AMPH_TRAP_GONE. */
 int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **file_p,
                       int *own_fd_p);
 /* The same of a descriptor of the supervisor. */
 struct amph_trap_file *amph_trap_file_of_own(int own_fd);
 void amph_trap_file_put(struct amph_trap_file *file);
+/* Closes the files at the servers whose last descriptor has been closed by now. */
+void amph_trap_file_reap(void);
+
+/* For calls on descriptor argument 0: its forwarded file.  False: *ret_p is the result. */
+bool amph_trap_has_file(struct amph_trap_call *c, struct amph_trap_file **file_p, int *ret_p);
+/* Ends the use of the file and returns ret. */
+int amph_trap_done(struct amph_trap_file *file, int ret);
 
 /* ---- path.c ---- */
 
 enum amph_trap_where {
-    AMPH_TRAP_LOCAL,   /* for the kernel as it is */
-    AMPH_TRAP_RENAMED, /* local, but not what the kernel would find: absolute in path */
-    AMPH_TRAP_AHEAD    /* forwarded */
+    AMPH_TRAP_LOCAL,    /* for the kernel as it is */
+    AMPH_TRAP_RENAMED,  /* local, but not what the kernel would find: absolute in path */
+    AMPH_TRAP_FORWARDED /* forwarded */
 };
 
 struct amph_trap_path {
@@ -230,11 +265,18 @@ struct amph_trap_path {
     char buf[PATH_MAX + 2];
 };
 
-/* Looks where (dir, path) leads, dir as for openat.  empty_ok: AT_EMPTY_PATH.  The caller ends the
- * result, also after errors. */
-int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, bool empty_ok,
+/* With AT_SYMLINK_NOFOLLOW: a name of /proc for a descriptor is its file nevertheless. */
+#define AMPH_TRAP_MAGIC_LINK 0x10000000
+
+/* Looks where (dir, path) leads, dir as for openat.  flags: AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW and the
+ * one above; others mean nothing.  The caller ends the result, also after errors. */
+int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
                    struct amph_trap_path *p);
 void amph_trap_look_end(struct amph_trap_path *p);
+/* The same of the path in argument `at`.  Returns true if it is forwarded; else the result of the call
+ * is in *ret_p.  renamed: can the supervisor make the call itself? */
+bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool renamed,
+                     struct amph_trap_path *p, int *ret_p);
 /* The absolute path. */
 int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
                        char out[PATH_MAX]);
@@ -261,12 +303,21 @@ void amph_trap_lock_drop(struct amph_trap_file *file, pid_t pid);
 /* ---- wait.c ---- */
 
 void amph_trap_wait_init(void);
-/* Between them signals of the program end the client's waits of this thread. */
-void amph_trap_wait_begin(struct amph_trap_call *c);
-void amph_trap_wait_end(void);
-/* What the call returns whose wait has ended with EINTR. */
-int amph_trap_wait_result(const struct amph_trap_call *c);
-bool amph_trap_wait_interrupted(void);
+enum amph_trap_wait_for {
+    AMPH_TRAP_WAIT_OPEN,
+    AMPH_TRAP_WAIT_READY, /* it should not wait, unless another thread is faster */
+    AMPH_TRAP_WAIT_USE
+};
+
+/* Makes the attempt, which may wait at a server, and again if it must give up its turn.  Returns its
+ * result.  A signal of the program ends the wait: what the call returns then, or AMPH_TRAP_GONE. */
+int amph_trap_wait(struct amph_trap_call *c, enum amph_trap_wait_for what,
+                   int (*attempt)(void *arg), void *arg);
+
+/* ---- data.c ---- */
+
+/* Sends the caller SIGPIPE, as the kernel does for a pipe without a reader. */
+void amph_trap_sigpipe(struct amph_trap_call *c);
 
 /* ---- handlers, named in trapped.def ---- */
 

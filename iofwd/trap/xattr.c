@@ -39,7 +39,7 @@ static bool target(struct amph_trap_call *c, bool by_fd, struct amph_trap_path *
         nr == SYS_lremovexattr)
         *flags_p = AT_SYMLINK_NOFOLLOW;
 
-    *ret_p = amph_trap_look(c, AT_FDCWD, A(0), false, p);
+    *ret_p = amph_trap_look(c, AT_FDCWD, A(0), *flags_p, p);
     if (!*ret_p && p->where == AMPH_TRAP_LOCAL)
         *ret_p = AMPH_TRAP_CONTINUE;
 

@@ -1,10 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For tests of iofwd-run -trap: standing servers that keep /fwd in $mp_dir/kept.  Sourced by the tests beside it.
+
+# -trap needs no privilege: what root has is taken from it.
+if [ "$(id -u)" = 0 ] && [ -z "${trap_unprivileged:-}" ] && setpriv --bounding-set=-sys_ptrace,-sys_admin true 2>/dev/null; then
+    export trap_unprivileged=1
+    exec setpriv --bounding-set=-sys_ptrace,-sys_admin sh "$0" "$@"
+fi
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
 
 # run COMMAND...: under the supervisor
 run() {
     timeout -k 5 "${trap_limit:-60}" "$builddir/iofwd-run" -servers "$addresses" -trap "$@"
+}
+
+# build_static NAME: compiles NAME.c beside this file, without libraries, to $mp_dir/NAME
+build_static() {
+    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -static -o "$mp_dir/$1" "$srcdir/tests/files/trap/$1.c" -lpthread || exit 99
+}
+
+# both PROGRAM CASE: it passes in a local directory and below /fwd
+both() {
+    mp_wanted "$2" || return 0
+    mkdir -p "$mp_dir/plain/$2" "$mp_dir/kept/$2"
+    timeout -k 5 60 "$mp_dir/$1" "$2" "$mp_dir/plain/$2" >"$mp_dir/out" 2>&1 </dev/null &&
+        run "$mp_dir/$1" "$2" "/fwd/$2" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$2" "$mp_dir/out"
+    cp "$mp_dir/out" "$mp_dir/$2.out"
+}
+
+# said CASE TEXT: the run of that case printed it
+said() {
+    mp_wanted "$1" || return 0
+    grep -q "$2" "$mp_dir/$1.out"
+    mp_report $? "$1: says: $2" "$mp_dir/$1.out"
 }
 
 # trap_or_skip WHAT: starts the servers; ends the test with a skip where the kernel does not report calls

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: copies of descriptors, their flags, and their end.
+ *
+ * Layer: iofwd.  Thread rule: any thread.
+ */
+#include "iofwd/trap/trap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define A(i) AMPH_TRAP_ARG(c, i)
+#define I(i) AMPH_TRAP_INT(c, i)
+#define CL amph_trap.cl
+
+/* ---- closing ---- */
+
+/* Descriptor fd of the caller is about to be closed by the kernel. */
+static int before_close(struct amph_trap_call *c, int fd)
+{
+    struct amph_trap_file *file;
+    int err = amph_trap_file_of(c, fd, &file, NULL);
+
+    if (!err && c->process)
+        amph_trap_number_freed(c->process, fd);
+
+    if (!err && file) {
+        amph_trap_lock_drop(file, amph_trap_process_pid(c->process));
+        amph_trap_file_put(file);
+    }
+
+    return err == EBADF ? 0 : err;
+}
+
+int amph_trap_do_close(struct amph_trap_call *c)
+{
+    int err = before_close(c, I(0));
+
+    return err ? err : AMPH_TRAP_CONTINUE;
+}
+
+int amph_trap_do_close_range(struct amph_trap_call *c)
+{
+    unsigned first = (unsigned)A(0);
+    unsigned last = (unsigned)A(1);
+    unsigned begin = (unsigned)amph_trap.first_fd;
+    unsigned end = (unsigned)amph_trap.last_fd;
+    int err = 0;
+
+    if (A(2) & CLOSE_RANGE_CLOEXEC)
+        return AMPH_TRAP_CONTINUE;
+
+    for (unsigned fd = first; fd < AMPH_TRAP_STD && fd <= last && !err; fd++)
+        err = before_close(c, (int)fd);
+
+    if (first < begin)
+        first = begin;
+
+    for (unsigned fd = first; fd <= end && fd <= last && !err; fd++)
+        err = before_close(c, (int)fd);
+
+    return err ? err : AMPH_TRAP_CONTINUE;
+}
+
+/* ---- copying descriptors ---- */
+
+/* fcntl(fd, F_DUPFD, min) and dup. */
+static int copy_above(struct amph_trap_call *c, int min, bool cloexec)
+{
+    struct amph_trap_file *file;
+    int own_fd;
+    int err = amph_trap_file_of(c, I(0), &file, &own_fd);
+
+    if (err || !file)
+        return err ? err : AMPH_TRAP_CONTINUE;
+
+    if (min >= 0)
+        return amph_trap_number_reply(c, file, own_fd, min, cloexec);
+
+    close(own_fd);
+    amph_trap_file_put(file);
+    return EINVAL;
+}
+
+int amph_trap_do_dup(struct amph_trap_call *c)
+{
+    return copy_above(c, 0, false);
+}
+
+static int refuse_number(int fd)
+{
+    amph_trap_say("a forwarded file cannot become descriptor %d under -trap: IOFWD_TRAP_FDS=3-%d "
+                  "makes that possible, and all calls on descriptors slower",
+                  fd, amph_trap.last_fd);
+    return EBADF;
+}
+
+/* A copy of an invalid descriptor closes nothing. */
+static bool is_open(struct amph_trap_call *c, int fd)
+{
+    int own_fd;
+    int err = amph_trap_fd_of_call(c, fd, &own_fd);
+
+    if (!err)
+        close(own_fd);
+
+    return !err;
+}
+
+static int copy_to(struct amph_trap_call *c, int from, int to, int flags)
+{
+    struct amph_trap_file *file;
+    int own_fd;
+
+    if (from == to)
+        return AMPH_TRAP_CONTINUE;
+
+    int err = amph_trap_file_of(c, from, &file, &own_fd);
+
+    if (err)
+        return err;
+
+    bool std = to >= 0 && to < AMPH_TRAP_STD;
+    bool in_range = to >= amph_trap.first_fd && to < amph_trap.last_fd;
+
+    if (file && to >= 0 && !std && !in_range)
+        err = refuse_number(to);
+
+    if (file && to < 0)
+        err = EBADF;
+
+    if (!err && (file || ((std || in_range) && is_open(c, from))))
+        err = before_close(c, to);
+
+    if (!err && !file)
+        return AMPH_TRAP_CONTINUE;
+
+    if (!err && std)
+        atomic_store(&amph_trap.std_used, true);
+
+    if (!err)
+        return amph_trap_number_give(c, file, own_fd, to, flags & O_CLOEXEC);
+
+    if (file) {
+        close(own_fd);
+        amph_trap_file_put(file);
+    }
+
+    return err;
+}
+
+int amph_trap_do_dup2(struct amph_trap_call *c)
+{
+    return copy_to(c, I(0), I(1), 0);
+}
+
+int amph_trap_do_dup3(struct amph_trap_call *c)
+{
+    return copy_to(c, I(0), I(1), I(2));
+}
+
+static int get_flags(struct amph_trap_call *c, const struct amph_trap_file *file)
+{
+    int flags = 0;
+    int err = amph_fwd_getflags(CL, &file->file, &flags);
+
+    c->value = flags;
+    return err;
+}
+
+int amph_trap_do_fcntl(struct amph_trap_call *c)
+{
+    static const int locks[] = {
+        F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW
+    };
+    static const int kernels[] = { F_GETFD, F_SETFD, F_GETOWN, F_SETOWN, F_GETSIG, F_SETSIG };
+    struct amph_trap_file *file;
+    int command = I(1);
+
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return copy_above(c, I(2), command == F_DUPFD_CLOEXEC);
+
+    for (unsigned i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (command == kernels[i])
+            return AMPH_TRAP_CONTINUE;
+
+    int err = amph_trap_file_of(c, I(0), &file, NULL);
+
+    if (err || !file)
+        return err ? err : AMPH_TRAP_CONTINUE;
+
+    err = EINVAL;
+    for (unsigned i = 0; i < sizeof locks / sizeof *locks; i++)
+        if (command == locks[i])
+            err = amph_trap_lock(c, file, command, A(2));
+
+    if (command == F_GETFL)
+        err = get_flags(c, file);
+    else if (command == F_SETFL)
+        err = amph_fwd_setflags(CL, &file->file, I(2) & ~(O_DIRECT | O_CLOEXEC));
+
+    amph_trap_file_put(file);
+    return err;
+}

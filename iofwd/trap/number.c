@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: descriptors of the program: copies of them for the supervisor, and the numbers of
+ * forwarded files.
+ *
+ * Layer: iofwd.  Thread rule: any thread; each process has a lock from the search for a number to its
+ * use.
+ */
+#include "iofwd/trap/trap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "iofwd/trap/process.h"
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL /* Linux 6.9 */
+#endif
+
+uint64_t *amph_trap_number_table(void)
+{
+    size_t words = (size_t)(amph_trap.last_fd - amph_trap.first_fd) / 64 + 1;
+
+    return calloc(words, sizeof(uint64_t));
+}
+
+int amph_trap_fd_of(struct amph_trap_process *p, int fd)
+{
+    return (int)syscall(SYS_pidfd_getfd, p->pidfd, fd, 0);
+}
+
+/* If the process's first thread has ended, the kernel finds its descriptors by another one only. */
+static int fd_of_thread(pid_t tid, int fd)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
+
+    if (pidfd < 0)
+        return -1;
+
+    int own_fd = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    int err = errno;
+
+    close(pidfd);
+    errno = err;
+    return own_fd;
+}
+
+int amph_trap_fd_of_call(struct amph_trap_call *c, int fd, int *own_fd_p)
+{
+    struct amph_trap_process *p;
+    int err = amph_trap_process_of(c, &p);
+
+    if (err)
+        return err;
+
+    *own_fd_p = amph_trap_fd_of(p, fd);
+    if (*own_fd_p < 0 && (errno == EBADF || errno == ESRCH) && (pid_t)c->n.pid != p->pid)
+        *own_fd_p = fd_of_thread((pid_t)c->n.pid, fd);
+
+    if (*own_fd_p >= 0)
+        return 0;
+
+    if (errno == EPERM)
+        return amph_trap_cannot_look(c);
+
+    err = errno;
+    return amph_trap_call_lives(c) ? err : AMPH_TRAP_GONE;
+}
+
+/* Is the number free in the process? */
+static bool is_free(struct amph_trap_call *c, int fd)
+{
+    int own_fd;
+    int err = amph_trap_fd_of_call(c, fd, &own_fd);
+
+    if (!err)
+        close(own_fd);
+
+    return err == EBADF;
+}
+
+/* Finds the lowest free number, at least min; -1: none. */
+static int find_number(struct amph_trap_call *c, int min, bool believe)
+{
+    struct amph_trap_process *p = c->process;
+    int n = amph_trap.last_fd - amph_trap.first_fd; /* the last carries a directory */
+
+    for (int i = min > amph_trap.first_fd ? min - amph_trap.first_fd : 0; i < n; i++) {
+        uint64_t bit = UINT64_C(1) << (i % 64);
+
+        if (believe && (p->used[i / 64] & bit))
+            continue;
+
+        p->used[i / 64] |= bit;
+        if (is_free(c, amph_trap.first_fd + i))
+            return amph_trap.first_fd + i;
+    }
+
+    return -1;
+}
+
+/* Between the reply and the close of the supervisor's copy, the program can close its own and would
+ * find the file still open (a lock of it still held).  amph_trap_number_settle waits for the end of
+ * that. */
+static pthread_rwlock_t replying = PTHREAD_RWLOCK_INITIALIZER;
+
+int amph_trap_number_give(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
+                          int number, bool cloexec)
+{
+    pthread_rwlock_rdlock(&replying);
+
+    int ret = amph_trap_reply_fd(c, own_fd, number, cloexec);
+
+    close(own_fd);
+    amph_trap_file_put(file);
+    pthread_rwlock_unlock(&replying);
+    return ret;
+}
+
+void amph_trap_number_settle(void)
+{
+    pthread_rwlock_wrlock(&replying);
+    pthread_rwlock_unlock(&replying);
+}
+
+int amph_trap_number_reply(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
+                           int min, bool cloexec)
+{
+    struct amph_trap_process *p;
+    int number = -1;
+    int err = amph_trap_process_of(c, &p);
+
+    if (!err) {
+        pthread_mutex_lock(&p->numbering);
+        number = find_number(c, min, true);
+        if (number < 0)
+            number = find_number(c, min, false);
+
+        err = number < 0 ? EMFILE : 0;
+        if (!err)
+            err = amph_trap_number_give(c, file, own_fd, number, cloexec);
+
+        if (number >= 0 && err != AMPH_TRAP_SENT)
+            amph_trap_number_freed(p, number);
+
+        pthread_mutex_unlock(&p->numbering);
+    }
+
+    if (number < 0) {
+        close(own_fd);
+        amph_trap_file_put(file);
+    }
+
+    return err;
+}
+
+void amph_trap_number_freed(struct amph_trap_process *p, int fd)
+{
+    int i = fd - amph_trap.first_fd;
+
+    if (fd == amph_trap.last_fd) /* fork gives it anew */
+        p->carried = UINT_MAX;
+
+    if (fd >= amph_trap.first_fd && fd < amph_trap.last_fd)
+        __atomic_fetch_and(&p->used[i / 64], ~(UINT64_C(1) << (i % 64)), __ATOMIC_RELAXED);
+}

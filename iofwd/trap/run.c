@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: what the processes of a run share.
+ *
+ * Layer: iofwd.  Thread rule: each process's first thread, except amph_trap_say: any.
+ */
+#include "iofwd/trap/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "iofwd/trap/trap.h"
+
+void amph_trap_say(const char *fmt, ...)
+{
+    char line[2048];
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = snprintf(line, sizeof line, "iofwd-run -trap: ");
+
+    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    if (n > (int)sizeof line - 2)
+        n = (int)sizeof line - 2;
+
+    line[n++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        return; /* nobody reads it */
+}
+
+bool amph_trap_send(int fd, const void *data, size_t len)
+{
+    ssize_t n;
+
+    while ((n = send(fd, data, len, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        ;
+
+    return n == (ssize_t)len;
+}
+
+bool amph_trap_receive(int fd, void *data, size_t len)
+{
+    ssize_t n;
+
+    while ((n = recv(fd, data, len, MSG_WAITALL)) < 0 && errno == EINTR)
+        ;
+
+    return n == (ssize_t)len;
+}
+
+void amph_trap_leave_descriptors(int keep, int keep2)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+    }
+
+    int low = keep < keep2 ? keep : keep2;
+    int high = keep < keep2 ? keep2 : keep;
+
+    if (low > 3)
+        close_range(3, (unsigned)low - 1, 0);
+
+    if (low >= 3 && high > low + 1)
+        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+
+    close_range((unsigned)(high > 2 ? high + 1 : 3), ~0U, 0);
+}
+
+bool amph_trap_listener_copy(pid_t child, int number)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+
+    amph_trap.listener = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
+    if (amph_trap.listener < 0)
+        amph_trap_say("this process may not look at its child: %s (kernel.yama.ptrace_scope, or a "
+                      "container); iofwd-run -mount runs the program",
+                      strerror(errno));
+
+    if (pidfd >= 0)
+        close(pidfd);
+
+    return amph_trap.listener >= 0;
+}
+
+void amph_trap_ignore_signals(void)
+{
+    static const int ignored[] = { SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGUSR1, SIGUSR2,
+                                   SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGALRM };
+
+    for (unsigned i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A static program for trap_calls.sh: PROGRAM CASE DIRECTORY.  Each case checks the answers of the calls
+ * that iofwd-run -trap carries out, and passes in a local directory, too. */
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trap_check.h"
+
+/* No memory. */
+static void *volatile nowhere = (void *)8;
+
+static int make(const char *name, const char *text)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    return fd;
+}
+
+static void expect(int fd, off_t at, const char *text)
+{
+    char buf[256] = "";
+
+    CHECK(pread(fd, buf, sizeof buf - 1, at) == (ssize_t)strlen(text) && strcmp(buf, text) == 0);
+}
+
+/* ---- descriptors ---- */
+
+static void descriptors(void)
+{
+    int fd = make("d", "0123456789");
+    int first = forwarded ? 512 : 3;
+
+    CHECK(fd >= first && fd < 1024);
+
+    int copy = dup(fd);
+
+    CHECK(copy > fd && lseek(copy, 4, SEEK_SET) == 4 && lseek(fd, 0, SEEK_CUR) == 4);
+    CHECK(fcntl(fd, F_DUPFD_CLOEXEC, 700) == 700 && fcntl(700, F_GETFD) == FD_CLOEXEC);
+    CHECK(dup3(fd, 800, O_CLOEXEC) == 800 && fcntl(800, F_GETFD) == FD_CLOEXEC);
+    CHECK(fcntl(800, F_SETFD, 0) == 0 && fcntl(800, F_GETFD) == 0);
+    CHECK(dup2(fd, fd) == fd && dup3(fd, fd, 0) == -1 && errno == EINVAL);
+    CHECK(dup2(fd, -1) == -1 && errno == EBADF);
+    CHECK(dup2(990, 800) == -1 && errno == EBADF);
+    expect(800, 2, "23456789");
+
+    CHECK(close_range(700, 900, 0) == 0);
+    CHECK(read(700, &first, 1) == -1 && errno == EBADF && read(800, &first, 1) == -1);
+    CHECK(close(copy) == 0 && close(copy) == -1 && errno == EBADF);
+    expect(fd, 9, "9");
+    CHECK(dup2(fd, 0) == 0);
+    expect(0, 8, "89");
+    CHECK(close(fd) == 0);
+    expect(0, 8, "89");
+
+    /* a forwarded file cannot have a number that the filter does not know */
+    fd = open("d", O_RDONLY);
+
+    int low = dup2(fd, 100);
+
+    CHECK(forwarded ? low == -1 && errno == EBADF : low == 100);
+}
+
+/* The kernel looks at the low half of a descriptor only, and so must the filter. */
+static void low_half(void)
+{
+    long fd = make("l", "abc");
+    char c = 0;
+
+    CHECK(syscall(SYS_pread64, fd | 0x700000000, &c, 1L, 1L) == 1 && c == 'b');
+    CHECK(syscall(SYS_mmap, 0L, 4096L, (long)PROT_READ, (long)MAP_PRIVATE, fd | 0x700000000, 0L) !=
+          -1);
+    CHECK(syscall(SYS_openat, 0x700000000 | (uint32_t)AT_FDCWD, "l", 0L, 0L) >= 0);
+}
+
+/* Descriptors of local files in the range belong to the kernel. */
+static void local_in_range(void)
+{
+    int local = memfd_create("local", 0);
+    char c = 0;
+
+    CHECK(local >= 0 && write(local, "xyz", 3) == 3);
+    CHECK(dup2(local, 600) == 600 && pread(600, &c, 1, 1) == 1 && c == 'y');
+    CHECK(dup2(local, 1023) == 1023 && pread(1023, &c, 1, 2) == 1 && c == 'z');
+
+    int fd = make("r", "fwd");
+
+    CHECK(dup2(fd, 600) == 600);
+    expect(600, 0, "fwd");
+    CHECK(dup2(local, 600) == 600 && pread(600, &c, 1, 0) == 1 && c == 'x');
+    expect(fd, 0, "fwd");
+}
+
+static void select_and_poll(void)
+{
+    int fd = make("s", "x");
+    fd_set in;
+
+    FD_ZERO(&in);
+    FD_SET(fd, &in);
+    CHECK(select(fd + 1, &in, NULL, NULL, NULL) == 1 && FD_ISSET(fd, &in));
+
+    int set = epoll_create1(0);
+    struct epoll_event event = { .events = EPOLLIN };
+
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == -1 && errno == EPERM);
+}
+
+/* A message brings a descriptor to a number below the range. */
+static void messages(void)
+{
+    int pair[2];
+    int fd = make("m", "by message");
+    char space[CMSG_SPACE(sizeof(int))] = "";
+    char byte = 0;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space
+    };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+
+    *head = (struct cmsghdr){ CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS };
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && sendmsg(pair[0], &m, 0) == 1);
+    CHECK(close(fd) == 0);
+
+    /* the kernel gives the lowest number, which the filter does not know: no call may go astray */
+    CHECK(recvmsg(pair[1], &m, 0) == 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    if (!forwarded) {
+        expect(fd, 0, "by message");
+        return;
+    }
+
+    CHECK(pread(fd, &byte, 1, 0) == -1 && write(fd, "x", 1) == -1);
+    CHECK(mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED);
+}
+
+/* ---- data ---- */
+
+static void vectors(void)
+{
+    int fd = make("v", "");
+    char a[4] = "";
+    char b[6] = "";
+    struct iovec out[3] = { { "one", 3 }, { "", 0 }, { " two", 4 } };
+    struct iovec in[2] = { { a, 3 }, { b, 4 } };
+
+    CHECK(writev(fd, out, 3) == 7 && pwritev(fd, out, 1, 7) == 3);
+    CHECK(preadv(fd, in, 2, 0) == 7 && strcmp(a, "one") == 0 && strcmp(b, " two") == 0);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && readv(fd, in, 2) == 7);
+    CHECK(preadv2(fd, in, 1, -1, 0) == 3 && preadv2(fd, in, 1, -1, 0) == 0);
+    CHECK(pwritev2(fd, out, 1, 0, RWF_APPEND) == 3);
+    expect(fd, 0, "one twooneone");
+}
+
+/* Memory that is not there ends a call as in the kernel: with what came before it. */
+static void bad_memory(void)
+{
+    char *two = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = make("b", "");
+
+    CHECK(two != MAP_FAILED && munmap(two + 4096, 4096) == 0);
+    memset(two, 'x', 4096);
+    CHECK(write(fd, two + 4096, 1) == -1 && errno == EFAULT);
+    CHECK(write(fd, nowhere, 1) == -1 && errno == EFAULT);
+    CHECK(write(fd, two + 4000, 96) == 96 && lseek(fd, 0, SEEK_SET) == 0);
+    CHECK(read(fd, nowhere, 1) == -1 && errno == EFAULT && lseek(fd, 0, SEEK_CUR) == 0);
+    CHECK(open(nowhere, O_RDONLY) == -1 && errno == EFAULT);
+    CHECK(stat("b", nowhere) == -1 && errno == EFAULT);
+}
+
+static void large(void)
+{
+    size_t len = (3 << 20) + 12345;
+    char *data = malloc(len);
+    char *back = calloc(1, len);
+    int fd = make("big", "");
+
+    for (size_t i = 0; i < len; i++)
+        data[i] = (char)(i * 31 >> 7);
+
+    CHECK(write(fd, data, len) == (ssize_t)len && pread(fd, back, len, 0) == (ssize_t)len);
+    CHECK(memcmp(data, back, len) == 0 && ftruncate(fd, 10) == 0);
+    CHECK(pread(fd, back, len, 0) == 10 && unlink("big") == 0);
+}
+
+static void mappings(void)
+{
+    int fd = make("map", "mapped text");
+    char *own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    char *seen = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+
+    CHECK(own != MAP_FAILED && seen != MAP_FAILED && strcmp(own, "mapped text") == 0);
+    memcpy(own, "MINE", 4);
+    CHECK(memcmp(seen, "mapped", 6) == 0);
+    expect(fd, 0, "mapped text");
+
+    char *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    CHECK(forwarded ? shared == MAP_FAILED && errno == ENODEV : shared != MAP_FAILED);
+
+    /* what may only be read cannot become writable later */
+    if (forwarded)
+        CHECK(mprotect(seen, 4096, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);
+
+    close(fd);
+    CHECK(memcmp(seen, "mapped", 6) == 0);
+    fd = open("map", O_WRONLY);
+    CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED && errno == EACCES);
+}
+
+static void copies(void)
+{
+    int in = make("in", "0123456789");
+    int out = make("out", "");
+    int local = memfd_create("local", 0);
+    int pipe_of[2];
+    off_t from = 2;
+    off_t to = 1;
+
+    CHECK(sendfile(local, in, &from, 3) == 3 && from == 5);
+    expect(local, 0, "234");
+    CHECK(lseek(in, 0, SEEK_SET) == 0 && sendfile(out, in, NULL, 100) == 10);
+    CHECK(lseek(in, 0, SEEK_CUR) == 10 && lseek(out, 0, SEEK_CUR) == 10);
+    from = 0;
+    CHECK(copy_file_range(in, &from, out, &to, 2, 0) == 2 && from == 2 && to == 3);
+    expect(out, 0, "0013456789");
+    CHECK(lseek(local, 0, SEEK_SET) == 0 && sendfile(out, local, NULL, 3) == 3);
+    expect(out, 0, "0013456789234");
+    CHECK(pipe(pipe_of) == 0 && lseek(in, 0, SEEK_SET) == 0);
+    CHECK(sendfile(pipe_of[1], in, NULL, 10) == 10);
+
+    char buf[16] = "";
+
+    CHECK(read(pipe_of[0], buf, 16) == 10 && strcmp(buf, "0123456789") == 0);
+}
+
+/* ---- names ---- */
+
+static void directories(void)
+{
+    char target[64] = "";
+    char path[64];
+    struct stat st;
+
+    CHECK(mkdir("dir", 0755) == 0);
+
+    int dir = open("dir", O_RDONLY | O_DIRECTORY);
+
+    CHECK(dir >= 0 && mkdirat(dir, "sub", 0700) == 0);
+    CHECK(symlinkat("target", dir, "link") == 0 && readlinkat(dir, "link", target, 63) == 6);
+    CHECK(fstatat(dir, "sub", &st, 0) == 0 && (st.st_mode & 0777) == 0700);
+    CHECK(fstatat(dir, "", &st, AT_EMPTY_PATH) == 0 && S_ISDIR(st.st_mode));
+    close(openat(dir, "sub/file", O_CREAT | O_WRONLY, 0600));
+    CHECK(faccessat(dir, "sub/file", R_OK, 0) == 0 && linkat(dir, "sub/file", dir, "two", 0) == 0);
+    CHECK(fstatat(dir, "two", &st, 0) == 0 && st.st_nlink == 2);
+    CHECK(renameat(dir, "two", dir, "three") == 0 && fchmodat(dir, "three", 0640, 0) == 0);
+    CHECK(openat(dir, "../dir/three", O_RDONLY) >= 0);
+    CHECK(rename("dir/three", "/tmp/trap-other-file-system") == (forwarded ? -1 : 0) ||
+          errno == EXDEV);
+    unlink("/tmp/trap-other-file-system");
+    unlinkat(dir, "three", 0);
+
+    /* by the names of descriptors */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
+    CHECK(stat(path, &st) == 0 && S_ISDIR(st.st_mode) && open(path, O_RDONLY) >= 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), dir);
+
+    ssize_t n = readlink(path, target, 63);
+
+    CHECK(n > 4 && memcmp(target + n - 4, "/dir", 4) == 0);
+    if (fork() == 0) /* also by those of another process */
+        _exit(stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? 0 : 1);
+
+    int status;
+
+    CHECK(wait(&status) > 0 && status == 0);
+    CHECK(unlinkat(dir, "sub/file", 0) == 0 && unlinkat(dir, "sub", AT_REMOVEDIR) == 0);
+}
+
+/* A link of the local file system that leads to the directory. */
+static void local_links(void)
+{
+    char there[] = "/tmp/trap-link.XXXXXX";
+    char here[4096], path[64];
+
+    close(make("f", "by a link"));
+    CHECK(getcwd(here, sizeof here) && mkdtemp(there));
+    snprintf(path, sizeof path, "%s/link", there);
+    CHECK(symlink(here, path) == 0);
+    strcat(path, "/f");
+
+    int fd = open(path, O_RDONLY);
+
+    CHECK(fd >= 0);
+    expect(fd, 0, "by a link");
+    CHECK(chdir(there) == 0);
+    fd = open("link/f", O_RDONLY);
+    CHECK(fd >= 0);
+    expect(fd, 0, "by a link");
+
+    int dir = open(there, O_RDONLY);
+
+    fd = openat(dir, "link/f", O_RDONLY);
+    CHECK(fd >= 0);
+    expect(fd, 0, "by a link");
+
+    /* what concerns the link itself leaves its target alone */
+    char target[4096] = "";
+    char own[80];
+    struct stat st;
+
+    strcat(here, "/f");
+    snprintf(own, sizeof own, "%s/own", there);
+    CHECK(symlink(here, own) == 0 && stat(own, &st) == 0 && S_ISREG(st.st_mode));
+    CHECK(lstat(own, &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK(open(own, O_RDONLY | O_NOFOLLOW) == -1 && errno == ELOOP);
+    CHECK(readlink(own, target, sizeof target) > 0 && strcmp(target, here) == 0);
+    CHECK(mkdir(own, 0700) == -1 && errno == EEXIST);
+    CHECK(unlink(own) == 0 && access(here, F_OK) == 0);
+    CHECK(unlink("link") == 0 && rmdir(there) == 0);
+}
+
+/* ---- working directories ---- */
+
+static void at(const char *where, const char *below)
+{
+    char now[4096], want[4096];
+
+    CHECK(getcwd(now, sizeof now));
+    snprintf(want, sizeof want, "%s%s", where, below);
+    if (strcmp(now, want) != 0) {
+        fprintf(stderr, "in %s, not in %s\n", now, want);
+        exit(1);
+    }
+}
+
+static char base[4096];
+
+static int shares_directory(void *unused)
+{
+    return chdir("sub") != 0;
+}
+
+static void *has_own_directory(void *unused)
+{
+    CHECK(unshare(CLONE_FS) == 0 && chdir("sub") == 0);
+    at(base, "/sub");
+    CHECK(close(open("by-thread", O_CREAT | O_WRONLY, 0600)) == 0);
+    return NULL;
+}
+
+static void working_directory(void)
+{
+    static char stack[1 << 16];
+    pthread_t thread;
+    int status;
+
+    CHECK(getcwd(base, sizeof base) && mkdir("sub", 0755) == 0);
+
+    /* a thread with a directory of its own */
+    CHECK(pthread_create(&thread, NULL, has_own_directory, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0 && access("sub/by-thread", F_OK) == 0);
+    at(base, "");
+
+    /* a forked child's is its own; a clone's with CLONE_FS is ours */
+    if (fork() == 0) {
+        CHECK(chdir("sub") == 0);
+        at(base, "/sub");
+        if (fork() == 0) {
+            at(base, "/sub");
+            CHECK(chdir("..") == 0);
+            at(base, "");
+            _exit(0);
+        }
+        CHECK(wait(&status) > 0 && status == 0);
+        at(base, "/sub");
+        _exit(0);
+    }
+
+    CHECK(wait(&status) > 0 && status == 0);
+    at(base, "");
+    CHECK(clone(shares_directory, stack + sizeof stack, CLONE_FS | SIGCHLD, NULL) > 0);
+    CHECK(wait(&status) > 0 && status == 0);
+    at(base, "/sub");
+
+    /* out and in again */
+    int old = open("..", O_RDONLY);
+
+    CHECK(chdir("/proc") == 0 && access("self/status", F_OK) == 0 && access("sub", F_OK) == -1);
+    CHECK(fchdir(old) == 0 && access("sub", F_OK) == 0);
+    at(base, "");
+    CHECK(chdir("none") == -1 && errno == ENOENT && chdir("sub/by-thread") == -1 &&
+          errno == ENOTDIR);
+    at(base, "");
+}
+
+static void masks(void)
+{
+    struct stat st;
+
+    umask(027);
+    close(open("masked", O_CREAT | O_WRONLY, 0666));
+    CHECK(stat("masked", &st) == 0 && (st.st_mode & 0777) == 0640);
+    if (fork() == 0) {
+        CHECK(umask(0) == 027);
+        close(open("open", O_CREAT | O_WRONLY, 0666));
+        _exit(0);
+    }
+
+    wait(NULL);
+    CHECK(stat("open", &st) == 0 && (st.st_mode & 0777) == 0666 && umask(022) == 027);
+}
+
+/* ---- processes ---- */
+
+static int leader_fd;
+
+static void *goes_on(void *unused)
+{
+    char c = 0;
+
+    /* until the first thread is a zombie */
+    for (int i = 0; i < 1000 && c != 'Z'; i++) {
+        char line[256] = "";
+        char path[64];
+
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)getpid());
+        int fd = open(path, O_RDONLY);
+
+        CHECK(fd >= 0 && read(fd, line, 255) > 0);
+        close(fd);
+        c = strrchr(line, ')')[2];
+        sched_yield();
+    }
+
+    CHECK(write(leader_fd, "more", 4) == 4);
+    expect(leader_fd, 0, "textmore");
+    CHECK(open("leader", O_RDONLY) >= 0);
+    exit(0);
+}
+
+/* The first thread ends, and the others go on. */
+static void leader_ends(void)
+{
+    pthread_t thread;
+
+    leader_fd = make("leader", "text");
+    CHECK(pthread_create(&thread, NULL, goes_on, NULL) == 0);
+    pthread_exit(NULL);
+}
+
+static void cannot_be_seen(void)
+{
+    CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
+
+    int fd = open("hidden", O_CREAT | O_WRONLY, 0600);
+
+    CHECK(forwarded ? fd == -1 && errno == EPERM : fd >= 0);
+}
+
+static void execute(void)
+{
+    char *const argv[] = { "prog", NULL };
+
+    close(make("prog", "#!/bin/true\n"));
+    CHECK(chmod("prog", 0755) == 0);
+    execv("./prog", argv);
+    CHECK(forwarded && errno == EACCES);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        { "descriptors", descriptors },
+        { "low_half", low_half },
+        { "local_in_range", local_in_range },
+        { "select_and_poll", select_and_poll },
+        { "messages", messages },
+        { "vectors", vectors },
+        { "bad_memory", bad_memory },
+        { "large", large },
+        { "mappings", mappings },
+        { "copies", copies },
+        { "directories", directories },
+        { "local_links", local_links },
+        { "working_directory", working_directory },
+        { "masks", masks },
+        { "leader_ends", leader_ends },
+        { "cannot_be_seen", cannot_be_seen },
+        { "execute", execute },
+        { NULL, NULL },
+    };
+
+    return run_case(cases, argc, argv, chdir);
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Calls that iofwd-run -trap carries out for a static program: the answers of the kernel in a local directory are the measure.
+. "${srcdir:-.}/tests/files/trap/trap_lib.sh"
+trap_or_skip "iofwd-run -trap"
+build_static trap_calls
+cases="descriptors low_half local_in_range select_and_poll messages vectors bad_memory large mappings copies directories local_links
+working_directory masks leader_ends cannot_be_seen execute"
+for case in $cases; do
+    both trap_calls "$case"
+done
+said descriptors "cannot become descriptor 100 .* IOFWD_TRAP_FDS=3-1023"
+said mappings "/fwd/mappings/map cannot be mapped for shared writing under -trap: iofwd-run -mount"
+said cannot_be_seen "does not let its parent look at its memory .*: its calls on files are refused; iofwd-run -mount"
+said execute "/fwd/execute/prog cannot be executed from there under -trap: .* iofwd-run -mount"
+
+# With all numbers in the range nothing is refused.
+all_numbers() {
+    mkdir -p "$mp_dir/kept/all"
+    IOFWD_TRAP_FDS=3-1023 run bash -c 'cd /fwd/all && exec 5>f && echo one >&5 && exec 6<f && read -r x <&6 && exec 5>&- 6<&- && echo $x >g' &&
+        [ "$(cat "$mp_dir/kept/all/g")" = one ]
+}
+check "IOFWD_TRAP_FDS=3-1023: a forwarded file becomes any descriptor" all_numbers
+mp_done
