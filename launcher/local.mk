@@ -46,10 +46,14 @@ liblauncher_la_SOURCES = \
 	launcher/hosts/tree.c
 
 bin_PROGRAMS += amphora-run iofwd-run
-iofwd_run_SOURCES = launcher/attach/main.c launcher/attach/mount.c launcher/attach/mount.h launcher/attach/root.c launcher/attach/root.h
+iofwd_run_SOURCES = launcher/attach/main.c launcher/attach/mount.c launcher/attach/mount.h launcher/attach/root.c launcher/attach/root.h \
+	launcher/attach/way.c launcher/attach/way.h
 iofwd_run_LDADD = liblauncher.la libinstrument.la libamphora.la libtopo.la
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
+
+dist_check_SCRIPTS += tests/files/ways/ways_choice.sh
+TESTS += tests/files/ways/ways_choice.sh
 
 check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_unauthenticated tests/launcher/launcher_cause
 tests_launcher_launcher_unauthenticated_SOURCES = tests/launcher/launcher_unauthenticated.c

@@ -388,26 +388,28 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
     switch (image->kind) {
     case AMPH_IMAGE_STATIC:
         n = snprintf(buf, cap,
-                     "%.900s is statically linked, so %s; link it by iofwd-cc, or "
-                     "dynamically",
+                     "%.900s is statically linked, so %s; start it, or what starts it, by "
+                     "\"iofwd-run -mount\", or link it by iofwd-cc",
                      path, lost);
         break;
     case AMPH_IMAGE_GO:
         n = snprintf(buf, cap,
                      "%.900s contains Go code, which makes system calls without the C library, so "
-                     "%s; give it files of this host, and copy them by \"iofwd-run cp\"",
+                     "%s; start it, or what starts it, by \"iofwd-run -mount\"",
                      path, lost);
         break;
     case AMPH_IMAGE_OTHER_LIBC:
         n = snprintf(buf, cap,
                      "%.900s uses another C library (musl), into which the preload library cannot "
-                     "be loaded, so %s; build it with glibc",
+                     "be loaded, so %s; start it, or what starts it, by \"iofwd-run -mount\", or "
+                     "build it with glibc",
                      path, lost);
         break;
     case AMPH_IMAGE_OTHER_MACHINE:
         n = snprintf(buf, cap,
                      "%.900s is a %d-bit program for %s, and the preload library is a %d-bit one "
-                     "for %s, so %s; build the program for this machine",
+                     "for %s, so %s; start it, or what starts it, by \"iofwd-run -mount\", or "
+                     "build it for this machine",
                      path, image->bits, amph_image_machine_name(image->machine), own_bits,
                      amph_image_machine_name(__ehdr_start.e_machine), lost);
         break;
@@ -415,7 +417,8 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
         n = snprintf(buf, cap,
                      "%.900s runs with other rights than its caller (set-uid, set-gid or file "
                      "capabilities), and the dynamic linker loads no preload library into it, so "
-                     "%s; run it as a user with these rights, or take a copy without them",
+                     "%s; mount the prefix by iofwd-mount as a user with these rights, or take a "
+                     "copy without them",
                      path, lost);
         break;
     case AMPH_IMAGE_UNKNOWN:

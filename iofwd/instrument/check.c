@@ -200,19 +200,20 @@ static const struct {
                               "preload (iofwd-run)" },
     [AMPH_IMAGE_STATIC] = { "no: it is statically linked",
                             "if you have them, link it by iofwd-cc; if not, mount",
-                            "mount (iofwd-run -mount), or link it by iofwd-cc" },
+                            "mount, else trap (iofwd-run takes them by itself), or link it by "
+                            "iofwd-cc" },
     [AMPH_IMAGE_GO] = { "no: Go's run-time library makes system calls by itself",
                         "they do not help, because Go has no C library to replace",
-                        "mount (iofwd-run -mount)" },
+                        "mount, else trap (iofwd-run takes them by itself)" },
     [AMPH_IMAGE_OTHER_LIBC] = { "no: its C library is another one (musl)",
                                 "if you have them, build it with glibc by iofwd-cc; if not, mount",
-                                "mount (iofwd-run -mount)" },
+                                "mount, else trap (iofwd-run takes them by itself)" },
     [AMPH_IMAGE_OTHER_MACHINE] = { "no: it is built for another machine or word size than Amphora",
                                    "if you have them, build it for this machine by iofwd-cc",
-                                   "mount (iofwd-run -mount)" },
+                                   "mount (iofwd-run takes it by itself)" },
     [AMPH_IMAGE_PRIVILEGED] = { "yes, but it gains rights, and the linker ignores LD_PRELOAD then",
                                 "if you have them, link it by iofwd-cc; if not, mount",
-                                "mount (iofwd-run -mount)" },
+                                "mount (iofwd-mount, by a user with these rights)" },
 };
 
 static void print_ways(FILE *out, const struct amph_image *image, bool instrumented)

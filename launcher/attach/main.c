@@ -22,7 +22,7 @@
 #include "boot/control.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"
-#include "launcher/attach/mount.h"
+#include "launcher/attach/way.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/record_dir.h"
@@ -45,10 +45,12 @@ static const char usage[] =
     "  -trace[=WHAT]        print each forwarded file call on standard error, or to the end of the "
     "file WHAT;\n"
     "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
-    "  -mount               mount the prefixes for the program in a namespace, in place of the "
-    "preload library\n"
-    "  -trap                report the program's file calls to a supervisor (seccomp), in place of "
-    "the preload library\n"
+    "  -preload, -mount, -trap\n"
+    "                       the way into the program: the preload library, the prefixes mounted in "
+    "a namespace, or\n"
+    "                       its file calls reported to a supervisor (seccomp); the default is the "
+    "first that suits it\n"
+    "  -v                   print which way is taken, and why\n"
     "  -record DIR          record every file call below the folder DIR, for iofwd-trace; without "
     "servers, too\n"
     "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a "
@@ -61,7 +63,8 @@ static const char usage[] =
 struct given {
     const char *file, *prefixes;
     double wait_s;
-    bool mount, trap, check;
+    enum amph_way way;
+    bool check, verbose;
     bool records, file_given;
     char **program;
 };
@@ -150,6 +153,16 @@ static bool take_trace(const char *word, int *code_p)
     return true;
 }
 
+/* The way that an option names. */
+static enum amph_way way_of(const char *word)
+{
+    for (enum amph_way way = AMPH_WAY_PRELOAD; way <= AMPH_WAY_TRAP; way++)
+        if (is_option(word, amph_way_name(way)))
+            return way;
+
+    return AMPH_WAY_ANY;
+}
+
 /* Parses the command line.  Returns an exit code, or -1 to continue. */
 static int parse(struct given *g, char **argv)
 {
@@ -169,18 +182,26 @@ static int parse(struct given *g, char **argv)
             return 0;
         }
 
-        if (is_option(*argv, "mount")) {
-            g->mount = true;
-            continue;
-        }
-
         if (is_option(*argv, "check")) {
             g->check = true;
             continue;
         }
 
-        if (is_option(*argv, "trap")) {
-            g->trap = true;
+        if (is_option(*argv, "v")) {
+            g->verbose = true;
+            continue;
+        }
+
+        enum amph_way way = way_of(*argv);
+
+        if (way != AMPH_WAY_ANY && g->way != AMPH_WAY_ANY && way != g->way) {
+            amph_say("-%s and -%s are two ways into the same program; give one of them",
+                     amph_way_name(g->way), amph_way_name(way));
+            return WRONG;
+        }
+
+        if (way != AMPH_WAY_ANY) {
+            g->way = way;
             continue;
         }
 
@@ -359,22 +380,6 @@ static bool records_alone(const struct given *g, bool has_servers)
     return true;
 }
 
-static bool set_preload(void)
-{
-    char *library = amph_library_own(AMPH_PRELOAD_NAME);
-    char *list = library ? amph_preload_list(library) : NULL;
-    bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
-
-    if (!ok)
-        amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor "
-                 "in %s; install amphora again",
-                 AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
-
-    free(library);
-    free(list);
-    return ok;
-}
-
 /* Does the preload library forward in this process already, as under another iofwd-run?  Then it
  * checks the program itself. */
 static bool is_preloaded(void)
@@ -384,64 +389,35 @@ static bool is_preloaded(void)
     return list && strstr(list, AMPH_PRELOAD_NAME) && amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0];
 }
 
-/* -mount: leaves the preload library out, so that file calls are forwarded once only. */
-static bool set_mount(const char *address_file)
+/* Why the program can be preloaded only, or NULL. */
+static const char *only_preload(const struct given *g, bool has_standing)
 {
-    char *list = amph_preload_list(NULL);
-    bool inside;
-    bool ok = amph_attach_mount(address_file,
-                                amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX)), &inside);
+    if (g->records)
+        return "-record needs the preload library";
+    if (!has_standing)
+        return "mount and trap need servers that run already (iofwd-server -daemon)";
 
-    if (!ok && (inside || !amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))) {
-        free(list);
-        return false;
-    }
-
-    if (!ok)
-        amph_say("IOFWD_OPTIONAL: the program goes on without forwarding");
-
-    if (list && list[0])
-        setenv("LD_PRELOAD", list, 1);
-    else
-        unsetenv("LD_PRELOAD");
-
-    unsetenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
-    free(list);
-    return true;
+    return NULL;
 }
 
-/* -trap: executes the supervisor, which executes the program.  Returns an exit code. */
-static int execute_trapped(const struct given *g, char *program)
+/* Finds the way, or checks the one that was given.  Returns an exit code, or -1 to continue. */
+static int choose_way(struct given *g, const char *program, const char *only, bool preloaded)
 {
-    char *supervisor = amph_program_own("iofwd-trap");
-    char *list = amph_preload_list(NULL);
-    size_t n = 0;
+    const struct amph_way_question q = { program, only, preloaded, g->verbose };
 
-    while (g->program[n])
-        n++;
-
-    char **argv = calloc(n + 3, sizeof *argv);
-
-    if (!supervisor || !argv) {
-        amph_say("the program iofwd-trap, which -trap needs, is found neither beside iofwd-run nor "
-                 "where it was installed; install amphora again");
-        free(supervisor);
-        free(list);
-        free(argv);
-        return 1;
+    if ((g->way == AMPH_WAY_MOUNT || g->way == AMPH_WAY_TRAP) && only) {
+        amph_say("-%s is not possible: %s", amph_way_name(g->way), only);
+        return WRONG;
     }
 
-    argv[0] = supervisor;
-    argv[1] = program;
-    memcpy(argv + 2, g->program, n * sizeof *argv);
-    if (list && list[0])
-        setenv("LD_PRELOAD", list, 1);
-    else
-        unsetenv("LD_PRELOAD");
+    bool ok = true;
 
-    unsetenv("IOFWD_DOOR");
-    execve(supervisor, argv, environ);
-    return amph_program_explain(supervisor, NULL, errno);
+    if (g->way == AMPH_WAY_ANY)
+        ok = amph_way_choose(&q, &g->way);
+    else if (g->way == AMPH_WAY_PRELOAD)
+        ok = amph_way_check_preload(&q);
+
+    return ok ? -1 : AMPH_PROGRAM_NOT_EXECUTABLE;
 }
 
 int main(int argc, char **argv)
@@ -490,30 +466,12 @@ int main(int argc, char **argv)
         (!wait_for_file(g.file, g.wait_s) || !make_absolute(g.file, path) || !take_file(&g, path)))
         return 1;
 
-    if (g.mount && g.trap) {
-        amph_say("-mount and -trap are two ways into the same program; give one of them");
-        return WRONG;
-    }
-
-    if ((g.mount || g.trap) && g.records) {
-        amph_say("-%s runs the program without the library that -record needs; give one of them",
-                 g.mount ? "mount" : "trap");
-        return WRONG;
-    }
-
-    if ((g.mount || g.trap) && (join || own)) {
-        amph_say("-%s needs servers that run already: start iofwd-server -daemon",
-                 g.mount ? "mount" : "trap");
-        return WRONG;
-    }
-
-    if (g.trap)
-        return execute_trapped(&g, program);
-
-    if (g.mount ? !set_mount(path) : !set_preload())
+    if ((code = choose_way(&g, program, only_preload(&g, !join && !own), preloaded)) >= 0)
+        return code;
+    if (g.way == AMPH_WAY_TRAP)
+        return amph_way_execute_trapped(program, g.program);
+    if (g.way == AMPH_WAY_MOUNT ? !amph_way_set_mount(path) : !amph_way_set_preload())
         return 1;
-    if (!g.mount && !preloaded && !amph_program_may_forward(program))
-        return AMPH_PROGRAM_NOT_EXECUTABLE;
 
     unsetenv("IOFWD_DOOR");
     execve(program, g.program, environ);

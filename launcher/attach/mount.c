@@ -330,18 +330,17 @@ static bool write_text(const char *path, const char *text)
     return ok;
 }
 
-static bool enter_new(void)
+/* Enters a new user and mount namespace, in which the user keeps its number.  Returns 0, or an errno
+ * value; *made_p: the namespace exists, and its preparation failed. */
+static int make_namespace(bool *made_p)
 {
     char map[64];
     uid_t uid = geteuid();
     gid_t gid = getegid();
 
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
-        amph_say("-mount: user namespaces are forbidden here (%s); use iofwd-mount, or iofwd-run "
-                 "without -mount",
-                 strerror(errno));
-        return false;
-    }
+    *made_p = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!*made_p)
+        return errno;
 
     snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)uid, (unsigned long)uid);
 
@@ -350,15 +349,120 @@ static bool enter_new(void)
     snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)gid, (unsigned long)gid);
     ok = ok && write_text("/proc/self/gid_map", map);
     ok = ok && mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0;
-    if (!ok)
-        amph_say("-mount: the namespace cannot be prepared: %s", strerror(errno));
-
-    return ok;
+    return ok ? 0 : errno;
 }
+
+static bool enter_new(void)
+{
+    bool made;
+    int err = make_namespace(&made);
+
+    if (err && made)
+        amph_say("-mount: the namespace cannot be prepared: %s", strerror(err));
+    else if (err)
+        amph_say("-mount: user namespaces are forbidden here (%s); use iofwd-mount, or iofwd-run "
+                 "without -mount",
+                 strerror(err));
+
+    return err == 0;
+}
+
+/* The mount call's words for an open /dev/fuse. */
+static int mount_fuse(int fd, const char *source, const char *target)
+{
+    char words[128];
+
+    snprintf(words, sizeof words, "fd=%d,rootmode=40000,user_id=%lu,group_id=%lu", fd,
+             (unsigned long)geteuid(), (unsigned long)getegid());
+    return mount(source, target, "fuse.iofwd", MS_NOSUID | MS_NODEV, words) == 0 ? 0 : errno;
+}
+
+/* ---- is it possible ---- */
+
+enum {
+    STEP_NAMESPACE = 1, /* exit codes of the process that tries */
+    STEP_PREPARATION,
+    STEP_DEVICE,
+    STEP_MOUNT
+};
+
+/* Tries each step, and leaves the errno value of the one that fails in *err_p.  Nobody serves the
+ * mount, which ends with this process. */
+static int try_steps(int *err_p)
+{
+    bool made;
+
+    *err_p = make_namespace(&made);
+    if (*err_p)
+        return made ? STEP_PREPARATION : STEP_NAMESPACE;
+
+    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+    *err_p = fd < 0 ? errno : mount_fuse(fd, "iofwd", "/");
+    if (fd < 0)
+        return STEP_DEVICE;
+
+    return *err_p ? STEP_MOUNT : 0;
+}
+
+bool amph_attach_can_mount(char *why, size_t cap)
+{
+    static const char *const phrases[] = {
+        [STEP_NAMESPACE] = "user namespaces are forbidden here",
+        [STEP_PREPARATION] = "a user namespace cannot be prepared",
+        [STEP_DEVICE] = "/dev/fuse cannot be opened",
+        [STEP_MOUNT] = "the kernel forbids mounts in a user namespace",
+    };
+    char *program = amph_program_own("iofwd-mount");
+    bool installed = program != NULL;
+    int pair[2], err = 0, status = 0;
+
+    free(program);
+    if (!installed) {
+        snprintf(why, cap, "iofwd-mount is not part of this installation");
+        return false;
+    }
+
+    if (access("/dev/fuse", R_OK | W_OK) != 0) {
+        snprintf(why, cap, "%s (%s)", phrases[STEP_DEVICE], strerror(errno));
+        return false;
+    }
+
+    if (pipe2(pair, O_CLOEXEC) != 0) {
+        snprintf(why, cap, "no pipe can be made (%s)", strerror(errno));
+        return false;
+    }
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        int step = try_steps(&err);
+
+        _exit(write(pair[1], &err, sizeof err) == sizeof err ? step : STEP_PREPARATION);
+    }
+
+    close(pair[1]);
+    if (child < 0 || read(pair[0], &err, sizeof err) != sizeof err)
+        err = err ? err : EAGAIN;
+
+    close(pair[0]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+
+    int step = child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : STEP_PREPARATION;
+
+    if (step)
+        snprintf(why, cap, "%s (%s)", phrases[step <= STEP_MOUNT ? step : STEP_PREPARATION],
+                 strerror(err));
+
+    return step == 0;
+}
+
+/* ---- mounting ---- */
 
 static bool mount_prefix(const char *prefix, const struct outside *o)
 {
-    char words[128], source[PATH_MAX + 8];
+    char source[PATH_MAX + 8];
     int err = amph_attach_make_dir(prefix);
 
     if (err) {
@@ -369,16 +473,13 @@ static bool mount_prefix(const char *prefix, const struct outside *o)
 
     int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-    snprintf(words, sizeof words, "fd=%d,rootmode=40000,user_id=%lu,group_id=%lu", fd,
-             (unsigned long)geteuid(), (unsigned long)getegid());
     snprintf(source, sizeof source, "iofwd:%s", prefix);
+    err = fd < 0 ? errno : mount_fuse(fd, source, prefix);
+    if (err)
+        amph_say("-mount: %s cannot be mounted: %s", prefix, strerror(err));
 
-    bool ok = fd >= 0 && mount(source, prefix, "fuse.iofwd", MS_NOSUID | MS_NODEV, words) == 0;
+    bool ok = !err && send_fd(o->socket, fd);
 
-    if (!ok)
-        amph_say("-mount: %s cannot be mounted: %s", prefix, strerror(errno));
-
-    ok = ok && send_fd(o->socket, fd);
     if (fd >= 0)
         close(fd);
 

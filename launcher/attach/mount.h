@@ -4,18 +4,23 @@
  *
  * Layer: launcher.  Thread rule: one thread.
  *
- * The room's files: main.c (iofwd-run), mount.c, .h (the namespace, and who is in it), root.c, .h
- * (mount points that the host does not have).
+ * The room's files: main.c (iofwd-run), way.c, .h (which way into the program, and what it needs), mount.c,
+ * .h (the namespace, and who is in it), root.c, .h (mount points that the host does not have).
  */
 #ifndef AMPH_LAUNCHER_MOUNT_H
 #define AMPH_LAUNCHER_MOUNT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Moves this process into the user and mount namespace in which `prefixes` (PATH[:PATH]...) of the
  * servers of address_file are mounted; creates it if no other program of this user is in it.  The
  * namespace lives as long as this process, after its exec too, and its children.  Returns false
  * after a message; *inside_p: the process is in a namespace without mounts and must end. */
 bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p);
+
+/* Does this host allow such a namespace?  Tries it in a process of its own.  false: the phrase in why
+ * says what is missing. */
+bool amph_attach_can_mount(char *why, size_t cap);
 
 #endif

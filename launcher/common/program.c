@@ -114,23 +114,27 @@ void amph_program_look(const char *path, struct amph_image *image_p)
     amph_image_look(&calls, path, image_p);
 }
 
-bool amph_program_may_forward(const char *path)
+bool amph_program_warn(const struct amph_image *image, const char *more)
 {
     bool strict = amph_env_bool(AMPH_ENV_IOFWD_STRICT);
-    struct amph_image image;
+    const char *between = more[0] ? "; " : "";
     char why[2048];
 
-    amph_program_look(path, &image);
-    if (!amph_image_evades(&image))
-        return true;
-
-    amph_image_explain(&image, why, sizeof why);
+    amph_image_explain(image, why, sizeof why);
     if (strict)
-        amph_say("%s (refused by IOFWD_STRICT)", why);
+        amph_say("%s%s%s (refused by IOFWD_STRICT)", why, between, more);
     else if (amph_env_enum(AMPH_ENV_LOG) != LOG_ERROR)
-        amph_say("warning: %s", why);
+        amph_say("warning: %s%s%s", why, between, more);
 
     return !strict;
+}
+
+bool amph_program_may_forward(const char *path)
+{
+    struct amph_image image;
+
+    amph_program_look(path, &image);
+    return !amph_image_evades(&image) || amph_program_warn(&image, "");
 }
 
 /* ---- why not ---- */

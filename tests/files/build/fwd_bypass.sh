@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs that bypass the preload library: iofwd-run, amphora-run and each exec and posix_spawn warn once a program, or refuse it
-# (IOFWD_STRICT).  Their kinds and damaged files: tests/unit/unit_program_image.c.
+# Programs that bypass the preload library and are started that way nevertheless: iofwd-run -preload, amphora-run and each exec and
+# posix_spawn warn once a program, or refuse it (IOFWD_STRICT).  Their kinds and damaged files: tests/unit/unit_program_image.c.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 server=$builddir/iofwd-server
 run=$builddir/iofwd-run
@@ -68,7 +68,7 @@ chmod +x "$bin"/*
 
 timeout -k 5 60 "$server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$file" -pid-file "$mp_dir/pid" || exit 99
 attach() {
-    timeout -k 5 60 "$run" -servers "$file" "$@" </dev/null
+    timeout -k 5 60 "$run" -servers "$file" -preload "$@" </dev/null
 }
 # warnings: how many lines of the output name a program whose calls are not forwarded
 warnings() {

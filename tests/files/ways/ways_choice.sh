@@ -1,0 +1,161 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# iofwd-run picks the way into a program by itself: preload, else mount, else trap; -v says which and why, and IOFWD_STRICT=1 refuses only
+# what no way can forward.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+mount_or_skip "the choice of the way"
+trap 'mount_end "$mp_dir/m"' EXIT
+mount_off "$mp_dir/m"
+unset IOFWD_STRICT IOFWD_PREFIX AMPHORA_JOB AMPHORA_LOG
+XDG_RUNTIME_DIR=$mp_dir/runtime
+export XDG_RUNTIME_DIR
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+bin=$mp_dir/bin
+mkdir "$bin"
+cc=${CC:-cc}
+
+# Each program copies its standard input to the file that it is given.
+cat >"$mp_dir/put.c" <<'X'
+#include <fcntl.h>
+#include <unistd.h>
+#ifdef GO
+__attribute__((section(".note.go.buildid"), used, aligned(4))) static const struct { unsigned n[3]; char name[4], id[4]; } note = {
+    { 3, 4, 4 }, "Go", "id" };
+#endif
+int main(int argc, char **argv)
+{
+    char bytes[4096];
+    int fd = open(argv[argc - 1], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ssize_t n = read(0, bytes, sizeof bytes);
+    return fd < 0 || n <= 0 || write(fd, bytes, (size_t)n) != n;
+}
+X
+if ! $cc -o "$bin/dynamic" "$mp_dir/put.c" || ! $cc -static -o "$bin/static" "$mp_dir/put.c" || ! $cc -DGO -o "$bin/go" "$mp_dir/put.c"; then
+    echo "1..0 # SKIP no static programs can be linked here"
+    exit 0
+fi
+printf '#!%s/static\n' "$bin" >"$bin/script"
+chmod +x "$bin/script"
+
+run() {
+    timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" "$@"
+}
+
+# puts WAY WHY PROGRAM: iofwd-run -v takes this way and says why, and the data arrives
+puts() {
+    rm -f "$mp_dir/kept/put"
+    echo "by $1" | $within "$builddir/iofwd-run" -servers "$addresses" -v "$bin/$3" /fwd/put >"$mp_dir/out" 2>&1 &&
+        grep -q "^iofwd-run: the way into .*/$3 is $1: .*$2" "$mp_dir/out" && [ "$(wc -l <"$mp_dir/out")" = 1 ] &&
+        [ "$(cat "$mp_dir/kept/put")" = "by $1" ]
+    mp_report $? "$4" "$mp_dir/out"
+}
+
+within="timeout -k 5 60"
+puts preload "the library catches its calls" dynamic "a dynamic program is preloaded"
+puts mount "statically linked" static "a static program finds the prefix mounted"
+puts mount "Go code" go "a program with Go code finds it mounted"
+
+# A script's own name is its interpreter's first argument.
+rm -f "$mp_dir/kept/put"
+echo text | run -v "$bin/script" /fwd/put >"$mp_dir/out" 2>&1 && grep -q "/script is mount" "$mp_dir/out" && [ "$(cat "$mp_dir/kept/put")" = text ]
+mp_report $? "a script is judged by its interpreter" "$mp_dir/out"
+
+# Hosts that allow less: one whose /dev/fuse cannot be opened, and one that forbids user namespaces.
+cat >"$mp_dir/nofuse" <<'X'
+#!/bin/sh
+exec unshare -m sh -c 'mount --bind /dev/fuse /dev/fuse && mount -o remount,bind,nodev /dev/fuse && exec timeout -k 5 60 "$@"' sh "$@"
+X
+cat >"$mp_dir/nospace" <<'X'
+#!/usr/bin/env python3
+import ctypes, os, struct, sys
+number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]  # unshare
+rows = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)]  # EPERM for it, all else is allowed
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)), 0, 0):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp("timeout", ["timeout", "-k", "5", "60"] + sys.argv[1:])
+X
+chmod +x "$mp_dir/nofuse" "$mp_dir/nospace"
+traps=no
+if "$mp_dir/nofuse" "$builddir/iofwd-run" -servers "$addresses" -trap busybox true >"$mp_dir/out" 2>&1; then
+    traps=yes
+fi
+if [ $traps = yes ]; then
+    within=$mp_dir/nofuse
+    puts trap "mount is not possible: /dev/fuse cannot be opened" static "without /dev/fuse a static program is trapped"
+    puts preload "the library catches its calls" dynamic "without /dev/fuse a dynamic program is preloaded"
+    within=$mp_dir/nospace
+    puts trap "mount is not possible: user namespaces are forbidden" static "where namespaces are forbidden it is trapped"
+else
+    for name in "without /dev/fuse a static program is trapped" "without /dev/fuse a dynamic program is preloaded" \
+        "where namespaces are forbidden it is trapped"; do
+        mp_skip "$name" "$(tail -n 1 "$mp_dir/out")"
+    done
+fi
+
+# -record needs the library, so no other way is possible.
+says_why() {
+    echo text | run -record "$mp_dir/records" "$bin/static" "$mp_dir/local" >"$mp_dir/out" 2>&1
+    [ $? = "$1" ] && grep -q "static is statically linked.*; no other way is possible: -record" "$mp_dir/out" && [ "$(wc -l <"$mp_dir/out")" = 1 ]
+}
+says_why 0 && [ "$(cat "$mp_dir/local")" = text ]
+mp_report $? "a program that no way reaches runs after a warning" "$mp_dir/out"
+rm "$mp_dir/local"
+IOFWD_STRICT=1
+export IOFWD_STRICT
+says_why 126 && [ ! -e "$mp_dir/local" ]
+mp_report $? "IOFWD_STRICT=1 refuses it" "$mp_dir/out"
+within="timeout -k 5 60"
+puts mount "statically linked" static "IOFWD_STRICT=1 does not refuse what can be mounted"
+unset IOFWD_STRICT
+
+# One way only.
+check() {
+    mp_wanted "$1" || return 0
+    name=$1
+    shift
+    "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$name" "$mp_dir/out"
+}
+other=$(find "$builddir/.libs" -name 'libamphora.so' | head -n 1)
+check "the other ways take our library out of LD_PRELOAD, and leave others" sh -c '
+    for way in mount trap; do
+        [ $way = mount ] || [ $3 = yes ] || continue
+        LD_PRELOAD=$1:$2 "$4/iofwd-run" -servers "$5" -$way busybox sh -c "echo \"\$LD_PRELOAD\"" >"$6" || exit 1
+        cat "$6"
+        [ "$(cat "$6")" = "$2" ] || exit 1
+    done' sh "$builddir/.libs/libiofwd_preload.so" "$other" $traps "$builddir" "$addresses" "$mp_dir/list"
+check "two ways at once are refused" sh -c '"$@" -mount --trap true; [ $? = 2 ]' sh "$builddir/iofwd-run" -servers "$addresses"
+check "two dashes name a way, too" sh -c '"$@" --preload --v true 2>&1' sh "$builddir/iofwd-run" -servers "$addresses"
+check "--check names the way from the file" sh -c '"$1" --check "$2/dynamic" | grep "^way: preload" && ! "$1" --check "$2/static" >"$3" &&
+    grep "^way: mount, else trap" "$3"' sh "$builddir/iofwd-run" "$bin" "$mp_dir/said"
+
+# A preloaded shell that starts a static program: the warning names the way that forwards both.
+nested() {
+    rm -f "$mp_dir/kept/nested"
+    # shellcheck disable=SC2016
+    echo text | run "$@" sh -c '"$1/static" /fwd/nested; :' sh "$bin" >"$mp_dir/out" 2>&1
+}
+nested
+grep -q 'static is statically linked.*start it, or what starts it, by "iofwd-run -mount"' "$mp_dir/out" && [ ! -e "$mp_dir/kept/nested" ]
+mp_report $? "a static program that a preloaded shell starts is named, with the remedy" "$mp_dir/out"
+nested -mount
+[ ! -s "$mp_dir/out" ] && [ "$(cat "$mp_dir/kept/nested")" = text ]
+mp_report $? "the remedy forwards both" "$mp_dir/out"
+
+# What the choice costs a preloaded program: no system call more than if the way was given.
+name="the choice costs a preloaded program no system call"
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    own=$(find "$builddir" -maxdepth 2 -path "*/.libs/iofwd-run" | head -n 1)
+    for way in "" -preload; do
+        # shellcheck disable=SC2086
+        strace -f -c -o "$mp_dir/calls$way" "${own:-$builddir/iofwd-run}" -servers "$addresses" $way true >/dev/null 2>&1
+    done
+    tail -n 1 "$mp_dir/calls" "$mp_dir/calls-preload" >"$mp_dir/out"
+    [ "$(awk 'END { print $(NF - 2) + 0 }' "$mp_dir/calls")" = "$(awk 'END { print $(NF - 2) + 0 }' "$mp_dir/calls-preload")" ]
+    mp_report $? "$name" "$mp_dir/out"
+else
+    mp_skip "$name" "strace cannot be used here"
+fi
+mp_done
