@@ -59,7 +59,16 @@ dist_man_MANS += man/iofwd-ctl.1
 dist_check_SCRIPTS += tests/tools/ctl.sh
 TESTS += tests/tools/ctl.sh
 bin_PROGRAMS += nbmrw
-nbmrw_SOURCES = tools/nbmrw/figures.c tools/nbmrw/main.c tools/nbmrw/measure.c tools/nbmrw/nbmrw.h tools/nbmrw/plot.c tools/nbmrw/state.h tools/nbmrw/summary.c
+nbmrw_SOURCES = \
+	tools/nbmrw/figures.c \
+	tools/nbmrw/main.c \
+	tools/nbmrw/measure.c \
+	tools/nbmrw/nbmrw.h \
+	tools/nbmrw/options.c \
+	tools/nbmrw/plan.c \
+	tools/nbmrw/plot.c \
+	tools/nbmrw/state.h \
+	tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include
 nbmrw_LDADD = libiofwd.la libamphora.la -lm -lpthread
 dist_man_MANS += man/nbmrw.1

@@ -5,7 +5,9 @@
  *
  * Layer: tools.  Thread rule: one thread.  May include: see tools/README.md.
  *
- *   main.c     options, starting the job, which measurements there are
+ *   main.c     starting the job, and removing its files
+ *   options.c  options and help
+ *   plan.c     which measurements there are, and the loop that takes them
  *   measure.c  one sample of each kind
  *   summary.c  five-number summaries, the table, JSON
  *   plot.c     box plots as SVG
@@ -61,6 +63,8 @@ struct options {
     bool figures;      /* only what is to be reached, and whether it is */
     const char *match; /* of those, the rows with this text; or NULL */
     unsigned rank;     /* of this process, in a job of several */
+    bool inside;       /* this process takes the measurements */
+    unsigned job;      /* of --figures, if inside */
 };
 
 /* One measurement: what is done, and its samples. */
@@ -89,8 +93,12 @@ bool nbmrw_sample(const struct options *o, const struct series *s, double *value
 void nbmrw_remove_files(const struct options *o);
 double nbmrw_now(void); /* seconds */
 
-/* main.c */
+/* options.c: ends the process after a wrong option, or after the help. */
+void nbmrw_options(struct options *o, int argc, char **argv);
+
+/* plan.c */
 void nbmrw_pause(double seconds);
+int nbmrw_measure(const struct options *o); /* all measurements; the exit code */
 
 /* figures.c: the jobs that its rows need, and what a process of one does; 0 or 1. */
 #define NBMRW_MISSED "missed" /* a file in options.dir: a figure was missed */
