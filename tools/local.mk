@@ -60,7 +60,9 @@ dist_check_SCRIPTS += tests/tools/ctl.sh
 TESTS += tests/tools/ctl.sh
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = \
+	tools/nbmrw/elsewhere.c \
 	tools/nbmrw/figures.c \
+	tools/nbmrw/lines.c \
 	tools/nbmrw/main.c \
 	tools/nbmrw/measure.c \
 	tools/nbmrw/nbmrw.h \
@@ -68,6 +70,7 @@ nbmrw_SOURCES = \
 	tools/nbmrw/plan.c \
 	tools/nbmrw/plot.c \
 	tools/nbmrw/state.h \
+	tools/nbmrw/stream.c \
 	tools/nbmrw/summary.c
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include
 nbmrw_LDADD = libiofwd.la libamphora.la -lm -lpthread

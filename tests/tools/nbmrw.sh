@@ -93,7 +93,89 @@ doubles >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: sizes that double, and 1 KiB" "$mp_dir/out"
 ends >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: broken off, nothing is left" "$mp_dir/out"
-for wrong in "-f 0" "-c 9:1" "-c 1K:65M" "-r 0" "-w 9" "-S x" "-p x" "-o up" "-m none" "words"; do
+# Standing servers: the files of one run are theirs, beside direct calls in another directory and plain TCP streams; nothing is left.
+elsewhere() {
+    rm -rf "$mp_dir/kept" && mkdir "$mp_dir/kept" || return
+    ./iofwd-server -daemon -servers 3 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/servers" -pid-file "$mp_dir/pid" || return
+    code=0
+    "$@" || code=$?
+    kill "$(cat "$mp_dir/pid")"
+    [ $code = 0 ] && [ -z "$(ls "$mp_dir/kept"; ls "$dir/direct")" ]
+}
+sweeps() {
+    ./nbmrw -servers "$mp_dir/servers" -d "$dir/direct" -f 1M:4M -s 4 -c 2M:2M -r 2 -w 1,2 -o seq -m write-fresh,read \
+        -T "$1,$1" -svg "$mp_dir/sweep.svg" -caption "a < b & c" -json="$mp_dir/json" >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    python3 - "$mp_dir/json" "$mp_dir/sweep.svg" <<'P'
+import json, sys, xml.dom.minidom
+rows = [json.loads(line) for line in open(sys.argv[1])]
+ways = {(r["way"], r["width"]) for r in rows}
+assert ways == {("direct", 1), ("forwarded", 1), ("forwarded", 2), ("TCP streams", 1), ("TCP streams", 2)}, ways
+assert {(r["file_bytes"], r["bytes"]) for r in rows} == {(1 << 20, 1 << 20), (4 << 20, 2 << 20)}
+assert {r["test"] for r in rows} == {"nbmrw-write-fresh", "nbmrw-read"} and len(rows) == 20
+assert all((r.get("limit") == "TCP streams") == (r["way"] == "forwarded") for r in rows)
+root = xml.dom.minidom.parse(sys.argv[2]).documentElement
+words = [t.firstChild.data for t in root.getElementsByTagName("text")]
+for word in "Reading, by file size", "Writing new files, by number of servers", "2 servers", "1 server", "TCP streams", "direct", "a < b & c":
+    assert word in words, (word, words)
+P
+}
+# No direct calls where no directory is given for them; a prefix that is named.
+forwarded_only() {
+    ./nbmrw -servers "$mp_dir/servers" -P /fwd/ -r 1 -f 64K:64K -c 1K:1K -o seq -m data,unlink >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    grep -q '^read *collected' "$mp_dir/table" && grep -q '^unlink *forwarded' "$mp_dir/table" && ! grep -q ' direct ' "$mp_dir/table"
+}
+too_wide() {
+    ! ./nbmrw -servers "$mp_dir/servers" -w 1,4 >"$mp_dir/said" 2>&1 && grep -q "shared by 4 servers.*has 3 servers" "$mp_dir/said"
+}
+broken_off() {
+    ./nbmrw -servers "$mp_dir/servers" -d "$dir/direct" -r 100 -c 8:8 -f 8M:8M -o seq -m data >"$mp_dir/table" 2>&1 &
+    pid=$!
+    until [ -n "$(ls "$mp_dir"/kept/*/f.0 2>/dev/null)" ]; do
+        kill -0 $pid || return
+    done
+    kill $pid
+    wait $pid
+    [ $? = 143 ]
+}
+mkdir "$dir/direct"
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+./nbmrw --sink "$port" &
+sink=$!
+mp_until 20 python3 -c "import socket; socket.create_connection(('localhost', $port))" 2>/dev/null
+elsewhere sweeps "localhost:$port" >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: standing servers by file size and number, beside direct calls and TCP streams" "$mp_dir/out"
+kill $sink
+elsewhere forwarded_only >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: standing servers without direct calls" "$mp_dir/out"
+elsewhere too_wide >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: a width above the number of standing servers is refused" "$mp_dir/out"
+elsewhere broken_off >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: broken off with standing servers, nothing is left" "$mp_dir/out"
+other_hosts() {
+    printf 'hostA\nhostB\nhostC\n' >"$mp_dir/hosts" && mkdir "$mp_dir/there" || return
+    ./nbmrw -hosts "$mp_dir/hosts" -S 2 -C tcp -D "$mp_dir/there" -r 1 -f 1M:1M -c 1M:1M -w 1,2 -o seq -m data >"$mp_dir/table" || return
+    cat "$mp_dir/table"
+    grep -q '^read *forwarded *2' "$mp_dir/table" && [ -z "$(ls "$mp_dir/there")" ]
+}
+other_hosts >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw -hosts: servers on other hosts" "$mp_dir/out"
+# says WORDS ARGUMENT...: refused with a sentence
+says() {
+    words=$1
+    shift
+    timeout 20 ./nbmrw "$@" >"$mp_dir/said" 2>&1
+    [ $? = 2 ] && grep -q "$words" "$mp_dir/said"
+}
+options() {
+    says "neither a number .* nor an address file" -S nowhere && says "give one of both" -S "$mp_dir/table" -H hosts &&
+        says "is of standing servers" -P /x && says "by --hosts FILE" -D /x && says "leave out --hosts" -F -H hosts &&
+        says "name its file by --svg" -caption x && says "names 1 places" -T a:1 -w 2
+}
+options >"$mp_dir/out" 2>&1
+mp_report $? "nbmrw: options that exclude each other get a sentence" "$mp_dir/said"
+for wrong in "-f 0" "-c 9:1" "-c 1K:65M" "-r 0" "-w 9" "-S 0" "-p x" "-o up" "-m none" "words"; do
     refuses $wrong >"$mp_dir/out" 2>&1
     mp_report $? "nbmrw refuses $wrong" "$mp_dir/out"
 done

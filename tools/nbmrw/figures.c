@@ -111,29 +111,14 @@ enum {
 
 /* ---- the raw stream ---- */
 
-static bool move_all(int fd, char *buf, size_t total, size_t piece, bool send_it)
-{
-    for (size_t done = 0; done < total;) {
-        size_t want = total - done < piece ? total - done : piece;
-        ssize_t n = send_it ? send(fd, buf, want, MSG_NOSIGNAL) : recv(fd, buf, want, 0);
-
-        if (n <= 0)
-            return false;
-
-        done += (size_t)n;
-    }
-
-    return true;
-}
-
 static void *far_end(void *arg)
 {
     int fd = *(int *)arg;
     char *buf = malloc(MIB);
     char done = 1;
 
-    if (buf && move_all(fd, buf, FILE_BYTES, MIB, false))
-        move_all(fd, &done, 1, 1, true);
+    if (buf && nbmrw_stream_move(fd, buf, FILE_BYTES, MIB, false))
+        nbmrw_stream_move(fd, &done, 1, 1, true);
 
     free(buf);
     return NULL;
@@ -173,8 +158,8 @@ static bool raw_stream(uint64_t call_bytes, double *value_p)
     if (ok) {
         double start = nbmrw_now();
 
-        ok = move_all(fds[0], buf, FILE_BYTES, call_bytes, true) &&
-             move_all(fds[0], &done, 1, 1, false);
+        ok = nbmrw_stream_move(fds[0], buf, FILE_BYTES, call_bytes, true) &&
+             nbmrw_stream_move(fds[0], &done, 1, 1, false);
         *value_p = (double)FILE_BYTES / (nbmrw_now() - start);
         shutdown(fds[0], SHUT_RDWR);
         pthread_join(thread, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starts the job of nbmrw, and removes its files.
+ * Starts the process that measures: in a job with servers, or as a client of standing ones.
  *
  * Layer: tools.  Thread rule: one thread.
  */
@@ -8,7 +8,6 @@
 #include "tools/nbmrw/nbmrw.h"
 #include "tools/nbmrw/state.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +17,8 @@
 
 #include "base/program/stdout_check.h"
 
-/* amphora-run beside this program, or along PATH. */
-static void find_launcher(char *path, size_t len)
+/* A program beside this one, or along PATH. */
+static void find_program(const char *name, char *path, size_t len)
 {
     ssize_t n = readlink("/proc/self/exe", path, len - 1);
 
@@ -28,16 +27,16 @@ static void find_launcher(char *path, size_t len)
     char *slash = strrchr(path, '/');
 
     if (slash)
-        snprintf(slash + 1, len - (size_t)(slash + 1 - path), "amphora-run");
+        snprintf(slash + 1, len - (size_t)(slash + 1 - path), "%s", name);
 
     if (access(path, X_OK) == 0)
         return;
 
     if (slash && slash - path > 6 && strncmp(slash - 6, "/.libs", 6) == 0)
-        snprintf(slash - 6 + 1, len - (size_t)(slash - 5 - path), "amphora-run");
+        snprintf(slash - 6 + 1, len - (size_t)(slash - 5 - path), "%s", name);
 
     if (access(path, X_OK) != 0)
-        snprintf(path, len, "amphora-run");
+        snprintf(path, len, "%s", name);
 }
 
 struct nbmrw_state nbmrw_state;
@@ -50,62 +49,116 @@ static void pass_on(int sig)
         kill((pid_t)nbmrw_state.launcher, sig);
 }
 
-/* job: of --figures, or NULL. */
-static int start_job(const struct options *o, int argc, char **argv, const char *dir,
-                     const struct nbmrw_job *job)
-{
+/* The command line of a job or of a client of standing servers, with the texts that it refers to. */
+struct command {
     char launcher[4096], self[4096], servers[16], prefix[4200], number[16];
-    char **args = calloc((size_t)argc + 20, sizeof *args);
-    int n = 0;
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    char **args;
+    int n;
+};
 
-    if (!args || len <= 0)
-        return 1;
+static void append(struct command *c, const char *word)
+{
+    c->args[c->n++] = (char *)(uintptr_t)word;
+}
 
-    self[len] = 0;
-    find_launcher(launcher, sizeof launcher);
-    snprintf(servers, sizeof servers, "%u", job ? job->servers : o->servers);
-    if (job)
-        setenv("AMPHORA_SMP", job->smp, 1);
+/* amphora-run with one process and the servers.  job: of --figures, or NULL. */
+static void job_command(struct command *c, const struct options *o, const char *dir,
+                        const struct nbmrw_job *job)
+{
+    find_program("amphora-run", c->launcher, sizeof c->launcher);
+    snprintf(c->servers, sizeof c->servers, "%u", job ? job->servers : o->servers);
+    snprintf(c->prefix, sizeof c->prefix, "%s=%s", NBMRW_PREFIX, dir);
 
-    snprintf(prefix, sizeof prefix, "%s=%s", NBMRW_PREFIX, dir);
-
-    const char *const first[] = { launcher,
+    const char *const words[] = { c->launcher,
                                   "-n",
                                   job ? job->procs : "1",
                                   "-servers",
-                                  servers,
+                                  c->servers,
                                   "-conduit",
                                   job && job->conduit ? job->conduit : o->conduit,
                                   "-iofwd",
-                                  prefix,
-                                  self,
-                                  "--inside" };
+                                  c->prefix };
 
-    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
-        args[n++] = (char *)first[i];
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        append(c, words[i]);
 
+    if (o->hosts) {
+        append(c, "-hosts");
+        append(c, o->hosts);
+    }
+}
+
+/* iofwd-run, which sets what a client of the standing servers needs. */
+static void client_command(struct command *c, const struct options *o)
+{
+    find_program("iofwd-run", c->launcher, sizeof c->launcher);
+    append(c, c->launcher);
+    append(c, "-servers");
+    append(c, o->address_file);
+    append(c, "--");
+}
+
+/* The command line, to be freed, or NULL.  dir: that of a job on this host, or NULL. */
+static struct command *make_command(const struct options *o, int argc, char **argv, const char *dir,
+                                    const struct nbmrw_job *job)
+{
+    struct command *c = calloc(1, sizeof *c);
+    ssize_t len = c ? readlink("/proc/self/exe", c->self, sizeof c->self - 1) : -1;
+
+    if (len <= 0 || !(c->args = calloc((size_t)argc + 20, sizeof *c->args))) {
+        free(c);
+        return NULL;
+    }
+
+    const char *files = o->server_dir ? o->server_dir : o->dir;
+
+    if (dir)
+        files = dir;
+
+    if (o->address_file)
+        client_command(c, o);
+    else
+        job_command(c, o, files, job);
+
+    append(c, c->self);
+    append(c, "--inside");
     for (int i = 1; i < argc; i++)
-        args[n++] = argv[i];
+        append(c, argv[i]);
 
-    args[n++] = "--dir";
-    args[n++] = (char *)dir;
+    if (dir) {
+        append(c, "--dir");
+        append(c, dir);
+    }
 
     if (job) {
-        snprintf(number, sizeof number, "%d", (int)(job - nbmrw_jobs));
-        args[n++] = "--job";
-        args[n++] = number;
+        snprintf(c->number, sizeof c->number, "%d", (int)(job - nbmrw_jobs));
+        append(c, "--job");
+        append(c, c->number);
     }
+
+    return c;
+}
+
+/* Starts the processes that measure, and waits for them.  Returns their exit code. */
+static int start_job(const struct options *o, int argc, char **argv, const char *dir,
+                     const struct nbmrw_job *job)
+{
+    struct command *c = make_command(o, argc, argv, dir, job);
+    int status = 0;
+
+    if (!c)
+        return 1;
+
+    if (job)
+        setenv("AMPHORA_SMP", job->smp, 1);
 
     pid_t pid = fork();
 
     if (pid == 0) {
-        execvp(launcher, args);
-        fprintf(stderr, "nbmrw: %s cannot be started: %s\n", launcher, strerror(errno));
+        execvp(c->launcher, c->args);
+        fprintf(stderr, "nbmrw: %s cannot be started: %s\n", c->launcher, strerror(errno));
         _exit(127);
     }
-
-    int status = 0;
 
     nbmrw_state.launcher = pid;
     if (nbmrw_state.ended_by && pid > 0)
@@ -115,27 +168,13 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
         ;
 
     nbmrw_state.launcher = 0;
-    free(args);
+    free(c->args);
+    free(c);
 
     if (pid < 0)
         return 1;
 
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* Removes the files of the measurements, also after an interrupt. */
-static void clear(const char *dir)
-{
-    DIR *d = opendir(dir);
-
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.')
-            unlinkat(dirfd(d), e->d_name, 0);
-
-    if (d)
-        closedir(d);
-
-    rmdir(dir);
 }
 
 /* Runs all jobs of --figures.  Returns the first error, or 3 if a figure was missed. */
@@ -163,6 +202,31 @@ static int start_figures(const struct options *o, int argc, char **argv, const c
     return unlink(missed) == 0 && worst == 0 ? 3 : worst;
 }
 
+/* What a process of the job does. */
+static int run_inside(struct options *o)
+{
+    if (nbmrw_elsewhere(o))
+        return nbmrw_measure_elsewhere(o);
+
+    o->direct_dir = o->dir;
+    o->forwarded_dir = NBMRW_PREFIX;
+    return o->figures ? nbmrw_figures_inside(o, o->job) : nbmrw_measure(o);
+}
+
+/* Jobs on this host, with a directory for all files. */
+static int run_here(const struct options *o, int argc, char **argv)
+{
+    char dir[4096];
+
+    if (!nbmrw_make_dir(o->dir, strlen(o->dir), dir, sizeof dir))
+        return 1;
+
+    int code = o->figures ? start_figures(o, argc, argv, dir) : start_job(o, argc, argv, dir, NULL);
+
+    nbmrw_remove_dir(dir);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = { .dir = "/dev/shm",
@@ -175,31 +239,26 @@ int main(int argc, char **argv)
                          .nwidths = 4,
                          .random_order = true,
                          .sequential = true,
-                         .data = true,
-                         .metadata = true,
+                         .measured = (1u << NWHAT) - 1,
                          .conduit = "auto" };
+    struct sigaction act = { .sa_handler = pass_on };
 
     amph_stdout_check();
     nbmrw_options(&o, argc, argv);
-    if (o.inside)
-        return o.figures ? nbmrw_figures_inside(&o, o.job) : nbmrw_measure(&o);
+    if (o.sink)
+        return nbmrw_sink(o.sink);
 
-    char dir[4096];
-
-    snprintf(dir, sizeof dir, "%s/nbmrw.XXXXXX", o.dir);
-    if (!mkdtemp(dir)) {
-        fprintf(stderr, "nbmrw: no directory can be made in %s: %s\n", o.dir, strerror(errno));
-        return 1;
+    /* With servers on this host the process outside removes the files, also after a signal. */
+    if (!o.inside || nbmrw_elsewhere(&o)) {
+        sigaction(SIGINT, &act, NULL);
+        sigaction(SIGTERM, &act, NULL);
     }
 
-    struct sigaction act = { .sa_handler = pass_on };
+    if (o.inside)
+        return run_inside(&o);
 
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
+    int code = nbmrw_elsewhere(&o) ? start_job(&o, argc, argv, NULL, NULL)
+                                   : run_here(&o, argc, argv);
 
-    int code = o.figures ? start_figures(&o, argc, argv, dir)
-                         : start_job(&o, argc, argv, dir, NULL);
-
-    clear(dir);
     return nbmrw_state.ended_by ? 128 + nbmrw_state.ended_by : code;
 }

@@ -114,12 +114,35 @@ static double run_calls(const struct series *s, int fd, const char *path, uint64
             complain(reads ? "reading" : "writing", path);
             return -1;
         }
+
+        if (nbmrw_state.ended_by)
+            return -1;
     }
 
     return nbmrw_now() - start;
 }
 
-static bool sample_data(const struct series *s, const char *path, double *value_p)
+/* Fills the file up to the size that the calls need. */
+static bool fill(const struct series *s, int fd)
+{
+    struct stat st;
+
+    if (s->what == WRITE_FRESH || fstat(fd, &st) != 0 || (uint64_t)st.st_size >= s->file_bytes)
+        return true;
+
+    for (uint64_t at = 0; at < s->file_bytes; at += BUFFER_BYTES) {
+        uint64_t left = s->file_bytes - at;
+        size_t n = left < BUFFER_BYTES ? (size_t)left : BUFFER_BYTES;
+
+        if (pwrite(fd, buffer(), n, (off_t)at) != (ssize_t)n)
+            return false;
+    }
+
+    return true;
+}
+
+static bool sample_data(const struct options *o, const struct series *s, const char *path,
+                        double *value_p)
 {
     uint64_t calls;
 
@@ -129,23 +152,24 @@ static bool sample_data(const struct series *s, const char *path, double *value_
         return complain("removing", path);
 
     int fd = open(path, O_RDWR | O_CREAT, 0600);
-    struct stat st;
 
     if (fd < 0)
         return complain("opening", path);
-
-    if (s->what != WRITE_FRESH && fstat(fd, &st) == 0 && (uint64_t)st.st_size < s->file_bytes) {
-        for (uint64_t at = 0; at < s->file_bytes; at += BUFFER_BYTES) {
-            size_t n = s->file_bytes - at < BUFFER_BYTES ? (size_t)(s->file_bytes - at)
-                                                         : BUFFER_BYTES;
-            if (pwrite(fd, buffer(), n, (off_t)at) != (ssize_t)n)
-                return complain("filling", path);
-        }
+    if (!fill(s, fd)) {
+        complain("filling", path);
+        close(fd);
+        return false;
     }
 
     double seconds = run_calls(s, fd, path, &calls);
+    double start = nbmrw_now();
+
     if (close(fd) != 0 || seconds < 0)
         return seconds < 0 ? false : complain("closing", path);
+
+    /* A network file system may send written data only now. */
+    if (nbmrw_elsewhere(o))
+        seconds += nbmrw_now() - start;
 
     *value_p = (double)(calls * s->call_bytes) / seconds;
     return true;
@@ -206,11 +230,11 @@ static bool sample_metadata(const struct series *s, const char *dir, double *val
     return ok;
 }
 
-/* All ways and widths use the same file, because files differ in the location of their pages, and
- * so in their rate. */
+/* All ways and widths use the same file if they can, because files differ in the location of their
+ * pages, and so in their rate. */
 static void name_file(const struct options *o, bool direct, char path[500])
 {
-    snprintf(path, 500, "%.400s/f.%u", direct ? o->dir : NBMRW_PREFIX, o->rank);
+    snprintf(path, 500, "%.400s/f.%u", direct ? o->direct_dir : o->forwarded_dir, o->rank);
 }
 
 void nbmrw_remove_files(const struct options *o)
@@ -223,14 +247,17 @@ void nbmrw_remove_files(const struct options *o)
 
 bool nbmrw_sample(const struct options *o, const struct series *s, double *value_p)
 {
-    char dir[400], path[500];
+    char path[500];
+    bool direct = s->way == DIRECT;
 
-    snprintf(dir, sizeof dir, "%s", s->way == DIRECT ? o->dir : NBMRW_PREFIX);
-    name_file(o, s->way == DIRECT, path);
+    if (s->way == STREAMS)
+        return nbmrw_sample_streams(o, s, value_p);
+
+    name_file(o, direct, path);
     if (s->what >= NDATA)
-        return sample_metadata(s, dir, value_p);
-    if (s->way != DIRECT && iofwd_set_stripe("f.*", s->width, 0) != 0)
+        return sample_metadata(s, direct ? o->direct_dir : o->forwarded_dir, value_p);
+    if (!direct && iofwd_set_stripe("f.*", s->width, 0) != 0)
         return complain("striping", path);
 
-    return sample_data(s, path, value_p);
+    return sample_data(o, s, path, value_p);
 }

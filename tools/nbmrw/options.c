@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The options of nbmrw and their help.  Layer: tools.  Thread rule: one thread. */
+#define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/settings/env.h"
 
@@ -17,14 +20,22 @@ static const char usage[] =
     "  -r, --repeats N          samples of each measurement (default 10; of a figure 21)\n"
     "  -p, --pause SECONDS      between repeats (default 0)\n"
     "  -S, --servers N          I/O servers (default 8)\n"
+    "  -S, --servers FILE       the standing servers of this address file, in place of a job\n"
+    "  -P, --prefix PATH        a directory of theirs (default: their first prefix)\n"
+    "  -H, --hosts FILE         the host file of the job: this host, then the servers' hosts\n"
+    "  -D, --server-dir DIR     where these keep the files (default: that of --dir)\n"
+    "  -T, --streams HOST:PORT,...  plain TCP streams beside forwarded calls, to nbmrw --sink\n"
+    "      --sink PORT          be the far end of such streams, until killed\n"
     "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more "
     "(default 1,2,4,8)\n"
     "  -C, --conduit NAME       smp, tcp, ... (default auto)\n"
     "  -o, --order seq|random|both (default both)\n"
-    "  -m, --measure data|metadata|all (default all)\n"
+    "  -m, --measure A,B,...    data, metadata, all (default), or names of the table's first "
+    "column\n"
     "  -j, --json[=FILE]        one object a line (default: standard output, in place of the "
     "table)\n"
-    "  -g, --svg FILE           box plots\n"
+    "  -g, --svg FILE           box plots; lines for several file sizes and numbers of servers\n"
+    "      --caption TEXT       written below the picture\n"
     "  -q, --quick              few sizes, 3 repeats: a look\n"
     "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its "
     "limit; exit status 3 where one is missed\n";
@@ -40,6 +51,9 @@ static const struct option longs[] = {
     { "svg", required_argument, NULL, 'g' },     { "quick", no_argument, NULL, 'q' },
     { "figures", optional_argument, NULL, 'F' }, { "job", required_argument, NULL, 'J' },
     { "inside", no_argument, NULL, 'I' },        { "help", no_argument, NULL, 'h' },
+    { "prefix", required_argument, NULL, 'P' },  { "hosts", required_argument, NULL, 'H' },
+    { "server-dir", required_argument, NULL, 'D' }, { "streams", required_argument, NULL, 'T' },
+    { "sink", required_argument, NULL, 'K' },    { "caption", required_argument, NULL, 'A' },
     { NULL, 0, NULL, 0 },
 };
 /* clang-format on */
@@ -101,7 +115,7 @@ static void take_widths(struct options *o, const char *text)
 /* Refuses a width that would be left out without a message. */
 static void check_widths(const struct options *o)
 {
-    for (unsigned w = 0; o->widths_given && w < o->nwidths; w++)
+    for (unsigned w = 0; o->widths_given && !o->address_file && w < o->nwidths; w++)
         if (o->widths[w] > o->servers) {
             fprintf(stderr,
                     "nbmrw: a file cannot be shared by %u servers (--widths) where there are %u; "
@@ -109,6 +123,86 @@ static void check_widths(const struct options *o)
                     o->widths[w], o->servers);
             exit(2);
         }
+
+    for (unsigned w = 0; o->streams && w < o->nwidths; w++)
+        if (o->widths[w] > nbmrw_streams(o->streams)) {
+            fprintf(stderr,
+                    "nbmrw: --streams names %u places, but --widths asks for %u servers; name one "
+                    "on the host of each server\n",
+                    nbmrw_streams(o->streams), o->widths[w]);
+            exit(2);
+        }
+}
+
+/* Ends the process after a sentence if an option needs, or excludes, another. */
+static void check_together(const struct options *o)
+{
+    const char *why = NULL;
+
+    if (o->address_file && o->hosts)
+        why = "--hosts starts servers, --servers ADDRESSFILE uses standing ones; give one of both";
+    else if (o->prefix && !o->address_file)
+        why = "--prefix is of standing servers; name them by --servers ADDRESSFILE";
+    else if (o->server_dir && !o->hosts)
+        why = "--server-dir is of servers on other hosts; name these by --hosts FILE";
+    else if (o->figures && nbmrw_elsewhere(o))
+        why = "--figures measures jobs on this host; leave out --hosts and --servers ADDRESSFILE";
+    else if (o->caption && !o->svg)
+        why = "--caption is written below a picture; name its file by --svg";
+
+    if (why) {
+        fprintf(stderr, "nbmrw: %s\n", why);
+        exit(2);
+    }
+}
+
+/* --servers: a number of servers to start, or the address file of standing ones. */
+static void take_servers(struct options *o, const char *text)
+{
+    if (text[strspn(text, "0123456789")] == 0)
+        o->servers = take_count("--servers", text, 1, 64);
+    else if (access(text, R_OK) == 0)
+        o->address_file = text;
+    else {
+        fprintf(stderr,
+                "nbmrw: --servers: %s is neither a number of servers to start nor an address file "
+                "that can be read: %s\n",
+                text, strerror(errno));
+        exit(2);
+    }
+}
+
+/* --measure: names of what is measured, and words for several of them. */
+static void take_measured(struct options *o, const char *text)
+{
+    static const unsigned data = (1u << NDATA) - 1;
+    static const unsigned all = (1u << NWHAT) - 1;
+    char copy[128];
+    char *save = NULL;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    o->measured = 0;
+    for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+        unsigned found = 0;
+
+        if (strcmp(w, "data") == 0 || strcmp(w, "all") == 0)
+            found |= data;
+
+        if (strcmp(w, "metadata") == 0 || strcmp(w, "all") == 0)
+            found |= all & ~data;
+
+        for (unsigned what = 0; what < NWHAT; what++)
+            if (strcmp(w, nbmrw_what[what]) == 0)
+                found |= 1u << what;
+
+        if (!found)
+            bad("--measure", text);
+
+        o->measured |= found;
+    }
+
+    if (!o->measured)
+        bad("--measure", text);
 }
 
 static double take_seconds(const char *option, const char *text)
@@ -135,11 +229,11 @@ static void take_words(const char *option, const char *text, const char *const w
 static void take_option(struct options *o, int c, const char *arg)
 {
     static const char *const orders[] = { "seq", "random", "both" };
-    static const char *const kinds[] = { "data", "metadata", "all" };
 
     switch (c) {
     case 'd':
         o->dir = arg;
+        o->dir_given = true;
         break;
     case 'f':
         take_range("--file-sizes", arg, &o->file_from, &o->file_to);
@@ -159,7 +253,25 @@ static void take_option(struct options *o, int c, const char *arg)
         o->pause = take_seconds("--pause", arg);
         break;
     case 'S':
-        o->servers = take_count("--servers", arg, 1, 64);
+        take_servers(o, arg);
+        break;
+    case 'P':
+        o->prefix = arg;
+        break;
+    case 'H':
+        o->hosts = arg;
+        break;
+    case 'D':
+        o->server_dir = arg;
+        break;
+    case 'T':
+        o->streams = arg;
+        break;
+    case 'K':
+        o->sink = take_count("--sink", arg, 1, 65535);
+        break;
+    case 'A':
+        o->caption = arg;
         break;
     case 'w':
         take_widths(o, arg);
@@ -171,7 +283,7 @@ static void take_option(struct options *o, int c, const char *arg)
         take_words("--order", arg, orders, &o->sequential, &o->random_order);
         break;
     case 'm':
-        take_words("--measure", arg, kinds, &o->data, &o->metadata);
+        take_measured(o, arg);
         break;
     case 'j':
         o->json = arg ? arg : "-";
@@ -193,8 +305,8 @@ static void take_option(struct options *o, int c, const char *arg)
 
 void nbmrw_options(struct options *o, int argc, char **argv)
 {
-    for (int c;
-         (c = getopt_long(argc, argv, "d:f:c:s:r:p:S:w:C:o:m:j::g:F::qh", longs, NULL)) != -1;) {
+    for (int c; (c = getopt_long_only(argc, argv, "d:f:c:s:r:p:S:P:H:D:T:w:C:o:m:j::g:F::qh", longs,
+                                      NULL)) != -1;) {
         if (c == 'h')
             exit(fputs(usage, stdout) < 0);
         if (c == '?')
@@ -213,5 +325,6 @@ void nbmrw_options(struct options *o, int argc, char **argv)
     if (optind < argc)
         bad("argument", argv[optind]);
 
+    check_together(o);
     check_widths(o);
 }

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE 1
 #include "tools/nbmrw/nbmrw.h"
+#include "tools/nbmrw/state.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 
 #define SINGLE_CALL UINT64_C(1024)
+#define DATA_BITS ((1u << NDATA) - 1)
 #define STRIPED_CALL (1 << 20) /* the smallest call that is measured with several widths */
 
 struct plan {
@@ -42,31 +44,49 @@ static uint64_t next_size(uint64_t size, uint64_t to, uint64_t step)
     return size < to && next > to ? to : next;
 }
 
+/* Direct calls are left out if the servers are elsewhere and no directory was given for them. */
+static bool has_direct(const struct options *o)
+{
+    return o->dir_given || !nbmrw_elsewhere(o);
+}
+
+/* All ways of one kind of call: sampled in turn, and compared with each other. */
+static void plan_ways(struct plan *p, const struct options *o, struct series s)
+{
+    bool sweeps = s.call_bytes >= STRIPED_CALL; /* else one server has the file */
+
+    if (has_direct(o))
+        add(p, s);
+
+    s.way = COLLECTED;
+    if (s.call_bytes <= 64 << 10 && !s.random_order)
+        add(p, s);
+
+    for (unsigned w = 0; w < (sweeps ? o->nwidths : 1); w++) {
+        s.width = sweeps ? o->widths[w] : 1;
+        if (s.width > o->servers)
+            continue;
+
+        s.way = FORWARDED;
+        add(p, s);
+
+        s.way = STREAMS;
+        if (o->streams && !s.random_order)
+            add(p, s);
+    }
+}
+
 static void plan_call_size(struct plan *p, const struct options *o, uint64_t file, uint64_t call)
 {
     for (int what = 0; what < NDATA; what++)
-        for (int random = !o->sequential; random <= (o->random_order ? 1 : 0); random++) {
-            struct series s = { .what = (enum what)what,
-                                .width = 1,
-                                .random_order = random,
-                                .file_bytes = file,
-                                .call_bytes = call };
-
-            add(p, s);
-            s.way = COLLECTED;
-            if (call <= 64 << 10 && !random)
-                add(p, s);
-
-            s.way = FORWARDED;
-            if (call < STRIPED_CALL)
-                add(p, s); /* the widths are for larger calls */
-
-            for (unsigned w = 0; w < o->nwidths && call >= STRIPED_CALL; w++) {
-                s.width = o->widths[w];
-                if (s.width <= o->servers)
-                    add(p, s);
-            }
-        }
+        for (int random = !o->sequential; random <= (o->random_order ? 1 : 0); random++)
+            if (o->measured & 1u << what)
+                plan_ways(p, o,
+                          (struct series){ .what = (enum what)what,
+                                           .width = 1,
+                                           .random_order = random,
+                                           .file_bytes = file,
+                                           .call_bytes = call });
 }
 
 /* The size of calls after this one.  SINGLE_CALL is among them, whatever the steps: the
@@ -86,16 +106,29 @@ static uint64_t next_call_size(const struct options *o, uint64_t size)
                                                                                 : next;
 }
 
+/* Calls that are longer than the file are as long as the file. */
+static void plan_file_size(struct plan *p, const struct options *o, uint64_t file)
+{
+    for (uint64_t call = o->call_from; call <= o->call_to; call = next_call_size(o, call)) {
+        plan_call_size(p, o, file, call < file ? call : file);
+        if (call >= file)
+            break;
+    }
+}
+
 static void make_plan(struct plan *p, const struct options *o)
 {
-    for (uint64_t file = o->file_from; o->data && file <= o->file_to;
+    for (uint64_t file = o->file_from; o->measured & DATA_BITS && file <= o->file_to;
          file = next_size(file, o->file_to, o->step ? o->step : 2))
-        for (uint64_t call = o->call_from; call <= o->call_to && call <= file;
-             call = next_call_size(o, call))
-            plan_call_size(p, o, file, call);
+        plan_file_size(p, o, file);
 
-    for (int what = NDATA; o->metadata && what < NWHAT; what++) {
-        add(p, (struct series){ .what = (enum what)what, .width = 1 });
+    for (int what = NDATA; what < NWHAT; what++) {
+        if (!(o->measured & 1u << what))
+            continue;
+
+        if (has_direct(o))
+            add(p, (struct series){ .what = (enum what)what, .width = 1 });
+
         add(p, (struct series){ .what = (enum what)what, .way = FORWARDED, .width = 1 });
     }
 }
@@ -121,7 +154,7 @@ static bool sample_group(const struct options *o, struct series *s, size_t n)
             nbmrw_pause(o->pause);
 
         for (size_t i = 0; i < n; i++)
-            if (!nbmrw_sample(o, &s[i], &s[i].value[s[i].n++]))
+            if (nbmrw_state.ended_by || !nbmrw_sample(o, &s[i], &s[i].value[s[i].n++]))
                 return false;
     }
 
@@ -132,6 +165,49 @@ static bool sample_group(const struct options *o, struct series *s, size_t n)
 static FILE *open_json(const char *name)
 {
     return strcmp(name, "-") == 0 ? stdout : fopen(name, "w");
+}
+
+/* What a series is compared with: streams to as many servers, else direct calls; or NULL. */
+static const struct series *limit_of(const struct series *s, const struct series *group, size_t n)
+{
+    const struct series *limit = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        bool same = group[i].way == STREAMS && group[i].width == s->width;
+
+        if (same || (!limit && group[i].way == DIRECT))
+            limit = &group[i];
+    }
+
+    return s->way == DIRECT || s->way == STREAMS ? NULL : limit;
+}
+
+static void print_group(const struct options *o, FILE *json, const struct series *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct series *limit = limit_of(&s[i], s, n);
+
+        if (json != stdout)
+            nbmrw_table_row(stdout, &s[i], limit);
+
+        if (json)
+            nbmrw_json_row(json, o, &s[i], limit);
+    }
+}
+
+static bool sample_all(const struct options *o, struct plan *p, FILE *json)
+{
+    for (size_t i = 0, n; i < p->n; i += n) {
+        for (n = 1; i + n < p->n && together(&p->s[i], &p->s[i + n]); n++)
+            ;
+
+        if (!sample_group(o, &p->s[i], n))
+            return false;
+
+        print_group(o, json, &p->s[i], n);
+    }
+
+    return true;
 }
 
 int nbmrw_measure(const struct options *o)
@@ -148,28 +224,13 @@ int nbmrw_measure(const struct options *o)
     if (json != stdout)
         nbmrw_table_head(stdout);
 
-    for (size_t i = 0, n; i < p.n; i += n) {
-        for (n = 1; i + n < p.n && together(&p.s[i], &p.s[i + n]); n++)
-            ;
-
-        if (!sample_group(o, &p.s[i], n))
-            return 1;
-
-        for (size_t k = i; k < i + n; k++) {
-            const struct series *direct = p.s[i].way == DIRECT && k > i ? &p.s[i] : NULL;
-
-            if (json != stdout)
-                nbmrw_table_row(stdout, &p.s[k], direct);
-
-            if (json)
-                nbmrw_json_row(json, o, &p.s[k], direct);
-        }
-    }
+    if (!sample_all(o, &p, json))
+        return 1;
 
     if (json && json != stdout && fclose(json) != 0)
         return 1;
 
-    if (o->svg && !nbmrw_plot(o->svg, p.s, p.n)) {
+    if (o->svg && !nbmrw_plot(o->svg, o->caption, p.s, p.n)) {
         fprintf(stderr, "nbmrw: %s cannot be written: %s\n", o->svg, strerror(errno));
         return 1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Box plots as SVG: for writing and for reading, throughput by call size directly and forwarded;
- * and 1 KiB calls, each forwarded alone or coalesced.
+ * The picture of all measurements as SVG: the line charts of lines.c; box plots of writing and reading by
+ * call size, and of 1 KiB calls, each forwarded alone or coalesced; the caption.
  *
  * Layer: tools.  Thread rule: one thread.
  */
@@ -11,14 +11,16 @@
 #include <string.h>
 
 enum {
-    WIDTH = 900,
+    WIDTH = 1060,
     PANEL = 330,
     LEFT = 80,
     TOP = 40,
     BOTTOM = 50,
     RIGHT = 20,
     MAX_SERIES = 256,
-    BOX = 22
+    BOX = 22,
+    CAPTION_LINE = 18,
+    CAPTION_CHARS = 165
 };
 
 struct panel {
@@ -29,7 +31,7 @@ struct panel {
     int top, width;
 };
 
-static const char *const colour[NWAYS] = { "#777777", "#1f6fb4", "#d1662a" };
+static const char *const colour[NWAYS] = { "#777777", "#1f6fb4", "#d1662a", "#3a9a4b" };
 
 static double y_of(const struct panel *p, double value)
 {
@@ -142,65 +144,153 @@ static void add(struct panel *p, const struct series *s)
         p->left_out++;
 }
 
-bool nbmrw_plot(const char *path, const struct series *s, size_t n)
+/* Is there more than one size of calls on the largest file? */
+static bool sweeps_calls(const struct series *s, size_t n, uint64_t largest)
 {
-    struct panel panel[3] = { { .title = "Writing, sequential, by call size" },
-                              { .title = "Reading, sequential, by call size" },
-                              { .title = "1 KiB calls: single against collected" } };
-    uint64_t largest = 0;
+    uint64_t first = 0;
 
-    for (size_t i = 0; i < n; i++)
-        if (s[i].what < NDATA && s[i].file_bytes > largest)
-            largest = s[i].file_bytes;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].what >= NDATA || s[i].file_bytes != largest)
+            continue;
 
+        if (first && s[i].call_bytes != first)
+            return true;
+
+        first = s[i].call_bytes;
+    }
+
+    return false;
+}
+
+/* Chooses the boxes of each panel.  by_call: the panels by call size are drawn. */
+static void fill_panels(struct panel panel[3], const struct series *s, size_t n, uint64_t largest,
+                        bool by_call)
+{
     for (size_t i = 0; i < n; i++) {
         if (s[i].what >= NDATA || s[i].random_order || s[i].file_bytes != largest)
             continue;
 
-        if (s[i].way != COLLECTED)
+        if (s[i].way != COLLECTED && by_call)
             add(&panel[s[i].what == READ], &s[i]);
 
         if (s[i].call_bytes == 1024)
             add(&panel[2], &s[i]);
     }
+}
 
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return false;
-
+/* Tells which boxes the picture does not have. */
+static void report_left_out(const char *path, const struct panel panel[3])
+{
     for (unsigned i = 0; i < 3; i++)
         if (panel[i].left_out)
             fprintf(stderr,
                     "nbmrw: %s: \"%s\" shows %u boxes; %u more are in the table only: take "
                     "fewer call sizes (-c, -s)\n",
                     path, panel[i].title, panel[i].n, panel[i].left_out);
+}
 
-    unsigned shown = 0;
+static void put_text(FILE *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        switch (text[i]) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        default:
+            fputc(text[i], out);
+        }
+}
+
+/* Writes the caption in lines of at most CAPTION_CHARS, if out is not NULL.  Returns the height. */
+static int draw_caption(FILE *out, const char *caption, int top)
+{
+    int lines = 0;
+
+    while (caption && *caption) {
+        size_t len = strlen(caption);
+
+        if (len > CAPTION_CHARS) {
+            for (len = CAPTION_CHARS; len > 0 && caption[len] != ' '; len--)
+                ;
+
+            len = len ? len : CAPTION_CHARS;
+        }
+
+        lines++;
+        if (out) {
+            fprintf(out, "<text x=\"20\" y=\"%d\" font-size=\"12\">", top + lines * CAPTION_LINE);
+            put_text(out, caption, len);
+            fprintf(out, "</text>\n");
+        }
+
+        caption += len + strspn(caption + len, " ");
+    }
+
+    return lines ? (lines + 1) * CAPTION_LINE : 0;
+}
+
+/* Draws the panels below each other, all as wide as the picture.  Returns the height of both. */
+static int draw_panels(FILE *out, struct panel panel[3], int width, int top)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        if (!panel[i].n)
+            continue;
+
+        panel[i].top = top;
+        panel[i].width = width;
+        if (out)
+            draw(out, &panel[i]);
+
+        top += PANEL;
+    }
+
+    return top;
+}
+
+bool nbmrw_plot(const char *path, const char *caption, const struct series *s, size_t n)
+{
+    struct panel panel[3] = { { .title = "Writing, sequential, by call size" },
+                              { .title = "Reading, sequential, by call size" },
+                              { .title = "1 KiB calls: one by one, and collected" } };
+    uint64_t largest = 0;
     int width = WIDTH;
+
+    for (size_t i = 0; i < n; i++)
+        if (s[i].what < NDATA && s[i].file_bytes > largest)
+            largest = s[i].file_bytes;
+
+    int lines = nbmrw_lines(NULL, s, n, 0);
+
+    fill_panels(panel, s, n, largest, !lines || sweeps_calls(s, n, largest));
+    report_left_out(path, panel);
 
     for (unsigned i = 0; i < 3; i++) {
         int wants = LEFT + RIGHT + BOX * (int)panel[i].n;
 
-        shown += panel[i].n > 0;
         width = wants > width ? wants : width;
     }
 
+    FILE *out = fopen(path, "w");
+
+    if (!out)
+        return false;
+
+    int boxes = draw_panels(NULL, panel, width, lines);
+
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"11\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            width, shown * PANEL);
-
-    int top = 0;
-
-    for (unsigned i = 0; i < 3; i++)
-        if (panel[i].n) {
-            panel[i].top = top;
-            panel[i].width = width;
-            draw(out, &panel[i]);
-            top += PANEL;
-        }
-
+            width, boxes + draw_caption(NULL, caption, 0));
+    nbmrw_lines(out, s, n, 0);
+    draw_panels(out, panel, width, lines);
+    draw_caption(out, caption, boxes);
     fprintf(out, "</svg>\n");
     return fclose(out) == 0;
 }

@@ -11,6 +11,8 @@
 #include <gasnetex.h>
 #include <signal.h>
 
+#include "tools/nbmrw/nbmrw.h"
+
 struct nbmrw_state {
     /* main.c: the signal that ends this process, written by its handler, and the launcher's process
      * number, read there; 0: none. */
@@ -22,6 +24,13 @@ struct nbmrw_state {
 
     /* measure.c: the data of the calls, allocated at the first one. */
     char *buffer;
+
+    /* stream.c: its connections, in the order of --streams. */
+    int stream[NBMRW_STREAMS_MAX];
+    unsigned nstreams;
+
+    /* elsewhere.c: the directories that it has created. */
+    char direct_dir[NBMRW_DIR_MAX], forwarded_dir[NBMRW_DIR_MAX];
 
     char *segment;       /* of figures.c, for measure.c: the GASNet segment */
     void (*ready)(void); /* called before the first timed call, or NULL */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const nbmrw_way[NWAYS] = { "direct", "forwarded", "collected" };
+const char *const nbmrw_way[NWAYS] = { "direct", "forwarded", "collected", "TCP streams" };
 const char *const nbmrw_what[NWHAT] = { "write-fresh", "write-over", "read",  "stat",
                                         "open-close",  "create",     "unlink" };
 
@@ -50,9 +50,9 @@ struct summary nbmrw_summary(const struct series *s)
     return r;
 }
 
-static double ratio(const struct summary *r, const struct series *direct)
+static double ratio(const struct summary *r, const struct series *limit)
 {
-    return direct && direct->n ? r->median / nbmrw_summary(direct).median : NAN;
+    return limit && limit->n ? r->median / nbmrw_summary(limit).median : NAN;
 }
 
 static const char *size_text(uint64_t bytes, char text[16])
@@ -71,17 +71,17 @@ static const char *size_text(uint64_t bytes, char text[16])
 
 void nbmrw_table_head(FILE *out)
 {
-    fprintf(out, "%-12s %-10s %5s %-4s %7s %7s %-6s %10s %10s %10s %10s %10s %3s %6s\n", "what",
+    fprintf(out, "%-12s %-11s %5s %-4s %7s %7s %-6s %10s %10s %10s %10s %10s %3s %6s\n", "what",
             "way", "width", "order", "file", "call", "unit", "least", "q1", "median", "q3", "most",
             "out", "ratio");
 }
 
-void nbmrw_table_row(FILE *out, const struct series *s, const struct series *direct)
+void nbmrw_table_row(FILE *out, const struct series *s, const struct series *limit)
 {
     struct summary r = nbmrw_summary(s);
     bool data = s->what < NDATA;
     double unit = data ? 1e6 : 1e3;
-    double x = ratio(&r, direct);
+    double x = ratio(&r, limit);
     char file[16], call[16];
     char text[16] = "";
     const char *order = s->random_order ? "rand" : "seq";
@@ -89,7 +89,7 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
     if (!isnan(x))
         snprintf(text, sizeof text, "%.3f", x);
 
-    fprintf(out, "%-12s %-10s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
+    fprintf(out, "%-12s %-11s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
             nbmrw_what[s->what], nbmrw_way[s->way], s->width, data ? order : "",
             data ? size_text(s->file_bytes, file) : "", data ? size_text(s->call_bytes, call) : "",
             data ? "MB/s" : "k/s", r.least / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
@@ -98,10 +98,10 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *dir
 }
 
 void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
-                    const struct series *direct)
+                    const struct series *limit)
 {
     struct summary r = nbmrw_summary(s);
-    double x = ratio(&r, direct);
+    double x = ratio(&r, limit);
 
     fprintf(out,
             "{\"test\":\"nbmrw-%s\",\"conduit\":\"%s\",\"procs\":1,\"bytes\":%llu,\"value\":%.6g,"
@@ -124,8 +124,8 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
 
     fprintf(out, "]");
     if (!isnan(x))
-        fprintf(out, ",\"limit\":\"direct\",\"limit_value\":%.6g,\"ratio\":%.4f",
-                nbmrw_summary(direct).median, x);
+        fprintf(out, ",\"limit\":\"%s\",\"limit_value\":%.6g,\"ratio\":%.4f", nbmrw_way[limit->way],
+                nbmrw_summary(limit).median, x);
 
     fprintf(out, "}\n");
     fflush(out);
