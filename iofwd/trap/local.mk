@@ -39,12 +39,18 @@ iofwd_trap_LDADD = libiofwd.la libamphora.la -lpthread
 
 trap_scripts = \
 	tests/files/trap/trap_calls.sh \
+	tests/files/trap/trap_ends.sh \
+	tests/files/trap/trap_languages.sh \
 	tests/files/trap/trap_programs.sh \
 	tests/files/trap/trap_waits.sh
 dist_check_SCRIPTS += $(trap_scripts)
 TESTS += $(trap_scripts)
 EXTRA_DIST += \
+	tests/files/trap/trap_bench.c \
 	tests/files/trap/trap_calls.c \
 	tests/files/trap/trap_check.h \
+	tests/files/trap/trap_figures.sh \
+	tests/files/trap/trap_go.go \
 	tests/files/trap/trap_lib.sh \
+	tests/files/trap/trap_other.c \
 	tests/files/trap/trap_waits.c

@@ -14,6 +14,22 @@ said mappings "/fwd/mappings/map cannot be mapped for shared writing under -trap
 said cannot_be_seen "does not let its parent look at its memory .*: its calls on files are refused; iofwd-run -mount"
 said execute "/fwd/execute/prog cannot be executed from there under -trap: .* iofwd-run -mount"
 
+# Calls by the numbers of another architecture would pass the filter's comparisons by.
+other_architecture() {
+    run "$mp_dir/trap_other" "$1" /etc/passwd >"$mp_dir/other.out" 2>&1
+    code=$?
+    cat "$mp_dir/other.out"
+    [ $code = 137 ] && grep -q "another architecture .* it is ended; iofwd-run -mount" "$mp_dir/other.out"
+}
+if [ "$(uname -m)" = x86_64 ]; then
+    build_static trap_other
+    check "32-bit calls of a 64-bit program" other_architecture int80
+    check "x32 calls" other_architecture x32
+else
+    mp_skip "32-bit calls of a 64-bit program" "this is no x86-64"
+    mp_skip "x32 calls" "this is no x86-64"
+fi
+
 # With all numbers in the range nothing is refused.
 all_numbers() {
     mkdir -p "$mp_dir/kept/all"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For trap_go.sh: PROGRAM CASE DIRECTORY.  Go makes system calls by itself, and its scheduler interrupts threads by SIGURG.
+// For trap_languages.sh: PROGRAM CASE DIRECTORY.  Go makes system calls by itself, and its scheduler interrupts threads by SIGURG.
 package main
 
 import (
