@@ -4,8 +4,8 @@
  * Layer: conduits.  Thread rule: that of conduit.h.
  *
  * One lock guards the transfers and the inner conduit's send side, because progress sends fragments
- * and answers too.  If this instance wraps a conduit, the lock is its own and every operation takes
- * it.  If it works beside a conduit, the lock is the caller's, who holds it in send-side
+ * and answers too.  If this instance wraps a conduit, it owns the lock, and every operation takes
+ * it.  If it works beside a conduit, the lock belongs to the caller, who holds it in send-side
  * operations. done is called without the lock, except in send-side operations beside a conduit.
  *
  * A transfer is cut into fragments of one medium each.  At most WINDOW fragments to one peer are
@@ -31,7 +31,7 @@
 #define WINDOW 32u
 #define TRANSFERS_MAX 512u /* transfers in flight and queued answers */
 #define FULL_ARMS \
-    1000u /* tries to sleep that are refused while there is no room; then the peer is thought dead */
+    1000u /* refused sleeps in a row, without room, after which the peer counts as dead */
 #define HEAD_WORDS 5u
 #define HEAD_BYTES (8 * HEAD_WORDS)
 #define KEY_VERSION 2
@@ -80,7 +80,7 @@ struct em_cx {
     struct amph_cx base;
     struct amph_conduit_ops ops; /* the inner table with our operations over it */
     struct amph_cx *inner;
-    bool beside; /* inner is another's, and has peers of its own */
+    bool beside; /* inner belongs to another owner and has further peers */
     pthread_mutex_t own_lock;
     pthread_mutex_t *lock; /* NULL: one thread at a time */
     struct amph_mem_region *regions;
@@ -101,7 +101,8 @@ static struct em_cx *em_of(struct amph_cx *cx)
     return (struct em_cx *)cx;
 }
 
-/* In operations of the progress side; from the caller of an operation of the send side. */
+/* For operations of the progress side.  In operations of the send side the caller may hold the
+ * lock already: lock_send. */
 static void lock(struct em_cx *em)
 {
     if (em->lock)
@@ -167,8 +168,8 @@ static enum amph_status send_fragment(struct em_cx *em, struct transfer *t)
     return st;
 }
 
-/* Takes finished transfers off the list; they are told to the caller after the lock is given
- * back. */
+/* Removes finished transfers from the list and returns them.  The caller completes them after it
+ * has released the lock. */
 static struct transfer *reap(struct em_cx *em)
 {
     struct transfer *done = NULL;
@@ -211,7 +212,7 @@ static char *find(struct em_cx *em, const struct head *h)
     return amph_conduit_region_find(em->regions, h->key, h->offset, h->len_bytes);
 }
 
-/* Sends an answer; GET's is read from memory now. */
+/* Sends an answer.  The data of a GET is read from memory at this moment. */
 static enum amph_status send_answer(struct em_cx *em, const struct answer *o)
 {
     const char *from = o->code == DATA ? find(em, &o->head) : NULL;
@@ -234,7 +235,7 @@ static void send_or_queue(struct em_cx *em, const struct answer *what)
 
     struct answer *o = flow->owed < WINDOW ? malloc(sizeof *o) : NULL;
 
-    if (!o) { /* no honest peer waits for more answers than that */
+    if (!o) { /* a correct peer never waits for so much */
         amph_count(DROP_MALFORMED);
         return;
     }
@@ -284,7 +285,7 @@ static unsigned push_answers(struct em_cx *em)
     return n;
 }
 
-/* Sends what the windows and the conduit have room for; with the lock held. */
+/* Sends whatever the windows and the conduit have room for.  The caller holds the lock. */
 static unsigned push(struct em_cx *em)
 {
     em->round++;
@@ -327,7 +328,7 @@ static void on_get(struct em_cx *em, uint32_t peer, const struct head *h, const 
     send_or_queue(em, &o);
 }
 
-/* The transfer that an answer of peer belongs to, or NULL where it belongs to none. */
+/* Returns the transfer that an answer of peer belongs to, or NULL. */
 static struct transfer *answered(struct em_cx *em, uint32_t peer, const struct head *h)
 {
     for (struct transfer *t = em->transfers; t; t = t->next)
@@ -410,7 +411,7 @@ static void em_on_am(void *up, uint32_t peer, enum amph_lane lane, const struct 
         em->base.cfg.upcalls->on_am(em->base.cfg.up, peer, lane, am);
 }
 
-/* Drops the answers that are owed to peer. */
+/* Drops the queued answers to peer. */
 static void drop_answers(struct em_cx *em, uint32_t peer)
 {
     struct answer **at = &em->answers;

@@ -38,8 +38,8 @@ static bool parse_ip(const char *text, struct sockaddr_storage *sa)
     return false;
 }
 
-/* The address of the interface called name, or (NULL) of the first that is not loopback; IPv4
- * before IPv6, link-local ones never. */
+/* Returns the address of the interface called name or, if name is NULL, of the first one that is
+ * not loopback.  Prefers IPv4; never returns a link-local IPv6 address. */
 static bool interface_ip(const char *name, struct sockaddr_storage *sa)
 {
     struct ifaddrs *all, *i;
@@ -67,8 +67,8 @@ static bool interface_ip(const char *name, struct sockaddr_storage *sa)
     return found;
 }
 
-/* The source address of the route to the world: a datagram socket that is connected (nothing is
- * sent) shows it. */
+/* Finds the source address of the route to far_away: connects a datagram socket, which sends
+ * nothing, and asks for its local address. */
 static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
 {
     struct sockaddr_storage to;
@@ -98,7 +98,7 @@ static bool choose(const char *interface, bool loopback_only, struct sockaddr_st
     if (interface && interface[0])
         return parse_ip(interface, sa) || interface_ip(interface, sa);
 
-    /* A cluster of its own has no route to the world, but an interface. */
+    /* An isolated cluster has no default route, but it has an interface. */
     return !loopback_only &&
            (route_ip("198.51.100.1", sa) || route_ip("2001:db8::1", sa) || interface_ip(NULL, sa));
 }

@@ -15,10 +15,10 @@
 #include "base/status.h"
 
 size_t amph_conduit_inet_len(const struct sockaddr_storage *sa);
-/* Chooses the address to listen on, with port 0: that of `interface` (name or address; NULL or "":
- * not given), else loopback if loopback_only, else the one of the route to other hosts.  conduit is
- * named in the warning if there is no such route.  AMPH_ERR_NOENT, AMPH_ERR_ARG (0.0.0.0 and ::,
- * which cannot be sent to) after a sentence. */
+/* Chooses the address to listen on, with port 0: the address of `interface` (a name or an
+ * address) if it is not NULL or ""; else loopback if loopback_only; else the source address of
+ * the route to other hosts.  If there is no such route, a warning names conduit.  Errors,
+ * logged: AMPH_ERR_NOENT; AMPH_ERR_ARG for 0.0.0.0 and ::, to which peers cannot send. */
 enum amph_status amph_conduit_inet_choose(const char *conduit, bool loopback_only,
                                           const char *interface, struct sockaddr_storage *sa_p);
 /* Logs why an address cannot be listened on. */
@@ -31,8 +31,8 @@ size_t amph_conduit_inet_put(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status amph_conduit_inet_get(const void *blob, size_t len_bytes,
                                        struct sockaddr_storage *sa_p);
 
-/* The same, followed by 4 bytes: the longest datagram received there, a multiple of 8 from 512 to
- * AMPH_INET_DATAGRAM_MAX. */
+/* The same, followed by 4 bytes: the length of the longest datagram that is received there, a
+ * multiple of 8 from 512 to AMPH_INET_DATAGRAM_MAX. */
 #define AMPH_INET_DATAGRAM_MAX 65504u /* 65507, down to a multiple of 8 */
 size_t amph_conduit_inet_put_port(const struct sockaddr_storage *sa, uint32_t datagram,
                                   uint8_t *blob);

@@ -36,7 +36,7 @@ void amph_conduit_regions_free(struct amph_mem_region **list);
 void amph_conduit_memkey_put(struct amph_mem *mem, uint32_t version, uint64_t number, void *base,
                              size_t len_bytes, void *impl);
 
-/* Fills *rmem_p, with the number as its rkey.  AMPH_ERR_PROTO: no such key of that version. */
+/* Fills *rmem_p; its rkey is the random number.  AMPH_ERR_PROTO: not a key of this version. */
 enum amph_status amph_conduit_memkey_get(const void *key, size_t key_len, uint32_t version,
                                          struct amph_rmem *rmem_p);
 

@@ -3,11 +3,11 @@
  * IP addresses of the libfabric conduits: which one to listen on, and their portable form.  Layer:
  * conduits (ofi). Thread rule: callable from any thread.
  *
- * For tcp fi_getname is not used: on 64-bit big-endian hosts its providers fail.  The port is
- * chosen here instead: a socket that allows reuse binds to it and keeps other processes away until
- * the provider listens there.  Where a card's provider chooses, it is asked; what it says travels
- * in portable form if it is an IP address, and as it is otherwise (such providers reach only their
- * own kind of host).
+ * The tcp conduit does not use fi_getname, because on 64-bit big-endian hosts it fails in the tcp
+ * providers.  Instead this file chooses the port: a socket with SO_REUSEADDR binds to it and keeps
+ * other processes away until the provider listens there.  A card's provider chooses its address
+ * itself and is asked for it.  The result travels in portable form if it is an IP address, and
+ * unchanged otherwise (such providers reach only their own kind of host).
  */
 #include <errno.h>
 #include <rdma/fi_cm.h>
@@ -55,7 +55,7 @@ enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph
     return AMPH_OK;
 }
 
-#define OWN_FORM 255 /* in the place of the family: the provider's own bytes follow */
+#define OWN_FORM 255 /* in place of the family: the provider's own bytes follow */
 #define OWN_AT 2
 
 static bool is_ip(const struct amph_ofi_cx *cx)
@@ -90,7 +90,7 @@ enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx)
     return AMPH_OK;
 }
 
-/* Is this the address of an instance like this one?  Then *name is what libfabric takes. */
+/* Is this the address of an instance of the same conduit?  If so, *name is what libfabric takes. */
 static bool address_fits(const struct amph_ofi_cx *cx, const uint8_t *blob, size_t len_bytes,
                          struct sockaddr_storage *sa, const void **name)
 {

@@ -31,7 +31,8 @@
 #define SIZE_AT \
     2u /* in a greeting: the length of what follows its head, 2 bytes, most significant first */
 
-/* A connection whose greeting has not been read.  fd alone could be another descriptor by now. */
+/* A connection whose greeting has not been read.  The inode detects that the descriptor has been
+ * closed and its number used again. */
 struct ungreeted {
     _Atomic int fd_plus_1; /* 0: free */
     ino_t ino;
@@ -172,7 +173,8 @@ static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
     return fd;
 }
 
-/* A part of the greeting: all of it is there, or the connection counts as reset. */
+/* Receives a part of the greeting.  If a part is incomplete, reports that the connection was
+ * reset. */
 static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len, int flags)
 {
     ssize_t n = recv(fd, buf, len, flags | MSG_DONTWAIT);
@@ -180,7 +182,7 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
     if (n != (ssize_t)len) {
         forget(u);
 
-        /* else a member that asked whether this process is there (reach.c) */
+        /* n is 0 after the probe of a live member (reach.c): nothing to count */
         if (n != 0 || u->head_read)
             refused("sent no whole greeting");
 

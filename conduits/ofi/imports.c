@@ -26,7 +26,7 @@ struct swap {
     unsigned count; /* slots that were set */
 };
 
-/* What of the dynamic section is needed. */
+/* The needed entries of a dynamic section. */
 struct tables {
     const ElfW(Sym) * sym;
     const char *str;
@@ -34,8 +34,8 @@ struct tables {
     size_t bytes[2];
 };
 
-/* In most C libraries the loader has made these addresses absolute already; in some they are still
- * offsets. */
+/* Returns the address of a dynamic entry.  Most C libraries have made these addresses absolute;
+ * in some they are still offsets. */
 static const void *at(const struct dl_phdr_info *info, ElfW(Addr) addr)
 {
     return (const void *)(addr < info->dlpi_addr ? info->dlpi_addr + addr : addr);
@@ -135,9 +135,9 @@ bool amph_ofi_swap_import(const char *name, void *fn)
 
 /* ---- a slow start ---- */
 
-/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to learn what
- * verbs devices could do with the memory of accelerators.  Without such devices the answer serves
- * nobody. */
+/* libfabric 1.17 reads all of /proc/kallsyms twice when it starts, 40 ms each time, to find out
+ * whether verbs devices can register the memory of accelerators.  On a host without verbs
+ * devices the result is not used, so this function does not open the file there. */
 static FILE *fopen_but_symbols(const char *path, const char *mode)
 {
     if (strcmp(path, "/proc/kallsyms") == 0) {
@@ -179,8 +179,9 @@ static void start_libfabric(void)
 
 /* ---- addresses on 64-bit big-endian hosts ---- */
 
-/* The tcp providers, from 1.17 to today, pass a size_t where a socklen_t is meant; on such a host
- * that is its upper half, zero, which no other caller gives. */
+/* The tcp providers, in all versions since 1.17, pass a pointer to size_t where getsockname
+ * expects socklen_t.  On a 64-bit big-endian host getsockname then reads the upper half, which
+ * is 0.  No correct caller passes 0. */
 static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
 {
     if (*len != 0)

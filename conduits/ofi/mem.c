@@ -3,9 +3,8 @@
  * Registered memory and its keys.  Layer: conduits (ofi).  Thread rule: that of conduit.h for
  * mem_*.
  *
- * What a registration needs is read from the provider's mr_mode, never assumed: who chooses the
- * key, whether addresses or offsets are named in transfers, whether a region is bound to the
- * endpoint.
+ * The provider's mr_mode decides what a registration needs: who chooses the key, whether transfers
+ * name addresses or offsets, and whether a region is bound to the endpoint.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>

@@ -29,7 +29,7 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
     return amph_ofi_open(&amph_ofi_family_verbs, &verbs_ops, cfg, cx_p);
 }
 
-/* What every family does alike. */
+/* The operations that are the same for every family. */
 #define COMMON_OPERATIONS \
     .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, \
     .peer_gone = amph_conduit_no_peer_gone, .mem_reg = amph_ofi_mem_reg, \

@@ -32,10 +32,10 @@
 #include "conduits/conduit.h"
 #include "conduits/ofi/ofi_wire.h"
 
-/* How an instance can sleep until the provider has something to do. */
+/* How an instance sleeps until the provider has something to do. */
 enum amph_ofi_wait {
-    /* on the provider's own epoll set, found among our descriptors: no provider thread, and no
-     * descriptor that stays readable */
+    /* on the provider's own epoll set, which wait.c finds among the process's descriptors: needs
+     * no provider thread, and the set does not stay readable */
     OFI_WAIT_INNER,
     OFI_WAIT_CQ /* on the completion queue's descriptor, after fi_trywait */
 };
@@ -73,7 +73,7 @@ enum amph_ofi_ctx_kind {
 };
 
 struct amph_ofi_ctx {
-    struct fi_context2 fi; /* the provider's while in flight */
+    struct fi_context2 fi; /* used by the provider while in flight */
     enum amph_ofi_ctx_kind what;
 };
 
@@ -94,16 +94,17 @@ struct amph_ofi_reg {
 #define OFI_ACCESS_LOCAL (FI_READ | FI_WRITE | FI_SEND | FI_RECV)
 
 struct amph_ofi_cx;
-/* Registers memory; the caller holds the one reference.  0 or a negative code of libfabric's. */
+/* Registers memory; the caller holds the only reference.  Returns 0 or a negative libfabric
+ * code. */
 int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
-/* Adds it to the table, where amph_ofi_reg_find finds it. */
+/* Adds a registration to the table that amph_ofi_reg_find searches. */
 void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
 /* Returns a registration in the table that covers the bytes and allows access, with another reference,
  * or NULL. */
 struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes,
                                        uint64_t access);
-/* The same, but registers the pages, until the last reference is dropped, if none is found. */
+/* The same; if none is found, registers the pages until the last reference is dropped. */
 int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
 void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
@@ -119,7 +120,7 @@ struct amph_ofi_item {
 };
 
 struct amph_ofi_pool {
-    struct amph_ofi_cx *cx;     /* whose slabs are registered where it needs that */
+    struct amph_ofi_cx *cx;     /* slabs are registered if this instance needs registered memory */
     struct amph_ofi_item *free; /* send side only */
     /* atomic list: either side pushes, the send side takes all at once */
     struct amph_ofi_item *returned;
@@ -129,14 +130,14 @@ struct amph_ofi_pool {
 
 void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes,
                         size_t per_slab, size_t limit);
-/* Send side; NULL: the limit is reached or memory has run out.  New items are zero behind their
- * struct amph_ofi_item, in which reg holds. */
+/* Returns an item, or NULL if the limit is reached or memory has run out.  Send side.  New items
+ * are zero after their struct amph_ofi_item, whose reg is valid. */
 void *amph_ofi_pool_get(struct amph_ofi_pool *pool);
-/* reg: what the item had from get */
+/* reg: the value that amph_ofi_pool_get returned in the item */
 void amph_ofi_pool_put(struct amph_ofi_pool *pool, void *item, struct amph_ofi_reg *reg);
 /* both sides quiet */
 void amph_ofi_pool_each(struct amph_ofi_pool *pool, void (*fn)(void *item, void *arg), void *arg);
-/* both sides quiet, nothing in flight; before the domain is closed */
+/* while neither side is active and nothing is in flight; before the domain is closed */
 void amph_ofi_pool_unregister(struct amph_ofi_pool *pool);
 void amph_ofi_pool_fini(struct amph_ofi_pool *pool);
 
@@ -151,11 +152,12 @@ struct amph_ofi_op {
     struct amph_ofi_reg *bounce_reg;
     struct amph_ofi_reg *user_reg; /* of the client's memory while in flight, or NULL */
     void *heap;                    /* a copy of what could not be registered, or NULL */
-    void *get_to;                  /* where the bounce buffer of a get is copied to, or NULL */
+    void *get_to; /* destination to which the bounce buffer of a get is copied, or NULL */
     size_t get_bytes;
     uint32_t peer;
     bool busy;
-    /* Of a message whose payload is sent from where it lies; the last word is its padding. */
+    /* Header and arguments of a message whose payload is sent in place; the last word is the
+     * payload's padding. */
     uint64_t head[(sizeof(struct amph_ofi_hdr) + OFI_ARGS_MAX_BYTES) / 8 + 1];
 };
 #define OFI_HEAD_PAD (sizeof(struct amph_ofi_hdr) + OFI_ARGS_MAX_BYTES)
@@ -175,9 +177,9 @@ enum {
 #define OFI_RX_OWN_BUFS 24u /* of one message each */
 #define OFI_RX_RETIRED 32u
 
-/* Messages lie one behind the other.  They may be completed in another order than they lie in, and
- * the provider may release the buffer before the last of them is complete; so it is used again only
- * when as many bytes are done as were taken. */
+/* The provider writes messages one after the other.  They may complete in another order, and the
+ * provider may release the buffer before the last one is complete.  So the buffer is used again
+ * only when as many bytes have been handled as were received. */
 struct amph_ofi_rxbuf {
     struct amph_ofi_ctx ctx;
     struct amph_ofi_rxbuf *next; /* in rx_all */
@@ -207,16 +209,16 @@ enum amph_ofi_peer_state {
 #define OFI_NAME_KEPT_BYTES \
     20 /* of an IP address in portable form; longer names are inserted at once */
 struct amph_ofi_peer {
-    /* FI_ADDR_UNSPEC: not in libfabric's table yet, which takes several times what this does; send
-     * side */
+    /* send side; FI_ADDR_UNSPEC: not in libfabric's table yet (an entry costs several times the
+     * size of this struct) */
     fi_addr_t addr;
     uint64_t cookie_in, cookie_out;
-    uint64_t again_ns; /* send side: since when it takes nothing, or 0 */
+    uint64_t again_ns; /* send side: time since which it has accepted nothing, or 0 */
     uint32_t remote_index;
     uint8_t name_len;
     uint8_t name[OFI_NAME_KEPT_BYTES];
-    /* enum amph_ofi_peer_state; atomic.  FAILED: seen by the send side, upcall still to come; DEAD:
-     * upcall made */
+    /* enum amph_ofi_peer_state; atomic.  FAILED: detected by the send side, the upcall is still
+     * to be made; DEAD: the upcall has been made */
     uint8_t state;
 };
 
@@ -228,7 +230,7 @@ struct amph_ofi_cx {
     struct amph_cx base;
     const struct amph_ofi_family *family;
     const struct amph_ofi_provider *prov;
-    /* the rules of registration in force: the provider's, and those that AMPHORA_MR_DEBUG adds */
+    /* the registration rules in force: the provider's, and those that AMPHORA_MR_DEBUG adds */
     uint64_t mr_mode;
     bool need_reg; /* FI_MR_LOCAL is among them */
     bool mr_debug;
@@ -245,7 +247,7 @@ struct amph_ofi_cx {
     size_t inject_bytes;
     struct sockaddr_storage listen_addr;
 
-    /* send side; items come back from the progress side */
+    /* send side; the progress side returns items */
     struct amph_ofi_pool ops;
     struct amph_ofi_pool bounce[OFI_NBOUNCE];
     int reach_fd; /* see reach.c; -1: no probe in flight */
@@ -270,8 +272,8 @@ struct amph_ofi_cx {
 
     /* waiting */
     enum amph_ofi_wait wait;
-    int wait_fd;   /* what callers wait for, or -1 */
-    int listen_fd; /* the provider's listening socket where it is guarded (greeting.c), or -1 */
+    int wait_fd;   /* the descriptor that callers wait for, or -1 */
+    int listen_fd; /* the provider's listening socket if it is guarded (greeting.c), or -1 */
     bool listened; /* it had such a socket, at listen_addr */
     int inner_fd;  /* the provider's (never closed by us), or -1 */
     /* threaded: written by the send side if it may have completed something while armed */
@@ -280,7 +282,7 @@ struct amph_ofi_cx {
     bool woken_by_provider; /* progress side: the last sleep was ended by the provider */
 };
 
-/* Something may have been added to the completion queue.  Either side. */
+/* Records that something may have been added to the completion queue.  Either side. */
 static inline void amph_ofi_cq_touched(struct amph_ofi_cx *cx)
 {
     __atomic_store_n(&cx->cq_empty, 0, __ATOMIC_RELEASE);
@@ -291,7 +293,7 @@ static inline struct amph_ofi_cx *amph_ofi_of(struct amph_cx *cx)
     return (struct amph_ofi_cx *)cx;
 }
 
-/* What libfabric wants to know of a buffer of ours. */
+/* Returns the descriptor that libfabric takes with a local buffer. */
 static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amph_ofi_reg *reg,
                                   const void *addr, size_t len_bytes)
 {
@@ -301,7 +303,7 @@ static inline void *amph_ofi_desc(const struct amph_ofi_cx *cx, const struct amp
     return reg ? reg->desc : NULL;
 }
 
-/* How the provider names offset of a peer's memory. */
+/* Returns the address by which the provider names an offset in a peer's memory. */
 static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
                                        uint64_t offset)
 {
@@ -309,7 +311,7 @@ static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struc
                                        : rmem->rbase + offset;
 }
 
-/* imports.c: starts libfabric; before the first other call to it. */
+/* imports.c: starts libfabric.  Called before any other libfabric function. */
 void amph_ofi_prepare(void);
 /* Makes libfabric call fn instead of `name`.  Returns false if its import is not found. */
 bool amph_ofi_swap_import(const char *name, void *fn);
@@ -324,8 +326,8 @@ void amph_ofi_unguard(int listener);
 
 /* provider.c */
 enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len);
-/* The first provider of family that offers what is needed for the address src (may be NULL); the
- * info is the caller's. */
+/* Finds the first provider of family that meets the requirements, for the address src (may be
+ * NULL).  The caller frees the info. */
 enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
                                         const struct sockaddr_storage *src,
                                         const struct amph_ofi_provider **prov_p,
@@ -333,12 +335,12 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
 
 /* addr.c */
 size_t amph_ofi_sockaddr_len(const struct sockaddr_storage *sa);
-/* Chooses the address to listen on and reserves a port of it with a socket that never listens:
- * *fd_p is to be closed when the provider listens.  conduit: its name, for messages. */
+/* Chooses the address to listen on and reserves a port with a socket that never listens.  The
+ * caller closes *fd_p once the provider listens. conduit: its name, for messages. */
 enum amph_status amph_ofi_reserve_address(const char *conduit, const struct amph_cx_config *cfg,
                                           struct sockaddr_storage *sa_p, int *fd_p);
-/* The address of an instance that is enabled: portable bytes where it is an IP address, else the
- * provider's own. */
+/* Stores the address of an enabled instance: in portable form if it is an IP address, else in
+ * the provider's form. */
 enum amph_status amph_ofi_own_address(struct amph_ofi_cx *cx);
 size_t amph_ofi_put_address(const struct sockaddr_storage *sa, uint8_t *blob);
 enum amph_status amph_ofi_get_address(const void *blob, size_t len_bytes,
@@ -380,7 +382,7 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 
 /* rx.c */
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx);
-void amph_ofi_rx_cancel(struct amph_ofi_cx *cx); /* takes back the buffers that are posted */
+void amph_ofi_rx_cancel(struct amph_ofi_cx *cx); /* cancels the posted buffers */
 void amph_ofi_rx_stop(struct amph_ofi_cx *cx);   /* after the endpoint is closed */
 void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
                          const struct fi_cq_data_entry *e, unsigned lanes);

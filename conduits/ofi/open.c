@@ -18,7 +18,7 @@
 #define SPARE_DESCRIPTORS 256
 #define AV_HINT_MAX 1024 /* the provider's table grows by itself */
 
-/* Logs which step failed; 0 passes. */
+/* Logs a failed step. ret is a libfabric return value; 0: the step succeeded. */
 static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
 {
     if (AMPH_LIKELY(ret == 0))
@@ -68,7 +68,7 @@ static void close_fids(struct amph_ofi_cx *cx, struct fid **fid, size_t n)
         }
 }
 
-/* Afterwards nothing is in flight. */
+/* Closes the endpoint.  Afterwards nothing is in flight. */
 static void close_endpoint(struct amph_ofi_cx *cx)
 {
     struct fid *fid[] = { cx->ep ? &cx->ep->fid : NULL, cx->cq ? &cx->cq->fid : NULL,
@@ -80,7 +80,8 @@ static void close_endpoint(struct amph_ofi_cx *cx)
     cx->av = NULL;
 }
 
-/* Closes in the order that libfabric asks for; registrations have gone before. */
+/* Closes the libfabric objects in the required order.  All registrations have been released
+ * before. */
 static void close_objects(struct amph_ofi_cx *cx)
 {
     close_endpoint(cx);
@@ -97,7 +98,8 @@ static void close_objects(struct amph_ofi_cx *cx)
     cx->info = NULL;
 }
 
-/* What the provider asks of memory, and in the debug mode what the strictest does. */
+/* Sets the registration rules: the provider's and, with AMPHORA_MR_DEBUG, those of the strictest
+ * provider. */
 static void set_rules(struct amph_ofi_cx *cx)
 {
     cx->mr_debug = amph_env_bool(AMPH_ENV_MR_DEBUG);
@@ -108,7 +110,8 @@ static void set_rules(struct amph_ofi_cx *cx)
     cx->need_reg = (cx->mr_mode & FI_MR_LOCAL) != 0;
 }
 
-/* Makes the endpoint listen: where the port is ours to choose at one that is reserved meanwhile. */
+/* Enables the endpoint, which then listens.  If this side chooses the port, the port is reserved
+ * meanwhile. */
 static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_ofi_family *family)
 {
     const char *interface = cx->base.cfg.interface;
@@ -156,7 +159,7 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
 
     st = amph_ofi_wait_open(cx);
     if (st == AMPH_ERR_NOSYS && cx->wait == OFI_WAIT_INNER && cx->prov->cq_sleeps) {
-        /* This libfabric is built in another way: its own wait object it is, then. */
+        /* The provider's epoll set was not found: use its wait object instead. */
         close_objects(cx);
         cx->wait = OFI_WAIT_CQ;
         if ((st = open_endpoint(cx, family)) != AMPH_OK)
@@ -171,7 +174,7 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
     else if (st != AMPH_OK)
         return st;
 
-    /* else a peer would try to connect for ever */
+    /* without enough descriptors, peers would try to connect for ever */
     if (cx->base.cfg.incoming && cx->listen_fd >= 0 && !amph_ofi_has_room(cx->base.cfg.incoming)) {
         amph_error("%s: of the descriptors that this process may open, too few are left for its "
                    "peers' connections%s",
@@ -199,7 +202,7 @@ static void set_facts(struct amph_ofi_cx *cx)
     caps->mixed_order = cx->prov->mixed_order;
 }
 
-/* An operation that close ends: its owner gets it back. */
+/* Completes an operation in flight with AMPH_ERR_STATE, because the instance is being closed. */
 static void abandon(void *item, void *arg)
 {
     struct amph_ofi_op *op = item;
@@ -239,7 +242,7 @@ void amph_ofi_close(struct amph_cx *base)
     free(cx);
 }
 
-/* Each peer that is talked to takes a descriptor. */
+/* Raises the limit of descriptors if necessary: each connected peer uses one. */
 static void want_descriptors(uint32_t peers)
 {
     struct rlimit limit;

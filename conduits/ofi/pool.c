@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pools of equal items, grown on demand up to a limit.  Layer: conduits (ofi). Where the provider
- * asks for registered memory, each slab is one registration. Thread rule: get by the send side; put
- * by either side at any time; the rest with both sides quiet.
+ * Pools of equal items, which grow on demand up to a limit.  Layer: conduits (ofi).  If the
+ * provider requires registered memory, each slab is one registration.  Thread rule: get by the send
+ * side; put by either side at any time; all other calls while neither side is active.
  *
- * Items that come back are pushed onto a list which the send side only ever takes as a whole, so no
- * lock is needed and the classic fault of such lists (an item that leaves and returns between two
- * looks) cannot happen.
+ * Returned items are pushed onto a list from which the send side always takes all items at once.
+ * So no lock is needed, and the ABA problem cannot occur.
  */
 #include <stdlib.h>
 

@@ -3,9 +3,10 @@
  * The datagram port over libfabric's udp provider (FI_EP_DGRAM).  Layer: conduits (ofi).  Thread
  * rule: see conduits/port.h.
  *
- * The provider takes datagrams of 1472 bytes and moves one in a system call, so this port is there
- * for where libfabric is what is wanted, and as a measure.  Its socket is found among our
- * descriptors: what is slept on, and given a longer queue.
+ * The provider accepts datagrams of up to 1472 bytes and moves one per system call, so this port is
+ * slower than the kernel socket.  It serves hosts where libfabric is required, and comparisons.
+ * Its socket is found among the process's descriptors, to sleep on it and to enlarge its receive
+ * queue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 
 #define BUFFERS 64u
 #define BUFFER_BYTES 1536u
-#define V6_MAX 1448u /* what fits an Ethernet frame behind IPv6's longer header */
+#define V6_MAX 1448u /* fits an Ethernet frame after IPv6's longer header */
 #define WANTED_QUEUE (4 << 20)
 
 struct buffer {
@@ -173,7 +174,7 @@ static void use_socket(struct amph_ofi_port *p)
     int bytes = WANTED_QUEUE;
     socklen_t len = sizeof bytes;
 
-    p->base.queue_bytes = 100000; /* of the 212,992 that systems usually give */
+    p->base.queue_bytes = 100000; /* of the usual 212,992 */
     if (p->fd < 0)
         return;
 
@@ -296,7 +297,7 @@ static void port_del_peer(struct amph_port *base, uint32_t peer)
     p->addr[peer] = FI_ADDR_UNSPEC;
 }
 
-/* One after the other, injected: the provider knows no other way that is faster. */
+/* Sends the datagrams one by one with fi_inject, the provider's fastest way. */
 static unsigned port_send(struct amph_port *base, const struct amph_port_out *v, unsigned n)
 {
     struct amph_ofi_port *p = port_of(base);
@@ -366,7 +367,7 @@ static void port_free_set(struct amph_port *base, struct amph_port_set *set)
 
 static uint32_t port_refused(struct amph_port *base)
 {
-    return UINT32_MAX; /* the provider does not say */
+    return UINT32_MAX; /* the provider does not report refusals */
 }
 
 static int port_fd(struct amph_port *base)
@@ -374,8 +375,8 @@ static int port_fd(struct amph_port *base)
     return port_of(base)->fd;
 }
 
-/* The provider may have taken a datagram out of the socket without our having seen it: only an
- * empty queue counts. */
+/* Returns true if nothing is queued.  The provider may have received a datagram that has not
+ * been read from its completion queue, so that queue must be empty too. */
 static bool port_idle(struct amph_port *base)
 {
     struct fi_cq_msg_entry none;

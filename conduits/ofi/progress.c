@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress side: reads completions and hands them to their owners.  Layer: conduits (ofi).
- * Thread rule: progress side.  on_am may lead back here (a reply that waits for room calls progress
- * for the reply lane only): the batch of completions is the instance's, so that the inner call goes
- * on where the outer one stopped.
+ * The progress side: reads completions and passes them to their owners.  Layer: conduits (ofi).
+ * Thread rule: progress side. on_am may call progress again (a reply that waits for room, for the
+ * reply lane only).  The batch of completions therefore belongs to the instance, and an inner call
+ * continues where the outer one stopped.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
@@ -23,7 +23,7 @@ static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
     cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER, why);
 }
 
-/* Tells of peers that the send side found unreachable. */
+/* Reports the peers that the send side found unreachable. */
 static unsigned report_failed(struct amph_ofi_cx *cx)
 {
     unsigned n = 0;
@@ -69,14 +69,14 @@ static void handle_error(struct amph_ofi_cx *cx)
     peer_lost(cx, peer, fi_strerror(err.err));
 }
 
-/* Reads the next completions if all earlier ones are handled.  This is also what makes the provider
- * work. */
+/* Reads the next completions if all earlier ones have been handled.  Reading also makes the
+ * provider progress. */
 bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
 
-    /* before: whatever comes later says so itself */
+    /* before the read, so that additions during or after it are recorded */
     __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED);
     if (cx->notify_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -140,8 +140,8 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
 
         n++;
 
-        /* A batch that was not full emptied the queue: reading again would be a system call for
-         * nothing.  But the tcp providers read one large message a call. */
+        /* A batch that was not full has emptied the queue, and reading again would cost a system
+         * call.  But the tcp providers read only one large message per call. */
         if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH && !cx->ev_large)
             break;
 

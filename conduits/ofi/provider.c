@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which libfabric provider carries a conduit: the table, what is asked of them, what is accepted.
- * Layer: conduits (ofi).
- * Thread rule: callable from any thread; libfabric serialises its own start.
+ * The choice of a libfabric provider for a conduit: the table of providers, the requirements, and
+ * the check of the result.  Layer: conduits (ofi).
  */
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -14,15 +13,16 @@
 
 #define API FI_VERSION(1, 17)
 
-/* AMPHORA_CONDUIT=verbs AMPHORA_MR_DEBUG=1: the code for cards runs, and is checked, over the same
- * rxm on plain TCP. */
+/* Is a stand-in for a card wanted?  With AMPHORA_CONDUIT=verbs AMPHORA_MR_DEBUG=1 the code for
+ * cards runs, and is checked, over rxm on plain TCP. */
 static bool stand_in_wanted(void)
 {
     return amph_env_bool(AMPH_ENV_MR_DEBUG) &&
            strcmp(amph_env_str(AMPH_ENV_CONDUIT), amph_ofi_family_verbs.conduit) == 0;
 }
 
-/* A look at the kernel: asking libfabric would cost a job without a card a quarter of a second. */
+/* Asks the kernel for verbs devices, because asking libfabric would cost a job without a card
+ * 0.25 s. */
 static bool verbs_present(char *why, size_t why_len)
 {
     static const char *const trees[] = { "/sys/class/infiniband", "/sys/class/hfi1_user",
@@ -54,8 +54,8 @@ const struct amph_ofi_family amph_ofi_family_tcp = { .conduit = "tcp",
                                                      .provider = tcp_providers,
                                                      .own_port = true };
 
-/* Cards.  verbs itself has connected endpoints only; rxm lays the others over it.  Other makers'
- * providers are taken as they come. */
+/* Cards.  The verbs provider has only connected endpoints; rxm builds reliable datagram
+ * endpoints on them.  Providers of other makers are used without rxm. */
 /* clang-format off */
 static const struct amph_ofi_provider verbs_providers[] = {
     { .name = "verbs;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
@@ -68,7 +68,7 @@ const struct amph_ofi_family amph_ofi_family_verbs = { .conduit = "verbs",
                                                        .provider = verbs_providers,
                                                        .present = verbs_present };
 
-/* Providers of endpoints that are no card's. */
+/* Providers that do not use a card. */
 static const char *const no_card[] = { "tcp", "net",      "udp",      "sockets", "shm",
                                        "sm2", "ofi_hook", "off_coll", "lnx" };
 
@@ -99,12 +99,12 @@ static struct fi_info *make_hints(const struct amph_ofi_provider *p, bool thread
     if (src)
         h->addr_format = src->ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 
-    /* The modes that this conduit can work with: all that a provider may ask for. */
+    /* The registration modes that this conduit supports; a provider may require any of them. */
     h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                               FI_MR_ENDPOINT;
     h->domain_attr->threading = threaded ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 
-    /* providers with an automatic one accept this as well */
+    /* providers with automatic progress accept this too */
     h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -135,11 +135,11 @@ static bool acceptable(const struct fi_info *info)
            info->ep_attr->msg_prefix_size == 0;
 }
 
-/* The first of the list that p stands for; the copy is the caller's. */
+/* Returns a copy of the first list entry that matches p; the caller frees it. */
 static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_info *list)
 {
     for (; list; list = list->next) {
-        /* libfabric answers "tcp" with "tcp;ofi_rxm" where tcp itself has no such endpoint. */
+        /* libfabric returns "tcp;ofi_rxm" for "tcp" if tcp itself has no such endpoint. */
         bool ours = p->any ? is_card(list) : strcmp(list->fabric_attr->prov_name, p->name) == 0;
         if (ours && acceptable(list))
             return fi_dupinfo(list);

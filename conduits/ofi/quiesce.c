@@ -11,9 +11,9 @@
  *   that has just been freed (libfabric #11828).
  * - A connection that is freed in the middle of the answer to a read reports that read twice.
  *
- * So the receive buffers are taken back, after which no read begins, and the sockets get an end of
- * file, after which each connection is ended by its own receive path, which handles both cases.  A
- * card's provider has no sockets in its wait object: nothing is ended there.
+ * So the receive buffers are cancelled, after which no read begins.  Then the receiving ends of the
+ * sockets are shut down, and each connection is ended by its own receive path, which handles both
+ * cases.  The wait object of a card's provider contains no sockets, so nothing is shut down there.
  */
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-#define LIMIT_NS (2 * AMPH_NS_PER_S) /* for a busy machine; some milliseconds are usual */
+#define LIMIT_NS (2 * AMPH_NS_PER_S) /* for a busy machine; usually a few milliseconds suffice */
 #define ROUNDS_PER_LOOK 32u
 #define DEPTH_MAX 4u /* epoll sets inside of epoll sets: three with rxm over tcp */
 
@@ -38,7 +38,8 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
 }
 
-/* libfabric wakes itself over pairs of local sockets, which are to stay as they are. */
+/* Returns true for a network connection. libfabric's own socket pairs, by which it wakes itself,
+ * must not be shut down. */
 static bool is_connection(int fd)
 {
     return option_of(fd, SO_PROTOCOL) == IPPROTO_TCP && option_of(fd, SO_ACCEPTCONN) == 0;
@@ -68,7 +69,7 @@ static unsigned end_input(int set, unsigned depth)
             shutdown(fd, SHUT_RD);
             n++;
         } else if (depth < DEPTH_MAX) {
-            n += end_input(fd, depth + 1); /* of what is no epoll set the file has no such lines */
+            n += end_input(fd, depth + 1); /* adds nothing if fd is not an epoll set */
         }
     }
 

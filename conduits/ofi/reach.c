@@ -83,7 +83,7 @@ bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
         err = look(cx, p, now);
     else if (now - p->again_ns > 2 * PATIENCE_NS &&
              now - cx->reach_peer->again_ns > 2 * PATIENCE_NS)
-        stop_asking(cx); /* nobody sends to that peer any more */
+        stop_asking(cx); /* no further sends to that peer */
 
     if (err != ECONNREFUSED && err != ECONNRESET)
         return false;

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registrations of this process's own memory: what a provider that asks for FI_MR_LOCAL must know
- * of every buffer it reads or writes.  Layer: conduits (ofi).
- * Thread rule: make and user on the
- * send side or while the instance is opened; put on either side; the table has a lock of its own.
+ * Registrations of this process's own memory.  A provider with FI_MR_LOCAL requires one for every
+ * buffer that it reads or writes.  Layer: conduits (ofi).  Thread rule: make and user on the send
+ * side or while the instance is opened; put on either side; the table has a lock of its own.
  *
- * Segments and large buffers of the client stand in a table, so that transfers that are in flight
- * at one time share a registration. Segments stay until they are deregistered.  A client's buffer
- * leaves with its last transfer: whether its memory is unmapped afterwards cannot be seen from
- * here, and a registration that outlives its pages would let a card read or write old ones.
- * libfabric's own cache, which watches the address space, stands behind fi_mr_reg and makes the
- * next registration of the same buffer cheap.
+ * Segments and large client buffers are kept in a table, so that concurrent transfers share a
+ * registration.  Segments stay until they are deregistered.  A client buffer leaves with its last
+ * transfer: this file cannot see whether its memory is unmapped afterwards, and a registration that
+ * outlives its pages would let a card read or write the old ones. libfabric's own cache behind
+ * fi_mr_reg watches the address space and makes the next registration of the same buffer cheap.
  *
- * AMPHORA_MR_DEBUG=1 imposes the strict rules on providers that have none: each buffer handed to
- * libfabric must lie in a live registration (amph_ofi_desc ends the process where one does not),
- * keys are not ours to choose, and transfers name addresses.
+ * AMPHORA_MR_DEBUG=1 applies the strict rules to providers that have none: each buffer passed to
+ * libfabric must be in a live registration (otherwise amph_ofi_desc ends the process), the provider
+ * chooses keys, and transfers name addresses.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>

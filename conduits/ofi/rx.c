@@ -110,7 +110,7 @@ void amph_ofi_rx_cancel(struct amph_ofi_cx *cx)
 {
     for (struct amph_ofi_rxbuf *rb = cx->rx_all; rb; rb = rb->next)
         if (!rb->released)
-            fi_cancel(&cx->ep->fid, &rb->ctx); /* fails where a message is on its way into it */
+            fi_cancel(&cx->ep->fid, &rb->ctx); /* fails if a message is being written into it */
 }
 
 void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
@@ -171,7 +171,7 @@ static void repost_if_unused(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
     }
 
     if (!post(cx, rb)) {
-        rb->released = true; /* and quiet: tried again in each progress */
+        rb->released = true; /* not logged; each progress call tries again */
         cx->rx_starved = true;
     }
 }
@@ -183,12 +183,12 @@ void amph_ofi_rx_repost(struct amph_ofi_cx *cx)
         repost_if_unused(cx, rb);
 }
 
-/* libfabric 1.17 to 2: a connection whose message finds no receive buffer stops being read, and
- * each buffer that is posted later makes only the first such connection go on.  When all buffers
- * have been in use at once, some connections would so be forgotten.  Whether that happened cannot
- * be seen, so after a buffer has been used up, and as soon as there is nothing else to do, a
- * further buffer is posted and taken back once for each peer.  It holds one message, so it is
- * either untouched or not in the queue. */
+/* Posts and cancels an extra buffer once for each peer.  In libfabric 1.17 to 2, a connection
+ * whose message finds no receive buffer is no longer read, and each buffer that is posted later
+ * resumes only the first such connection.  So after a moment without any posted buffer, some
+ * connections could be forgotten.  Such a moment cannot be detected, so this is done after a
+ * buffer has been used up, as soon as there is nothing else to do.  The extra buffer holds one
+ * message, so it is either unused or no longer queued. */
 void amph_ofi_rx_kick(struct amph_ofi_cx *cx)
 {
     if (cx->kicker_posted)
@@ -296,7 +296,7 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
         return false;
     }
 
-    /* The put before a long is read by a call of its own, which reports nothing. */
+    /* The provider reads the put before a long in a separate call, which reports nothing. */
     cx->ev_large |= am.nbytes >= OFI_LARGE_BYTES;
     if (AMPH_LIKELY(lanes & (1u << h->lane)))
         cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);
@@ -336,7 +336,7 @@ void amph_ofi_rx_message(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
     if (own || (e->flags & FI_MULTI_RECV)) {
         rb->released = true;
 
-        /* a bare release comes behind all messages */
+        /* a completion without a message releases the buffer, after all messages */
         rb->end_bytes = len && inside ? at + len : rb->got_bytes;
     }
 
@@ -364,7 +364,7 @@ void amph_ofi_rx_error(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb,
     if (err->err == FI_ETRUNC || err->err == FI_EMSGSIZE)
         amph_count(DROP_MALFORMED);
 
-    if (rb->kicker) { /* it held one message or none, so now it is quiet */
+    if (rb->kicker) { /* it holds at most one message, so it is no longer in use */
         cx->kicker_posted = false;
         return;
     }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send side: messages, puts and gets, and what happens when they are finished.  Layer: conduits
- * (ofi). Thread rule: serialised send side; amph_ofi_op_finish also from the progress side (see
- * pool.c).
+ * The send side: messages, puts and gets, and their completion.  Layer: conduits (ofi).  Thread
+ * rule: serialised send side; amph_ofi_op_finish also from the progress side (see pool.c).
  *
- * Whatever fits the provider's inject size leaves without an operation.  Else the message is copied
- * to a bounce buffer, except a large payload whose owner waits for lc: that is sent from where it
- * lies, behind a header kept in the operation.
+ * A message of up to the provider's inject size is injected and needs no operation.  A longer one
+ * is copied to a bounce buffer.  The exception is a large payload whose owner waits for lc: it is
+ * sent in place, after a header that the operation holds.
  *
- * A provider that reaches registered memory only (need_reg) gets bounce buffers, which are
- * registered, for what is small; larger puts and gets register the client's pages for as long as
- * they are in flight, unless they lie in a segment.
+ * If the provider requires registered memory (need_reg), small puts and gets use registered bounce
+ * buffers.  Larger ones register the client's pages while they are in flight, unless the pages are
+ * in a segment.
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -20,7 +19,7 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-/* The peer if it can be sent to, else NULL and why. */
+/* Returns the peer if messages can be sent to it; else NULL, and *st_p says why. */
 static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status *st)
 {
     if (AMPH_UNLIKELY(peer >= cx->base.cfg.max_peers)) {
@@ -40,8 +39,8 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
     return NULL;
 }
 
-/* What a refused transfer means.  While a connection is being made providers say EAGAIN; a
- * connection that cannot be made at all ends the peer, whose upcall progress makes. */
+/* Returns the status of a refused transfer.  While a connection is being made, providers return
+ * EAGAIN.  If it cannot be made at all, the peer has failed, and progress makes its upcall. */
 static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, ssize_t ret)
 {
     if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !amph_ofi_peer_gone(cx, p)))
@@ -125,7 +124,7 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
         rc->done(rc, st);
 }
 
-/* Says what became of a started operation: on success it is in the provider's hands. */
+/* Handles the result of starting an operation; on success the provider owns it. */
 static enum amph_status started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
                                 struct amph_ofi_op *op, ssize_t ret)
 {
@@ -186,7 +185,7 @@ static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer
     return AMPH_OK;
 }
 
-/* Through a bounce buffer; lc is done as soon as the copy is made. */
+/* Sends by a bounce buffer. lc completes as soon as the payload is copied. */
 static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint32_t peer,
                                   enum amph_lane lane, const struct amph_am *am, size_t payload,
                                   size_t total, struct amph_op *lc)
@@ -214,8 +213,8 @@ static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *
     return st;
 }
 
-/* Header and padding from the operation, payload from the caller's memory, whose registration (may
- * be NULL) becomes the operation's. */
+/* Sends header and padding from the operation and the payload from the caller's memory.  The
+ * operation takes over the payload's registration (may be NULL). */
 static enum amph_status send_in_place(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
                                       uint32_t peer, enum amph_lane lane, const struct amph_am *am,
                                       size_t payload, size_t total, struct amph_op *lc,
@@ -285,8 +284,9 @@ static enum amph_status finish_now(struct amph_op *lc, struct amph_op *rc)
     return AMPH_OK;
 }
 
-/* Where the provider reads src: registered if it asks for that, copied where that is cheaper or the
- * memory cannot be registered (read-only pages, on some kernels).  NULL: no room now. */
+/* Returns the address from which the provider reads src: src itself, registered if necessary, or
+ * a copy if copying is cheaper or the memory cannot be registered (read-only pages, on some
+ * kernels).  NULL: no room now. */
 static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, const void *src,
                               size_t len_bytes)
 {
@@ -303,7 +303,7 @@ static const void *put_source(struct amph_ofi_cx *cx, struct amph_ofi_op *op, co
     return memcpy(op->heap, src, len_bytes);
 }
 
-/* Where the provider writes what is got; NULL: no room now. */
+/* Returns the address to which the provider writes the data of a get.  NULL: no room now. */
 static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *dst, size_t len_bytes)
 {
     if ((op->user_reg = amph_ofi_reg_find(cx, dst, len_bytes, FI_READ)) != NULL)
@@ -318,8 +318,8 @@ static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *ds
     return op->bounce;
 }
 
-/* rc needs the target's word; without it lc is the provider's own completion.  With both, src is
- * copied where that is cheap, so that lc need not wait for the target. */
+/* rc needs the target's acknowledgement.  Without rc, lc is the provider's own completion.  With
+ * both, src is copied if that is cheap, so that lc need not wait for the target. */
 enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
                               uint64_t offset, const void *src, size_t len_bytes,
                               struct amph_op *lc, struct amph_op *rc)

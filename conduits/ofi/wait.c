@@ -3,12 +3,13 @@
  * Sleeping until the provider has something to do.  Layer: conduits (ofi).
  * Thread rule: arm on the progress side; amph_ofi_notify on the send side.
  *
- * The tcp providers' own wait object is of no use: their completion queue's descriptor is set by a
- * progress thread and never cleared (libfabric 1.17: always readable), and the thread costs CPU.
- * With FI_WAIT_NONE there is no thread, and the provider keeps one level-triggered epoll set with
- * its listening socket and all connections, which asks for EPOLLOUT only while output is pending.
- * An epoll set can itself be waited for, so that set is what we sleep on.  It is found for certain:
- * it is the only set of this process that watches the socket that listens at our address.
+ * The tcp providers' own wait object is useless: a progress thread sets the completion queue's
+ * descriptor and never clears it (in libfabric 1.17 it is always readable), and that thread uses
+ * CPU time.  With FI_WAIT_NONE the provider has no thread and keeps one level-triggered epoll set
+ * of its listening socket and all connections, which includes EPOLLOUT only while output is
+ * pending.  An epoll set can itself be polled, so this file sleeps on that set.  It identifies the
+ * set reliably: it is the only one of this process that watches the socket that listens at the
+ * instance's address.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -127,7 +128,7 @@ static int inner_fd(struct amph_ofi_cx *cx)
     int fd = listener < 0 ? -1 : amph_ofi_find_fd(test_watches, &listener);
 
     if (fd >= 0) {
-        /* A program that this one executes must not hold the port and the connections' fate. */
+        /* A program that this process executes must not inherit the port and the connections. */
         const struct timeval patience = { 0, 100 * 1000 };
 
         fcntl(listener, F_SETFD, FD_CLOEXEC);
@@ -151,7 +152,7 @@ static int cq_fd(struct amph_ofi_cx *cx)
     return fi_control(&cx->cq->fid, FI_GETWAIT, &fd) == 0 ? fd : -1;
 }
 
-/* Makes one descriptor for the provider and the send side's notification. */
+/* Makes one descriptor that covers the provider and the send side's notifications. */
 static enum amph_status join_doorbell(struct amph_ofi_cx *cx)
 {
     struct epoll_event ev = { .events = EPOLLIN };
@@ -218,7 +219,7 @@ void amph_ofi_notify(struct amph_ofi_cx *cx)
     if (AMPH_LIKELY(cx->notify_fd < 0))
         return;
 
-    /* what was started is seen by an arm that we do not see */
+    /* either an arm sees what was started, or this load sees the arm */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&cx->armed, __ATOMIC_RELAXED))
         return;
@@ -241,9 +242,9 @@ static void awake(struct amph_ofi_cx *cx)
     (void)n; /* empty: it was not written */
 }
 
-/* Is the provider what woke us?  Its work for others (a peer's get from our memory) shows nowhere
- * else, and a process that went back to sleep after each piece of it would serve at half the speed:
- * so progress reports it as something that happened. */
+/* Records that the provider ended the sleep.  Its work for others (a peer's get from this
+ * process's memory) is visible nowhere else, and a process that slept again after each piece of
+ * it would serve at half the speed.  So progress reports this as an event. */
 static void notice_work(struct amph_ofi_cx *cx)
 {
     struct pollfd pfd = { .fd = cx->inner_fd, .events = POLLIN };
@@ -271,7 +272,7 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
 
     struct fid *fid = &cx->cq->fid;
 
-    /* The progress call before this has usually seen the queue empty; then there is no need to look
+    /* Usually the progress call before has seen the queue empty, and there is no need to check
      * again. */
     bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
     bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||

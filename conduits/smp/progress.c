@@ -216,9 +216,9 @@ static inline unsigned poll_last_again(struct amph_smp_cx *s, unsigned lanes, un
     return 0;
 }
 
-/* The source that spoke last, if it has something and nobody else was heard lately.  One that has
- * much to say has had its turn: what it sends may be costly, and others would wait for WATCHED_SCAN_POLLS
- * times as much. */
+/* Polls the last active source if it has a message and no other source was active recently.  A
+ * source that sends much gets no further turn here: its messages may be costly, and the others
+ * would wait for WATCHED_SCAN_POLLS times as long. */
 static inline unsigned poll_last_active(struct amph_smp_cx *s, unsigned lanes, unsigned budget)
 {
     if (s->last_active >= s->nsources || s->others_active || s->next_visit)
@@ -226,7 +226,7 @@ static inline unsigned poll_last_active(struct amph_smp_cx *s, unsigned lanes, u
 
     unsigned n = poll_source(s, s->last_active, lanes, budget);
 
-    s->others_active = n > 1; /* the next poll looks at all */
+    s->others_active = n > 1; /* the next poll checks all sources */
     return n;
 }
 
@@ -247,7 +247,7 @@ static inline unsigned poll_sources(struct amph_smp_cx *s, unsigned lanes, unsig
         if (n == 0)
             n = poll_last_again(s, lanes, budget);
     } else {
-        /* Where the last poll's budget ended, then the others. */
+        /* Starts at the source where the last poll's budget ended; then polls the others. */
         n = poll_watched(s, start, s->nsources, lanes, budget, &watched);
         if (n < budget && !amph_smp_has_updates(s))
             n += poll_watched(s, 0, start, lanes, budget - n, &watched);

@@ -38,7 +38,7 @@ static void *guard(void *arg)
 
         bool more = amph_rdp_guard(u->rdp);
 
-        /* a send from now on sets the timer; one that did not because of the flag is seen here */
+        /* from now on a send sets the timer; a send that saw the flag set is seen here */
         if (!more)
             __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
 
@@ -50,8 +50,8 @@ static void *guard(void *arg)
     return NULL;
 }
 
-/* The thread is there from the first send on: who only listens, or forks before it sends, has
- * none. */
+/* Starts the thread at the first send.  A process that only receives, or forks before it sends,
+ * has no such thread. */
 static void start(struct amph_udp_cx *u)
 {
     int err = amph_thread_start(&u->guard, false, 0, guard, u);

@@ -2,11 +2,11 @@
 /*
  * The datagram port over a socket of the kernel.  Layer: conduits (udp).  Thread rule: see port.h.
  *
- * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface), many go and
- * come in one system call, and where the kernel can cut (GSO) and join (GRO) datagrams of one
- * length, several cross it as one.  Short datagrams to the peers that get many of them leave by
- * sockets connected to those peers, which spares the kernel the way to the route each time (90 ns
- * of 1000). Address: as inet.h has it for ports.
+ * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface).  One system
+ * call sends or receives many.  If the kernel can split (GSO) and join (GRO) datagrams of one
+ * length, several of them cross the kernel as one.  Short datagrams to busy peers are sent by
+ * sockets that are connected to those peers, which saves a route lookup for each (90 of 1000 ns).
+ * Addresses: see inet.h.
  */
 #include <errno.h>
 #include <time.h>
@@ -32,11 +32,11 @@
 #define GSO_BYTES 65000u
 #define OUT_BATCH 32u
 #define SHORT_ROUTE 16384u
-#define SMALL_BYTES 512u /* datagrams up to this are put together here rather than by the kernel */
+#define SMALL_BYTES 512u /* datagrams up to this are joined here instead of by the kernel */
 #define STREAK 2u
 #define LANES 16u       /* connected sockets at most; a power of two */
 #define LANE_AFTER 64u  /* short datagrams to one peer */
-#define PROBE_PIECE 24u /* as 16 bits the other way round, longer than all */
+#define PROBE_PIECE 24u /* with its two bytes swapped, longer than any datagram */
 
 union name {
     struct sockaddr_in v4;
@@ -50,12 +50,12 @@ struct dest {
     uint16_t mtu_datagram;
 };
 
-/* A socket for short datagrams to one peer.  Nothing is received by it: peers know us by the
- * address of the port's own. */
+/* A socket for short datagrams to one peer.  Nothing is received by it, because peers know only
+ * the address of the port's own socket. */
 struct lane {
-    uint32_t peer, sent; /* short datagrams to it since it came here */
-    int fd;              /* -1: none (yet) */
-    bool never;          /* none can be had */
+    uint32_t peer, sent; /* short datagrams since the socket was connected to it */
+    int fd;              /* not opened */
+    bool never;          /* cannot be opened; do not try again */
 };
 
 struct sock_set;
@@ -73,7 +73,7 @@ struct sock_port {
     struct mmsghdr out[OUT_BATCH];
     struct iovec iov[OUT_BATCH * AMPH_PORT_PARTS];
     uint64_t control[OUT_BATCH][4];
-    struct sock_set *first; /* the first set to receive into, or NULL: it is in use */
+    struct sock_set *first; /* the first set to receive into; NULL: it is in use */
 };
 
 struct sock_set {
@@ -116,7 +116,7 @@ static struct sock_set *make_set(void)
     if (!s)
         return NULL;
 
-    /* pages come with their first use */
+    /* pages are allocated at their first use */
     s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
     if (!s->mem) {
         free(s);
@@ -162,7 +162,7 @@ static void sock_close(struct amph_port *base)
     free(p);
 }
 
-/* As much room for waiting datagrams as the system gives. */
+/* Makes the receive queue as large as the system allows and returns its size. */
 static uint64_t set_queue(int fd)
 {
     int bytes = WANTED_QUEUE;
@@ -178,7 +178,8 @@ static uint64_t set_queue(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len) != 0 || bytes < 65536)
         return 65536;
 
-    return (uint64_t)bytes / 2; /* half of it is the kernel's own bookkeeping */
+    return (uint64_t)bytes /
+           2; /* the kernel counts twice the requested size, for its own bookkeeping */
 }
 
 static void put_segment(struct msghdr *h, size_t len_bytes)
@@ -195,10 +196,10 @@ static void put_segment(struct msghdr *h, size_t len_bytes)
     memcpy(CMSG_DATA(cm), &size, sizeof size);
 }
 
-/* Does a message with a segment size arrive in pieces?  Asked where the host is big-endian: what
- * emulates such a processor may hand the kernel a size whose bytes are the wrong way round, and
- * then datagrams travel joined. */
-static bool cuts_really(const struct sock_port *p, struct sockaddr_storage *own)
+/* Checks by a datagram to itself that the kernel splits a message with a segment size.  Done on
+ * big-endian hosts, because an emulator of such a processor may pass the size to the kernel with
+ * its bytes swapped, and the datagrams would arrive joined. */
+static bool kernel_splits(const struct sock_port *p, struct sockaddr_storage *own)
 {
     uint64_t text[2 * PROBE_PIECE / 8] = { 0 };
     uint64_t control[4] = { 0 };
@@ -228,7 +229,8 @@ static void set_options(struct sock_port *p, int family)
     socklen_t len = sizeof size;
     bool v6 = family == AF_INET6;
 
-    /* Routers may cut what does not fit a narrow link farther on; we know only the first. */
+    /* Lets routers fragment a datagram that is too long for a later link: only the first link's
+     * MTU is known. */
     if (!v6)
         setsockopt(p->fd, IPPROTO_IP, IP_MTU_DISCOVER, &dont, sizeof dont);
 
@@ -254,7 +256,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
     p->refused = UINT32_MAX;
     p->dest = calloc(cfg->max_peers, sizeof *p->dest);
 
-    /* made here, so that a process with too little memory cannot open the port, rather than never receive */
+    /* allocated here, so that too little memory is an error of open, not of each receive */
     p->first = make_set();
 
     enum amph_status st = p->dest && p->first
@@ -287,7 +289,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 
     set_options(p, sa.ss_family);
     if (AMPH_BIG_ENDIAN && p->gso)
-        p->gso = cuts_really(p, &sa);
+        p->gso = kernel_splits(p, &sa);
 
     p->base.queue_bytes = set_queue(p->fd);
     p->base.datagram = AMPH_INET_DATAGRAM_MAX;
@@ -299,7 +301,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 
 /* ---- peers ---- */
 
-/* The longest datagram that the route to a place takes in one piece. */
+/* Returns the length of the longest datagram that the route to an address carries unfragmented. */
 static uint32_t route_datagram(const union name *name, socklen_t len)
 {
     bool v6 = name->sa.sa_family == AF_INET6;
@@ -351,7 +353,7 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
 
     int on = 1;
 
-    /* long datagrams have nothing to be joined with */
+    /* long datagrams are never joined */
     if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso))
         p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
 
@@ -382,7 +384,7 @@ static bool same_dest(const struct dest *dest, const union name *name)
                : dest->name.v4.sin_addr.s_addr == name->v4.sin_addr.s_addr;
 }
 
-/* Somebody's host has answered that nobody is there: who? */
+/* Reads the error queue for the peer whose host reported that no process receives at its port. */
 static void read_errors(struct sock_port *p)
 {
     for (unsigned i = 0; i < 64; i++) {
@@ -435,8 +437,8 @@ static unsigned add_parts(struct iovec *iov, const struct amph_port_out *o)
     return o->nparts;
 }
 
-/* How many of v[0..n) can go as one, cut by the kernel: to one peer, of one length (the last may be
- * shorter). */
+/* Returns how many of v[0..n) can be sent as one message that the kernel splits: all to one peer
+ * and of one length (the last may be shorter). */
 static unsigned joinable(const struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     unsigned k = 1;
@@ -462,7 +464,8 @@ static void set_segment(struct sock_port *p, unsigned i, size_t len_bytes)
     put_segment(&p->out[i].msg_hdr, len_bytes);
 }
 
-/* Fills p->out from v; gives the messages made, and in covers[i] the datagrams in each. */
+/* Fills p->out from v.  Returns the number of messages; covers[i] is the number of datagrams in
+ * each. */
 static unsigned build(struct sock_port *p, const struct amph_port_out *v, unsigned n,
                       unsigned covers[])
 {
@@ -505,12 +508,12 @@ static void open_lane(struct sock_port *p, struct lane *lane)
     if (lane->never)
         return;
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &one, sizeof one); /* as small as it can be */
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &one, sizeof one); /* the minimum */
     lane->fd = fd;
 }
 
-/* The socket connected to a peer, or -1.  Of peers that want the same lane the one that sends more
- * has it. */
+/* Returns the socket that is connected to a peer, or -1.  If two peers use the same lane, the
+ * one that sends more gets it. */
 static int lane_to(struct sock_port *p, uint32_t peer)
 {
     struct lane *lane = &p->lane[peer % LANES];
@@ -533,8 +536,9 @@ static int lane_to(struct sock_port *p, uint32_t peer)
     return lane->fd;
 }
 
-/* One short datagram, in the cheapest way; -1 as sendto.  (The C library's calls are points of
- * cancellation, which ours must not be, and pay for that.) */
+/* Sends one short datagram in the cheapest way; returns as sendto does.  A direct system call,
+ * because the C library's function is a cancellation point, which this one must not be, and
+ * which costs time. */
 static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
 {
     int lane = lane_to(p, o->peer);
@@ -565,7 +569,7 @@ static int send_datagrams(const struct sock_port *p, struct mmsghdr *out, unsign
 static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     if (n == 1 && v->len_bytes <= SMALL_BYTES && send_small(p, v) >= 0)
-        return 1; /* an error is met again below */
+        return 1; /* the call below reports an error again */
 
     unsigned covers[OUT_BATCH];
     unsigned made = build(p, v, n, covers);
@@ -581,13 +585,14 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
             continue;
 
         if (sent < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH)) {
-            int err = errno; /* of an earlier datagram, or of this one */
+            int err = errno; /* error of an earlier datagram or of this one */
 
             read_errors(p);
             sent = err != ECONNREFUSED;
         } else if (sent < 0) {
             if (covers[at] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE))
-                p->gso = false; /* the device cannot; what is lost here is sent again one by one */
+                p->gso =
+                    false; /* the device does not support it; the lost datagrams are retransmitted one by one */
 
             amph_debug("udp: a datagram could not be sent: %m");
             sent = 1; /* as if it had been lost */
@@ -618,7 +623,7 @@ static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v,
 
 /* ---- receiving ---- */
 
-/* The length of each of the datagrams that the kernel joined, or 0. */
+/* Returns the length of each datagram that the kernel joined, or 0. */
 static size_t joined_by(struct msghdr *h)
 {
     int size = 0;
@@ -644,7 +649,7 @@ static void split(struct sock_set *s, unsigned i)
     while (len && s->base.end < AMPH_COUNTOF(s->base.in)) {
         size_t n = len < piece ? len : piece;
 
-        if ((uintptr_t)at % 8 == 0) /* of one that is not ours, the pieces may lie anywhere */
+        if ((uintptr_t)at % 8 == 0) /* pieces of a foreign datagram may be misaligned */
             s->base.in[s->base.end++] = (struct amph_port_in){ at, n };
 
         at += n;
@@ -652,7 +657,8 @@ static void split(struct sock_set *s, unsigned i)
     }
 }
 
-/* While datagrams come one at a time: asking for many costs a second look into the empty queue. */
+/* Receives one datagram.  Used while datagrams arrive one at a time, because a call for many
+ * would look into the empty queue a second time. */
 static unsigned recv_one(struct sock_port *p, struct sock_set *s)
 {
     ssize_t n = syscall(SYS_recvfrom, p->fd, s->mem, BUFFER_BYTES, MSG_DONTWAIT, NULL, NULL);
@@ -714,7 +720,7 @@ static int sock_fd(struct amph_port *base)
 
 static bool sock_idle(struct amph_port *base)
 {
-    return true; /* whoever sleeps on the descriptor is woken at once */
+    return true; /* the descriptor is readable, so a sleep on it returns at once */
 }
 
 const struct amph_port_ops amph_conduit_port_socket_ops = {

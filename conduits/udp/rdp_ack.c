@@ -141,7 +141,7 @@ static struct amph_rdp_rec *rec_of(struct amph_rdp_conn *c, uint64_t pn)
     return &c->rec[pn & (c->nrec - 1)];
 }
 
-static void off_the_wire(struct amph_rdp_conn *c, const struct amph_rdp_rec *rec)
+static void no_longer_in_flight(struct amph_rdp_conn *c, const struct amph_rdp_rec *rec)
 {
     c->inflight -= rec->bytes;
     c->inflight_cost -= rec->bytes + RDP_SEG_COST;
@@ -171,7 +171,7 @@ static void one_acked(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t pn, 
         return;
 
     if (rec->state == RDP_REC_OUT) {
-        off_the_wire(c, rec);
+        no_longer_in_flight(c, rec);
     } else if (c->largest_acked > pn) { /* it counted as lost too early */
         uint64_t late = c->largest_acked - pn + 1;
         if (late > c->reorder)
@@ -249,7 +249,7 @@ static uint64_t find_lost(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t 
         if (rec->state == RDP_REC_OUT &&
             (pn + c->reorder <= c->largest_acked || rec->sent_ns + patience <= now)) {
             rec->state = RDP_REC_LOST;
-            off_the_wire(c, rec);
+            no_longer_in_flight(c, rec);
             lost += rec->bytes;
             if (rec->seg && rec->seg->last_pn == pn)
                 amph_rdp_seg_lost(c, rec->seg);

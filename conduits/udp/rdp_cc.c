@@ -3,19 +3,17 @@
  * Congestion control.
  * Layer: conduits (udp).  Thread rule: the caller holds the lock of struct amph_rdp.
  *
- * After the idea of BBR (Cardwell and others, 2016), not after its code: the path's rate is the
- * largest delivery rate of the last ten round trips, its length the shortest round trip of the last
- * ten seconds.  Packets are sent at that rate, with about twice the product in flight.  Loss alone
- * does not indicate congestion (a bad cable loses at random).  Only loss together with longer round
+ * Follows the idea of BBR (Cardwell and others, 2016), not its code: the path's rate is the maximum
+ * delivery rate of the last ten round trips, its length the shortest round trip of the last ten
+ * seconds.  Packets are sent at that rate, with about twice the product in flight.  Loss alone does
+ * not indicate congestion (a bad cable loses at random).  Only loss together with longer round
  * trips, which show a queue, lowers the limit.  Random loss is compensated by a higher rate.
  */
 #include "conduits/udp/rdp.h"
 
 #define ROUNDS 10u
 #define MIN_RTT_NS (10 * AMPH_NS_PER_S)
-#define SLACK_NS \
-    (100 * \
-     AMPH_NS_PER_US) /* that a receiver may take before it looks: counted to the path's length */
+#define SLACK_NS (100 * AMPH_NS_PER_US) /* reaction time of a receiver, part of the path's length */
 #define BURST_NS (500 * AMPH_NS_PER_US) /* length of a burst of packets */
 #define FIRST_PACKETS 16u
 #define MIN_PACKETS 4u
@@ -68,7 +66,7 @@ static void take_rate(struct amph_rdp_cc *cc, uint64_t rate)
             break;
         }
 
-    /* the best has grown old: the second best is the best */
+    /* the maximum has expired: use the second largest */
     while (now - cc->bw_round[0] > ROUNDS) {
         cc->bw[0] = cc->bw[1];
         cc->bw_round[0] = cc->bw_round[1];
@@ -164,7 +162,7 @@ static void end_of_startup(struct amph_rdp_cc *cc, bool app_limited)
     }
 }
 
-/* Before the path's rate is known: more is lost than so far, so that some queue must be full. */
+/* Before the path's rate is known: does loss increase, so that some queue must be full? */
 static bool overflows(struct amph_rdp_conn *c, uint64_t sent, uint32_t loss)
 {
     struct amph_rdp_cc *cc = &c->cc;
@@ -175,14 +173,15 @@ static bool overflows(struct amph_rdp_conn *c, uint64_t sent, uint32_t loss)
     return sent >= 64 * (uint64_t)c->datagram && loss > 2 * before + PERMILLE / 12;
 }
 
-/* Round trips have grown: on the average, since in each round some packets meet an empty queue. */
+/* Is there a queue?  True if round trips have grown on average; in each round some packets meet
+ * an empty queue. */
 static bool has_queue(const struct amph_rdp_cc *cc)
 {
     return cc->rtt_count &&
            cc->rtt_sum / cc->rtt_count > cc->min_rtt_ns + cc->min_rtt_ns / 32 + 2 * SLACK_NS;
 }
 
-/* A round trip is over: was there a queue, was something lost? */
+/* Ends a round trip: evaluates queueing and loss. */
 static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now)
 {
     struct amph_rdp_cc *cc = &c->cc;
@@ -216,7 +215,7 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
     cc->round_end = cc->delivered;
 }
 
-static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
+static void update_window(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
 {
     struct amph_rdp_cc *cc = &c->cc;
     unsigned gain = GAIN_STARTUP;
@@ -251,7 +250,7 @@ static void steer(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_t now)
     uint32_t made_up = cc->loss_ppk < PERMILLE / 3 ? cc->loss_ppk : PERMILLE / 3;
     uint64_t base = best_rate(cc);
 
-    /* a little traffic says nothing of the path's rate */
+    /* too little traffic to measure the path's rate */
     if (cc->mode == RDP_CC_STARTUP && cc->min_rtt_ns != UINT64_MAX) {
         double first = (double)cc->startup_cwnd * 1e9 / (double)(cc->min_rtt_ns + SLACK_NS);
         base = first > (double)base ? (uint64_t)first : base;
@@ -305,5 +304,5 @@ void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newes
     if (newest->delivered >= cc->round_end)
         end_of_round(c, newest->app_limited, now);
 
-    steer(c, acked_bytes, now);
+    update_window(c, acked_bytes, now);
 }

@@ -16,9 +16,10 @@
 #define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)
 #define HELLO_MAX_NS (200 * AMPH_NS_PER_MS)
 #define SCAN_NS AMPH_NS_PER_S
-#define IDLE_NS AMPH_NS_PER_S /* after which an idle peer's tables go */
+#define IDLE_NS AMPH_NS_PER_S /* idle time after which a peer's tables are freed */
 #define REFUSED_NS \
-    (50 * AMPH_NS_PER_MS) /* of refusals, without a packet, after which the peer is gone */
+    (50 * \
+     AMPH_NS_PER_MS) /* time of refusals without a packet after which the peer counts as dead */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
 
 enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rdp **r_p)
@@ -393,7 +394,7 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 
 /* ---- deadlines ---- */
 
-static uint64_t hello_gap(const struct amph_rdp_conn *c)
+static uint64_t hello_interval(const struct amph_rdp_conn *c)
 {
     uint64_t gap = HELLO_MIN_NS << (c->hellos < 8 ? c->hellos : 8);
     return gap < HELLO_MAX_NS ? gap : HELLO_MAX_NS;
@@ -406,7 +407,7 @@ void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     bool waits = amph_rdp_has_outgoing(c) || c->ngets;
 
     if (c->state == RDP_CONN_HELLO && waits) {
-        at = c->hellos ? c->last_sent_ns + hello_gap(c) : now;
+        at = c->hellos ? c->last_sent_ns + hello_interval(c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
         uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US
                                          ? 4 * c->rttvar_ns
@@ -450,7 +451,7 @@ void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
     if (c->state == RDP_CONN_HELLO) {
         if ((amph_rdp_has_outgoing(c) || c->ngets) &&
-            (!c->hellos || now >= c->last_sent_ns + hello_gap(c)))
+            (!c->hellos || now >= c->last_sent_ns + hello_interval(c)))
             amph_rdp_send_hello(r, c, now);
 
         amph_rdp_rearm(r, c, now);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of segments and held messages: three sizes, made on demand, a few kept for the next.
- * Layer: conduits (udp).
- * Thread rule: the caller holds the module's lock.
+ * Memory of segments and held messages: three sizes, allocated on demand; a few free items of each
+ * size are kept.
  */
 #include <stdlib.h>
 

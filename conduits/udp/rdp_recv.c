@@ -177,7 +177,7 @@ static bool hold(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_
     return true;
 }
 
-static void unhold(struct amph_rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
+static void release_held(struct amph_rdp *r, struct amph_rdp_rxlane *rx, uint64_t lseq)
 {
     struct amph_rdp_held *h = *slot(rx, lseq);
 
@@ -385,7 +385,7 @@ static unsigned deliver_held(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
         if (at == h->len_bytes) {
             uint32_t freed_bytes = h->window_bytes;
 
-            unhold(r, rx, rx->expected);
+            release_held(r, rx, rx->expected);
             consumed(r, c, lane, freed_bytes);
         }
 
@@ -674,7 +674,7 @@ bool amph_rdp_guard(struct amph_rdp *r)
 
     uint64_t now = amph_rdp_now(r);
 
-    if (now - r->now > AWAY_NS) /* else the process sees to it, and knows what has come meanwhile */
+    if (now - r->now > AWAY_NS) /* otherwise the process makes progress and handles them itself */
         do_due(r, now);
 
     for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)

@@ -2,14 +2,15 @@
 /*
  * Put and get.  Layer: conduits (udp).  Thread rule: see rdp.h.
  *
- * A put is cut into segments that name key and offset, so that each is written to its place when it
- * comes, in whatever order; its number keeps a repetition from being written twice.  The
- * acknowledgement of its last packet is its remote completion.  A get is one segment, answered by
- * segments that are read from the memory when they leave.  Nothing here waits for the target's
- * handlers; a message says how many numbers of the PUT lane must have come before it (`after`).
+ * A put is split into segments that contain key and offset, so that each can be written to its
+ * destination on arrival, in any order.  The segment's number keeps a duplicate from being written
+ * twice.  The acknowledgement of the last packet is the remote completion.  A get is one segment;
+ * the answers are segments that are read from memory when they are sent.  Nothing here waits for
+ * handlers of the target: a message states how many numbers of the PUT lane must be received before
+ * it (`after`).
  *
- * A target that refuses a put (no such memory) does not acknowledge it but says so; the origin then
- * voids its segments.
+ * A target that refuses a put (no such memory) sends a REFUSED instead of the acknowledgement.  The
+ * origin then voids the put's segments.
  */
 #include <stdlib.h>
 
@@ -60,7 +61,7 @@ static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_x
     c->tx[lane].xfers_tail = &x->next;
 }
 
-/* Ends a transfer of which nothing is left to be cut or acknowledged. */
+/* Ends a transfer if nothing of it is left to be split or acknowledged. */
 void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x)
 {
     if (x->cut < x->len_bytes || x->under_way)
@@ -77,7 +78,7 @@ void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct a
     free(x);
 }
 
-/* The next segment of the first transfer that waits in the lane. */
+/* Returns the next segment of the first transfer in the lane's queue. */
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_xfer *x = c->tx[lane].xfers;
@@ -195,7 +196,7 @@ enum amph_status amph_rdp_put(struct amph_rdp *r, uint32_t peer, uint64_t key, u
 
 /* ---- gets ---- */
 
-/* A segment that is nothing but its head. */
+/* Sends a segment that consists of its head only. */
 static bool send_word(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
 {
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
@@ -290,7 +291,7 @@ static bool refuse(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
     struct amph_rdp_rma m = { .code = RDP_RMA_REFUSED, .id = id, .key = AMPH_ERR_RANGE };
 
-    /* said already, not yet heard? */
+    /* already sent, not yet acknowledged? */
     for (struct amph_rdp_seg *s = c->tx[RDP_GET].out; s; s = s->next) {
         struct amph_rdp_rma said;
 
@@ -361,7 +362,8 @@ static bool on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct am
     return true;
 }
 
-/* Nothing of a refused put is sent any more; its numbers are. */
+/* Voids the segments of a refused put: their data is no longer sent, but their numbers are,
+ * because the target waits for these. */
 static void void_segments(struct amph_rdp_txlane *tx, struct amph_rdp_seg *s,
                           const struct amph_rdp_xfer *x)
 {
@@ -450,7 +452,7 @@ void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_mem_region *region)
     amph_rdp_lock(r);
     (void)amph_conduit_region_remove(&r->regions, region);
 
-    /* Answers that would still be read from it say that it is gone. */
+    /* Answers that have not been read from this memory yet report an error instead. */
     for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
         struct amph_rdp_conn *c = r->conn[i];
         struct amph_rdp_txlane *tx = c ? &c->tx[RDP_GET] : NULL;

@@ -162,7 +162,7 @@ static void drop_list(struct amph_rdp *r, struct amph_rdp_seg *s, enum amph_stat
     }
 }
 
-/* Transfers that are cut wholly are found through their segments only. */
+/* Drops the transfers that have been split completely: only their segments refer to them. */
 static void drop_cut(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
                      enum amph_status st)
 {
@@ -182,7 +182,8 @@ void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_st
     for (unsigned i = 0; i < RDP_NLANES; i++) {
         struct amph_rdp_txlane *tx = &c->tx[i];
 
-        /* being cut: held by the queue; else only by their segments */
+        /* transfers in the queue are being split; all others are referred to by their segments
+         * only */
         for (struct amph_rdp_xfer *x = tx->xfers; x; x = x->next) {
             x->st = st;
             x->under_way = 0;
@@ -229,7 +230,7 @@ void amph_rdp_flush(struct amph_rdp *r)
 
     r->nout = 0;
 
-    /* the wire has no room: sent again a little later; not a sign of congestion */
+    /* the port has no room: sent again a little later; no sign of congestion */
     for (unsigned i = taken; i < n; i++) {
         struct amph_rdp_conn *c = r->out_from[i].c;
         uint64_t pn = r->out_from[i].pn;
@@ -260,8 +261,8 @@ struct packet {
     unsigned nparts;
 };
 
-/* Writes header, acknowledgement and segment header; gives their length.  The code is still to
- * come. */
+/* Writes header, acknowledgement and segment header, still without the MAC.  Returns their
+ * length. */
 static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, uint8_t *head,
                          uint64_t now)
 {
@@ -286,8 +287,8 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
     return len;
 }
 
-/* Gives the packet its code.  What is long in its body stands last, and is hashed where it lies;
- * padding lies elsewhere, but the hash takes zeros for granted. */
+/* Computes the packet's MAC.  The long part of the body comes last and is hashed in place.  Its
+ * padding is elsewhere, but the hash assumes zeros. */
 static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len,
                  size_t body_len)
 {
@@ -450,7 +451,7 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
 
 /* ---- the choice of what goes next ---- */
 
-/* The next new segment of a lane whose turn it is, or NULL. */
+/* Returns the next new segment, of the lane whose turn it is, or NULL. */
 static struct amph_rdp_seg *next_of_lane(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane)
 {
     struct amph_rdp_txlane *tx = &c->tx[lane];
@@ -565,7 +566,8 @@ static enum amph_status check(const struct amph_am *am, enum amph_lane lane)
     return amph_rdp_kind_packs(am->kind) && am->nbytes > RDP_MAX_MEDIUM ? AMPH_ERR_ARG : AMPH_OK;
 }
 
-/* Behind the last message that waits, if it fits: many small ones become one packet. */
+/* Appends the message to the last queued segment if it fits: many small messages become one
+ * packet. */
 static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am *am, size_t payload,
                    size_t total, uint64_t after)
 {
@@ -590,7 +592,7 @@ static bool append(struct amph_rdp_conn *c, unsigned lane, const struct amph_am 
     return true;
 }
 
-/* Segments that were made for a message which then found no memory. */
+/* Frees the segments that were made for a message before memory ran out. */
 static enum amph_status undo(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                              struct amph_rdp_seg *first)
 {
@@ -605,8 +607,8 @@ static enum amph_status undo(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
     return AMPH_AGAIN;
 }
 
-/* One segment with the bytes from `at` of the payload on; the first also has the head of the
- * message. */
+/* Makes one segment with the payload from byte `at` on; the first one also contains the
+ * message's head. */
 static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
                                          const struct amph_am *am, size_t payload, size_t at,
                                          struct amph_rdp_zcopy *zcopy)
@@ -617,7 +619,7 @@ static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_con
     size_t room = zcopy ? head : amph_rdp_pad8(head + part);
     bool waits = c->tx[lane].head != NULL && !zcopy && at == 0 && part == payload;
 
-    if (waits && room < 1024) /* others may join it */
+    if (waits && room < 1024) /* further messages may be appended */
         room = c->body_max < 2048 ? c->body_max : 2048;
 
     struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, lane, room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets of the udp conduit, taken apart and put together; see rdp_wire.h.  Layer: conduits (udp).
+/* Parsing and writing the packets of the udp conduit; see rdp_wire.h.  Layer: conduits (udp).
  * Thread rule: pure functions. */
 #include "conduits/udp/rdp_wire.h"
 

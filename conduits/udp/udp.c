@@ -14,7 +14,7 @@
 #include "conduits/udp/udp.h"
 
 #define KEY_VERSION 3u
-#define LINGER_NS (250 * AMPH_NS_PER_MS) /* for what is under way when an instance is closed */
+#define LINGER_NS (250 * AMPH_NS_PER_MS) /* for packets in flight when an instance is closed */
 #define LOSS_SCALE 10000u
 
 static enum amph_status amph_udp_probe(char *why, size_t why_len)
@@ -50,7 +50,7 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
     return u->port->ops->send(u->port, v, n);
 }
 
-static bool unlucky(struct amph_udp_cx *u)
+static bool should_lose(struct amph_udp_cx *u)
 {
     uint64_t z = u->loss_state += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -59,7 +59,7 @@ static bool unlucky(struct amph_udp_cx *u)
     return (z ^ (z >> 31)) % LOSS_SCALE < u->loss;
 }
 
-/* AMPHORA_UDP_LOSS and AMPHORA_UDP_LOSE_HANDLER: some datagrams are never sent. */
+/* Sends datagrams, but drops those that AMPHORA_UDP_LOSS and AMPHORA_UDP_LOSE_HANDLER select. */
 static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 {
     struct amph_udp_cx *u = ctx;
@@ -67,7 +67,7 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
     unsigned k = 0;
 
     for (unsigned i = 0; i < n && i < RDP_OUT_BATCH; i++)
-        if (!__atomic_load_n(&u->losing, __ATOMIC_RELAXED) && !unlucky(u))
+        if (!__atomic_load_n(&u->losing, __ATOMIC_RELAXED) && !should_lose(u))
             some[k++] = v[i];
         else
             amph_count(UDP_LOST);
@@ -81,8 +81,8 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget);
 
-/* Messages that were taken are delivered also when their sender leaves at once: a little time for
- * what may have been lost. */
+/* Accepted messages must be delivered even if the sender leaves at once: waits a little for
+ * retransmissions. */
 static void linger(struct amph_udp_cx *u)
 {
     uint64_t end = amph_now_ns() + LINGER_NS;
@@ -130,7 +130,7 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
         .max_peers = u->base.cfg.max_peers,
-        .threaded = true, /* there is the guard at least */
+        .threaded = true, /* the guard is a second thread */
         .datagram = u->port->datagram,
         .queue_bytes = u->port->queue_bytes,
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
@@ -274,8 +274,8 @@ static enum amph_status amph_udp_am_send(struct amph_cx *cx, uint32_t peer, enum
     struct amph_udp_cx *u = amph_udp_of(cx);
     const bool loses = AMPH_UNLIKELY(u->lose_handler) && am->handler == u->lose_handler;
 
-    /* what the call sends, and what the guard sends meanwhile; later on the message goes like
-     * others */
+    /* drops what this call sends, and what the guard sends meanwhile; later transmissions of the
+     * message are normal */
     if (loses)
         __atomic_store_n(&u->losing, true, __ATOMIC_RELAXED);
 
@@ -312,7 +312,7 @@ static enum amph_status amph_udp_get(struct amph_cx *cx, uint32_t peer,
 
 /* ---- the progress side ---- */
 
-/* A set with datagrams that were not handled yet: an outer progress may be in the middle of one. */
+/* Returns a set with unhandled datagrams: an outer progress call may be in the middle of it. */
 static struct amph_port_set *unfinished(struct amph_udp_cx *u)
 {
     for (unsigned i = 0; i < u->depth; i++)
@@ -322,7 +322,7 @@ static struct amph_port_set *unfinished(struct amph_udp_cx *u)
     return NULL;
 }
 
-/* Handles what has come, at most `budget` messages; gives their number. */
+/* Handles received datagrams, at most `budget` messages.  Returns the number of messages. */
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;

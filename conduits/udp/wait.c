@@ -80,7 +80,7 @@ void amph_udp_sent(struct amph_udp_cx *u)
     uint64_t due = u->rdp->timer_ns;
 
     if (u->rdp->nfinished || u->rdp->nfailed)
-        due = 1; /* long past: rings at once */
+        due = 1; /* in the past: expires at once */
 
     if (__atomic_load_n(&u->armed, __ATOMIC_RELAXED) &&
         due < __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED))
@@ -127,8 +127,8 @@ enum amph_status amph_udp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t ti
     if (!__atomic_exchange_n(&u->armed, 0, __ATOMIC_SEQ_CST))
         return AMPH_OK;
 
-    /* A timer that has rung is read, so that the descriptor falls silent; one that has not stays
-     * set. */
+    /* Reads an expired timer, so that its descriptor is no longer readable.  A running timer
+     * stays set. */
     uint64_t count;
     uint64_t alarm = __atomic_load_n(&u->alarm_ns, __ATOMIC_RELAXED);
 
