@@ -23,7 +23,7 @@ enum {
     ADDRESS_VERSION = 2,
     FLAG_SMP = 1,
     FLAG_NARROW = 2
-}; /* NARROW: pointers of 32 bits */
+}; /* NARROW: 32-bit pointers */
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
 {
@@ -47,11 +47,11 @@ uint64_t amph_am_host_id(const char *host_name)
     return host_name ? hash(hash_start, host_name, strlen(host_name)) : 0;
 }
 
-/* Processes can map each other's memory only under one running kernel and in one process name
- * space; in different network name spaces they count as different machines, since what belongs to
- * shared memory (doors, doorbells) has abstract sockets; and so do processes of different byte
- * order, width of pointers or processor (under an emulator), since the rings hold words as the
- * machine has them, ordered as it orders them. */
+/* Returns a number that is equal in processes that can use shared memory with each other:
+ * processes under one running kernel and in one process name space, which can map each other's
+ * memory; in one network name space, because doorbells use abstract socket names; and of one
+ * byte order, pointer width and processor (an emulated one counts as different), because the
+ * rings hold words in the machine's representation and memory order. */
 static uint64_t machine_id(void)
 {
     static const char *const spaces[] = { "/proc/self/ns/pid", "/proc/self/ns/net" };
@@ -133,8 +133,8 @@ enum amph_status amph_am_address_parse(const void *bytes, size_t len_bytes,
     return AMPH_OK;
 }
 
-/* The conduit by which both sides reach each other; both decide by the same facts.  NULL: none
- * (logged). */
+/* Returns the conduit by which both sides reach each other; both sides decide by the same facts.
+ * NULL, logged: no conduit. */
 static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to,
                               bool self)
 {

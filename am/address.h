@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of endpoints: what an endpoint tells its peers about the ways to it.  Layer: am;
- * internal. Thread rule: as amph_am_add_peer.
+ * Addresses of endpoints: the portable bytes by which peers reach an endpoint.  Layer: am;
+ * internal.  Thread rule: as amph_am_add_peer.
  */
 #ifndef AMPH_AM_ADDRESS_H
 #define AMPH_AM_ADDRESS_H
 
 #include "am/ep.h"
 
-/* An address as it was read; the pointers lead into the bytes. */
+/* A parsed address; its pointers point into the bytes. */
 struct amph_address {
     bool smp_allowed;
     bool narrow; /* its pointers have 32 bits */
@@ -21,10 +21,10 @@ struct amph_address {
     size_t net_name_len;
 };
 
-/* Fills in ep->addr. */
+/* Writes the endpoint's address to ep->addr. */
 enum amph_status amph_am_address_make(struct amph_am_ep *ep);
 
-/* Reads an address that came from a peer; AMPH_ERR_PROTO. */
+/* Parses an address from a peer.  AMPH_ERR_PROTO: it is malformed. */
 enum amph_status amph_am_address_parse(const void *bytes, size_t len_bytes,
                                        struct amph_address *addr_p);
 

@@ -241,7 +241,7 @@ struct amph_waiter {
     uint32_t yields; /* since it spun */
     /* set by a caller whose condition comes true sooner if others can use its core: yields at
      * once */
-    bool lends;
+    bool yields_early;
 };
 
 enum amph_waiter_phase {
@@ -358,6 +358,8 @@ struct amph_job {
     unsigned exits_seen;
     bool member_died;           /* the launcher has said so */
     bool member_lost;           /* a member died, left, or cannot be reached any more */
+    bool cause_awaited;         /* a fatal error has waited for the launcher's cause; atomic */
+    bool drop_warned;           /* the first dropped message has been logged; atomic */
     bool shutdown_requested;    /* the launcher ends the job, so this exit is not reported */
     uint64_t shutdown_at_ns;    /* when this process is ended if it has not exited by then */
     int32_t pid;                /* of the process that joined; a forked child has another */

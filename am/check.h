@@ -24,6 +24,7 @@ struct amph_context {
     const struct amph_token *token; /* of the handler that runs, or NULL */
     unsigned held_before;           /* locks that were held when it began */
     const char *prepared;           /* the prepare call that has not been committed, or NULL */
+    bool exiting;                   /* this thread has called amph_job_exit; in any build */
     unsigned nheld;
     const void *held[AMPH_HSL_MAX];
 };

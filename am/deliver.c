@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Delivery: what comes from a conduit is checked and given to its handler.  Layer: am.
- * Thread rule: upcalls come from inside progress, so the poll lock is held.
+ * Delivery: checks messages from conduits and calls their handlers.  Layer: am.  Thread rule:
+ * upcalls are made inside progress, under the poll lock.
  *
- * Indirect calls of one message, sender to handler: am_send (from amph_am_request); progress (from
- * amph_am_poll), on_am (from the conduit), the handler; for a client's handler with arguments one
- * more, the row of its call shape.
+ * Indirect calls of one message, from sender to handler: am_send (from amph_am_request); progress
+ * (from amph_am_poll), on_am (from the conduit), the handler.  A client's handler with arguments
+ * needs one more, for the row of its number of arguments (dispatch.c).
  */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "am/check.h"
@@ -17,10 +16,8 @@
 
 static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)
 {
-    static atomic_flag warned = ATOMIC_FLAG_INIT;
-
     amph_count_exact(DROP_MALFORMED, 1);
-    if (!atomic_flag_test_and_set(&warned))
+    if (!__atomic_exchange_n(&amph_job.drop_warned, true, __ATOMIC_RELAXED))
         amph_warn("%s: dropped a message of peer %u: %s (kind %u, handler %u, %u arguments, %u "
                   "bytes); further ones are only "
                   "counted",
@@ -80,7 +77,7 @@ static void deliver_long(struct amph_token *token, const struct amph_hot *hot,
     struct amph_am placed = *am;
 
     if (am->nbytes == 0) {
-        /* nothing lies there; a client may compare it */
+        /* no data there, but a client may compare the address */
         placed.payload = (void *)(uintptr_t)am->dest;
     } else {
         void *dest = long_dest(token->ep, am);
@@ -121,7 +118,7 @@ static void refuse(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *a
         ep->refused(ep, peer, am, why);
 }
 
-/* To the handler in a row of a context's tables. */
+/* Delivers a message to a handler: its rows in the context's two tables. */
 static inline void deliver_to(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                               const struct amph_am *am, const struct amph_hot *hot,
                               const struct amph_am_entry *entry)
@@ -166,8 +163,8 @@ static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane 
         deliver_to(ep, peer, lane, am, &ep->hot[am->handler], &ep->entry[am->handler]);
 }
 
-/* A message of a peer whose conduit keeps no bounds: it may bring credits, and a request uses one
- * until it is given back. */
+/* Delivers a message of a peer whose conduit does not bound its lanes: the message may return
+ * credits, and a request uses one until it is returned. */
 static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer,
                                                   enum amph_lane lane, const struct amph_am *am)
 {
@@ -190,7 +187,7 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
     }
 
     if (lane == AMPH_LANE_REQUEST)
-        /* before the handler: its reply takes the credit home */
+        /* before the handler, whose reply returns the credit */
         __atomic_add_fetch(&p->owed, 1, __ATOMIC_RELAXED);
 
     deliver(ep, peer, lane, am);

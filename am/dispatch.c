@@ -6,7 +6,7 @@
  */
 #include "am/ep.h"
 
-/* P<n>: n parameter types; V<n>: n values out of a[]. */
+/* P<n>: n parameter types; V<n>: the first n values of a[]. */
 #define P0
 #define P1 , int32_t
 #define P2 P1, int32_t

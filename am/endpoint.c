@@ -44,7 +44,7 @@ static void close_conduits(struct amph_am_ep *ep)
             ep->cx[i]->ops->close(ep->cx[i]);
 }
 
-/* smp is there even where AMPHORA_SMP=0: messages to oneself use it. */
+/* Opens smp even with AMPHORA_SMP=0, because messages to the process itself use it. */
 static enum amph_status open_conduits(struct amph_am_ep *ep)
 {
     enum amph_status st = open_conduit(ep, AMPH_CX_SMP, &amph_smp_ops);
@@ -160,7 +160,7 @@ void amph_am_count_own(struct amph_am_ep *ep, uint32_t *counter)
 
 static uint16_t accepted(const struct amph_am_entry *entry)
 {
-    /* Kinds by bit of amph_am_entry.kinds; a packed long is a long. */
+    /* Kinds by their bit in amph_am_entry.kinds; a packed long is a long. */
     static const unsigned kinds[] = { 1u << AMPH_AM_SHORT, 1u << AMPH_AM_MEDIUM,
                                       1u << AMPH_AM_LONG | 1u << AMPH_AM_LONG_PACKED };
     unsigned mask = 0;
@@ -209,7 +209,8 @@ static uint32_t max_long_of(const struct amph_cx *cx)
     return cx->caps.maps_memory || cx->caps.put_then_am ? AMPH_AM_LONG_BYTES : cx->caps.max_medium;
 }
 
-/* The least over the conduits that peers may be reached by, or the peer's own. */
+/* Returns the minimum of a limit over all conduits by which peers may be reached or, for a valid
+ * peer, the limit of its conduit. */
 static uint32_t least(struct amph_am_ep *ep, uint32_t peer,
                       uint32_t (*fact)(const struct amph_cx *))
 {

@@ -17,7 +17,7 @@
 #include "am/am.h"
 #include "base/settings/counters.h"
 
-/* EMULATED: put and get by messages of the network, for peers that its own put and get do not
+/* EMULATED: put and get by network messages, for peers that the network's own put and get do not
  * reach. */
 enum {
     AMPH_CX_SMP = 0,
@@ -173,7 +173,7 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 enum amph_status amph_ep_send(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                               const struct amph_am *am, struct amph_op *lc);
 
-/* The same by another function than the peer's own: the commit of a prepared one. */
+/* The same by another function: the commit of a prepared message. */
 enum amph_status amph_ep_send_by(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                                  const struct amph_am *am, amph_am_send_fn fn, struct amph_op *lc);
 
@@ -202,18 +202,18 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
                                       const struct amph_am *am, unsigned flags, struct amph_op *lc);
 enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_am *am,
                                     unsigned flags, struct amph_op *lc);
-/* One put with the send lock taken; AMPH_AGAIN where there is no room. */
+/* Makes one put under the send lock.  AMPH_AGAIN: no room. */
 enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const struct amph_rmem *rmem,
                                  uint64_t offset, const void *src, size_t len_bytes,
                                  struct amph_op *lc, struct amph_op *rc);
 
-/* The segment that a long to context `to` of peer writes to; NULL: none is known. */
+/* Returns the segment to which a long for context `to` of peer writes; NULL: not known. */
 const struct amph_rmem *amph_ep_segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned to);
 
 /* ---- carry.c ---- */
 
-/* Registration of memory that cannot be mapped, and of its keys.  amph_am_carry_dereg returns
- * false for other memory. */
+/* Register memory that cannot be mapped, and import its keys. amph_am_carry_dereg returns false
+ * for other memory. */
 enum amph_status amph_am_carry_reg(struct amph_am_ep *ep, void *base, size_t len_bytes,
                                    struct amph_mem *mem);
 bool amph_am_carry_dereg(struct amph_am_ep *ep, struct amph_mem *mem);

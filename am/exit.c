@@ -21,6 +21,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "am/check.h"
 #include "am/ep.h"
 #include "am/job.h"
 #include "base/os/clock.h"
@@ -32,17 +33,16 @@
     (2 * \
      AMPH_NS_PER_MS) /* polling after all have met, so that the message which says so leaves too */
 #define ACK_WAIT_NS \
-    (250 * \
-     AMPH_NS_PER_MS) /* at most, until all have answered it: a network may have to send it again */
+    (250 * AMPH_NS_PER_MS) /* maximum wait for all answers: a network may have to retransmit */
 
 #define FAILED_WAIT_NS \
     (250 * \
-     AMPH_NS_PER_MS) /* at most, for the other members, where an exit code has failed the job */
+     AMPH_NS_PER_MS) /* maximum wait for the other members if an exit code has failed the job */
 
 #define CAUSE_WAIT_NS (2 * AMPH_NS_PER_S) /* for the launcher to say why a member was lost */
 
 enum {
-    CAUSE_LOOK_MS = 10 /* between two looks for what another thread has received */
+    CAUSE_LOOK_MS = 10 /* interval of checks for what another thread has received */
 };
 
 static void watchdog(int signo)
@@ -96,7 +96,7 @@ static void poll_until(unsigned wanted, uint64_t end_ns)
 }
 
 /* Waits for the other members to exit.  Returns true if all have met. */
-static bool meet(uint64_t limit_ns)
+static bool wait_for_exits(uint64_t limit_ns)
 {
     struct amph_am_ep *ep = amph_job.ep;
 
@@ -144,7 +144,7 @@ static bool network_is_used(void)
 static void exit_barrier(uint64_t limit_ns)
 {
     if (network_is_used())
-        meet(limit_ns);
+        wait_for_exits(limit_ns);
 }
 
 static bool own_launcher(void)
@@ -166,7 +166,7 @@ static void leave_failed(void)
     if (own_launcher() || amph_boot_group(amph_job.boot) != AMPH_COMPUTE)
         exit_barrier(limit_ns);
     else
-        together = meet(limit_ns);
+        together = wait_for_exits(limit_ns);
 
     amph_boot_leave(amph_job.boot, !together, amph_job.exit_code);
 }
@@ -180,18 +180,19 @@ static void final_actions(void)
         amph_counters_print(stderr);
 }
 
-/* Returns for the first thread only and blocks others.  A second call by that thread ends the
- * process at once. */
+/* Returns for the first thread only and blocks the others.  A second call by that thread ends
+ * the process at once. */
 static void claim_exit(int code)
 {
-    static __thread bool mine;
+    struct amph_context *self = amph_am_context_self();
+
     if (!__atomic_exchange_n(&amph_job.exiting, true, __ATOMIC_ACQ_REL)) {
-        mine = true;
+        self->exiting = true;
         amph_job.exit_code = code;
         return;
     }
 
-    if (mine)
+    if (self->exiting)
         _exit(amph_job.exit_code);
 
     for (;;)
@@ -268,13 +269,12 @@ const char *amph_job_failure_text(enum amph_status st)
  * launcher does.  Any error after such a loss waits, because a wait costs little then. */
 static void await_cause(void)
 {
-    static bool waited;
     const uint64_t end_ns = amph_now_ns() + CAUSE_WAIT_NS;
 
     if (!amph_job.joined || amph_job.pid != (int32_t)getpid() || !amph_job.ep ||
         !__atomic_load_n(&amph_job.member_lost, __ATOMIC_RELAXED) ||
         amph_boot_group(amph_job.boot) != AMPH_COMPUTE ||
-        __atomic_exchange_n(&waited, true, __ATOMIC_RELAXED))
+        __atomic_exchange_n(&amph_job.cause_awaited, true, __ATOMIC_RELAXED))
         return;
 
     for (uint64_t now = amph_now_ns(); now < end_ns; now = amph_now_ns()) {
@@ -290,8 +290,8 @@ static void await_cause(void)
 
 void amph_am_exit_setup(void)
 {
-    amph_fatal_await_cause = await_cause;
+    amph_fatal_hooks.await_cause = await_cause;
     amph_job.pid = (int32_t)getpid();
-    amph_fatal_hook = on_fatal;
+    amph_fatal_hooks.end_job = on_fatal;
     on_exit(record_status, NULL);
 }

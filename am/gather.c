@@ -306,8 +306,8 @@ static void job_route(void *arg, uint32_t to, struct amph_gather_route *route_p)
 
 static void job_wait_step(struct amph_waiter *w)
 {
-    /* extended/'s step also moves collectives on, on which another member may wait before it calls
-     * amph_job_allgather */
+    /* extended/'s step also makes progress on collectives, for which another member may wait
+     * before it calls amph_job_allgather */
     if (amph_job.wait_step)
         amph_job.wait_step(w);
     else

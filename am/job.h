@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of a process's job that the files of am/ share.  Layer: am; internal.  Thread rule:
- * none of its own. */
+ * see the functions. */
 #ifndef AMPH_AM_JOB_H
 #define AMPH_AM_JOB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's page size.  Layer: am.  Thread rule: pure. */
+/* The negotiation of the job's page size.  Layer: am.  Thread rule: pure. */
 #include "am/am.h"
 
 enum amph_status amph_am_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,

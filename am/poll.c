@@ -11,8 +11,8 @@ enum {
     IDLE_BEFORE_YIELD = 16,
     IDLE_BETWEEN_YIELDS = 1024,
     IDLE_BETWEEN_TICKS = 4096,
-    BUSY_MESSAGES = 16,     /* a poll that handles as many may have left some */
-    BUSY_MESSAGES_MAX = 256 /* of one call */
+    BUSY_MESSAGES = 16,     /* a poll that handles this many may have left some */
+    BUSY_MESSAGES_MAX = 256 /* limit of one call */
 };
 
 static void flush_all(struct amph_am_ep *ep)
@@ -65,9 +65,9 @@ void amph_ep_tick(struct amph_am_ep *ep)
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
 
-/* Where processes outnumber cores a client that polls in a loop yields: a switch to another process
- * costs as much as many polls, and the other one may be polling, too.  So the number of polls
- * between yields doubles while nothing is found. */
+/* Should a poll yield?  If processes outnumber cores, a client that polls in a loop yields.  A
+ * switch to another process costs as much as many polls, and the other one may be polling, too.
+ * So the number of polls between yields doubles while nothing is found. */
 static inline bool yields_at(unsigned polls)
 {
     bool power_of_2 = (polls & (polls - 1)) == 0;

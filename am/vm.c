@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Put and get of memory of a process on the same host by the kernel (process_vm_writev and _readv),
- * where all memory may be reached or memory that cannot be mapped is carried (carry.c): the target
- * need not take part.  Layer: am.  Thread rule: any thread.
+ * without help of the target.  Used if all memory can be accessed, and for memory that cannot be
+ * mapped (carry.c).  Layer: am.  Thread rule: any thread.
  *
- * Where the kernel does not allow it, or the memory is not of a kind that it copies, messages carry
- * the transfer.
+ * If the kernel refuses, or cannot copy this kind of memory, messages carry the transfer.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -24,7 +23,7 @@ void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)
         ep->peer[peer].vm_pid = pid;
 }
 
-/* One direction of a transfer; false: messages have to do it (again from the start). */
+/* Copies in one direction. false: messages must carry the transfer, from its start. */
 static bool copy(struct amph_peer *p,
                  ssize_t (*call)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
                                  unsigned long, unsigned long),

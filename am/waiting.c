@@ -42,17 +42,18 @@ enum {
 enum {
     FAILED_SPINS_MAX = 4,
     FEW_YIELDS = 2,
-    WAITS_BETWEEN_SPINS = 512, /* on both sides, so that these stay out of the slowest hundredth */
-    CROWDED_WAITS_MIN = 64,
-    CROWDED_WAITS_MAX = 4096
+    WAITS_BETWEEN_SPINS =
+        512, /* counted on both sides, so that less than one wait in a hundred spins in vain */
+    SLEEPING_WAITS_MIN = 64,
+    SLEEPING_WAITS_MAX = 4096
 };
 
-/* A yield that took longer than this let another process compute. */
+/* A yield that takes longer than this has let another process compute. */
 #define LONG_YIELD_NS (100 * AMPH_NS_PER_US)
 
-/* One that took longer than this gave the core away for a time slice of the scheduler: processes that
- * do not wait for messages compete for it. */
-#define CROWDED_YIELD_NS (500 * AMPH_NS_PER_US)
+/* A yield that takes longer than this has given the core away for a scheduler time slice:
+ * processes that do not wait for messages compete for it. */
+#define TIME_SLICE_NS (500 * AMPH_NS_PER_US)
 
 /* ---- the policy of the process ---- */
 
@@ -329,11 +330,12 @@ static void update_spin_policy(const struct amph_waiter *w)
 }
 
 /*
- * Beside processes that compute, a yield returns after the time slices of all of them, so a wait that
- * goes on yielding notices its message late by many slices.  A sleeper, which has used no time,
- * is run as soon as it is woken.  So the first such yield ends the yields of this wait, and the next
- * waits sleep without yielding; then one tries again.  Each attempt may cost a time slice, so their
- * distance doubles while they find the same.
+ * Should this wait sleep without yielding?  If other processes compute on this core, a yield
+ * returns only after a time slice of each of them, so a wait that continues to yield notices its
+ * message many slices late.  A sleeper, which has used no time, runs as soon as it is woken.  So
+ * the first such yield ends the yields of this wait, and the next waits sleep at once; then one
+ * tries to yield again.  Each attempt may cost a time slice, so the interval between attempts
+ * doubles while yields stay long.
  */
 static bool yields_are_long(void)
 {
@@ -349,13 +351,13 @@ static void note_slow_yield(void)
 {
     uint16_t waits = __atomic_load_n(&amph_job.slow_yield_waits, __ATOMIC_RELAXED);
 
-    waits = waits < CROWDED_WAITS_MIN ? CROWDED_WAITS_MIN : waits;
+    waits = waits < SLEEPING_WAITS_MIN ? SLEEPING_WAITS_MIN : waits;
     __atomic_store_n(&amph_job.waits_without_yields, waits, __ATOMIC_RELAXED);
-    waits = waits < CROWDED_WAITS_MAX ? waits * 2 : waits;
+    waits = waits < SLEEPING_WAITS_MAX ? waits * 2 : waits;
     __atomic_store_n(&amph_job.slow_yield_waits, waits, __ATOMIC_RELAXED);
 }
 
-/* A whole wait has ended by yields, none of which was long. */
+/* Records a wait that ended while yielding, without a long yield. */
 static void note_quiet(void)
 {
     if (__atomic_load_n(&amph_job.slow_yield_waits, __ATOMIC_RELAXED))
@@ -370,7 +372,7 @@ static bool yield_timed(struct amph_waiter *w)
     w->yields++;
     sched_yield();
     w->now_ns = amph_now_ns();
-    if (w->now_ns - before_ns <= CROWDED_YIELD_NS)
+    if (w->now_ns - before_ns <= TIME_SLICE_NS)
         return false;
 
     note_slow_yield();
@@ -406,7 +408,7 @@ static void spin_or_yield(struct amph_waiter *w)
 
     if (w->rounds == 1) {
         begin_wait(w);
-        w->spun = spin_ns && !w->lends && !spin_is_useless();
+        w->spun = spin_ns && !w->yields_early && !spin_is_useless();
         if (!w->spun)
             w->phase = AMPH_WAITER_YIELDS;
     } else if (w->phase == AMPH_WAITER_SPINS && w->rounds % ROUNDS_BETWEEN_CLOCKS == 1) {
@@ -510,7 +512,7 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
         uint64_t before_ns = amph_now_ns();
 
         sched_yield();
-        if (amph_now_ns() - before_ns > CROWDED_YIELD_NS)
+        if (amph_now_ns() - before_ns > TIME_SLICE_NS)
             *rounds = ROOM_SPINS + ROOM_YIELDS;
     } else {
         const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };

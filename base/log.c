@@ -17,9 +17,7 @@
 
 #include "base/settings/env.h"
 
-void (*amph_fatal_await_cause)(void);
-void (*amph_fatal_look)(void);
-void (*amph_fatal_hook)(int exit_code);
+struct amph_fatal_hooks amph_fatal_hooks;
 
 static struct {
     char identity[96];
@@ -192,17 +190,17 @@ void amph_fatal(const char *fmt, ...)
 {
     va_list ap;
 
-    if (amph_fatal_await_cause)
-        amph_fatal_await_cause();
+    if (amph_fatal_hooks.await_cause)
+        amph_fatal_hooks.await_cause();
 
     va_start(ap, fmt);
     emit(fmt, ap);
     va_end(ap);
-    if (amph_fatal_look)
-        amph_fatal_look();
+    if (amph_fatal_hooks.look)
+        amph_fatal_hooks.look();
 
-    if (amph_fatal_hook)
-        amph_fatal_hook(1);
+    if (amph_fatal_hooks.end_job)
+        amph_fatal_hooks.end_job(1);
 
     _exit(1);
 }

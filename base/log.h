@@ -50,20 +50,22 @@ void amph_log_shared(enum amph_log_level level, const char *fmt, ...) AMPH_PRINT
 #define amph_warn_shared(...) amph_log_shared(AMPH_LOG_WARN, __VA_ARGS__)
 #define AMPH_LOG_SHARED_FILE "said-" /* and a number: names of files in the job's directory */
 
-/* Logs one sentence and ends the process with exit code 1 (by _exit, after telling the launcher:
- * see amph_fatal_hook). */
+/* Logs one sentence and ends the process with exit code 1 by _exit.  Calls the hooks below. */
 void amph_fatal(const char *fmt, ...) AMPH_PRINTF(1, 2) AMPH_NORETURN;
 
-/* amph_fatal calls this before its message.  It does not return if the error is a consequence of
- * another process's end, which the launcher reports.  NULL: nothing. */
-extern void (*amph_fatal_await_cause)(void);
+/* What amph_fatal calls, in this order; NULL: nothing.  Other rooms set them. */
+struct amph_fatal_hooks {
+    /* before the message: does not return if the error is a consequence of another process's end,
+     * which the launcher reports */
+    void (*await_cause)(void);
 
-/* amph_fatal calls this after its message: it prints a backtrace or waits for a debugger, as the
- * settings say.  NULL: nothing. */
-extern void (*amph_fatal_look)(void);
+    /* after the message: prints a backtrace or waits for a debugger, as the settings say */
+    void (*look)(void);
 
-/* amph_fatal calls this before it ends the process; boot sets it to end the job at once.  NULL:
- * nothing. */
-extern void (*amph_fatal_hook)(int exit_code);
+    /* last: ends the job at once */
+    void (*end_job)(int exit_code);
+};
+
+extern struct amph_fatal_hooks amph_fatal_hooks;
 
 #endif

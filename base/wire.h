@@ -25,24 +25,24 @@ extern bool amph_wire_swapped;
 void amph_wire_setup(void);
 
 /* Does this process's byte order differ from the order on the wire? */
-static inline bool amph_wire_turns(void)
+static inline bool amph_wire_swaps(void)
 {
     return AMPH_BIG_ENDIAN != amph_wire_swapped;
 }
 
 static inline uint16_t amph_le16(uint16_t v)
 {
-    return amph_wire_turns() ? __builtin_bswap16(v) : v;
+    return amph_wire_swaps() ? __builtin_bswap16(v) : v;
 }
 
 static inline uint32_t amph_le32(uint32_t v)
 {
-    return amph_wire_turns() ? __builtin_bswap32(v) : v;
+    return amph_wire_swaps() ? __builtin_bswap32(v) : v;
 }
 
 static inline uint64_t amph_le64(uint64_t v)
 {
-    return amph_wire_turns() ? __builtin_bswap64(v) : v;
+    return amph_wire_swaps() ? __builtin_bswap64(v) : v;
 }
 
 struct amph_wr {

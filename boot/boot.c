@@ -109,7 +109,7 @@ enum amph_status amph_boot_join(struct amph_boot **boot_p)
 
     if (st == AMPH_OK) {
         amph_boot_process.joined = *boot_p;
-        amph_fatal_hook = fatal_hook;
+        amph_fatal_hooks.end_job = fatal_hook;
     }
 
     return st;
@@ -265,7 +265,7 @@ void amph_boot_close(struct amph_boot *boot)
 
     if (amph_boot_process.joined == boot) {
         amph_boot_process.joined = NULL;
-        amph_fatal_hook = NULL;
+        amph_fatal_hooks.end_job = NULL;
     }
 
     boot->kind->close(boot);

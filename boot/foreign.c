@@ -4,15 +4,15 @@
  * boot.  Thread rule: as boot.h; a server has a thread of its own that waits for the end of the
  * compute processes.
  *
- * A process manager gives one key space and one fence to all processes of the job.  Joining takes a
- * first fence, after which everybody knows each process's host (node name, boot id, name space),
- * the key that process 0 has made, and, by AMPHORA_SERVERS, which processes are servers; the
- * exchange takes a second one.  Where there are servers a third one stands at the end: compute
- * processes come to it when they leave, and so servers know when the last one has.  Names in the
- * key space: aj (job), aN-h (host), aN-f (facts), aN-v-KEY (values) of process N.
+ * A process manager provides one key space and one fence for all processes of the job.  Joining
+ * takes a first fence.  After it every process knows the host of each process (node name, boot id,
+ * name space), the key that process 0 has made, and, by AMPHORA_SERVERS, which processes are
+ * servers.  The exchange takes a second fence.  If there are servers, a third fence ends the job:
+ * compute processes enter it when they leave, which tells the servers that the last one has left.
+ * Names in the key space: aj (job), aN-h (host), aN-f (facts), aN-v-KEY (values) of process N.
  *
- * Programs that are no clients of this library take part in the first two fences as well (the
- * preload library does that for them: claim.h), and then leave the process manager.
+ * Programs that are not clients of this library also take part in the first two fences (the preload
+ * library does that for them: claim.h), and then leave the process manager.
  */
 #include "boot/kvs.h"
 
@@ -216,7 +216,7 @@ static void *wait_for_compute(void *arg)
     return NULL;
 }
 
-/* Starts that thread, at the first query for events: before, look-ups still need the connection. */
+/* Starts that thread at the first query for events; lookups need the connection until then. */
 static void start_waiting(struct foreign *p)
 {
     p->waits = amph_thread_start(&p->waiter, false, 0, wait_for_compute, p) == 0;

@@ -62,16 +62,16 @@ enum amph_status amph_boot_frames_send_wr(struct amph_frames *f, uint16_t type,
 enum amph_status amph_boot_frames_flush(struct amph_frames *f);
 bool amph_boot_frames_pending(const struct amph_frames *f);
 
-/* Reads what has come.  AMPH_OK: some; AMPH_AGAIN: none; AMPH_ERR_PEER: the other end is closed;
- * AMPH_ERR_NOMEM. */
+/* Reads what has arrived.  AMPH_OK: something; AMPH_AGAIN: nothing; AMPH_ERR_PEER: the other end
+ * is closed; AMPH_ERR_NOMEM. */
 enum amph_status amph_boot_frames_fill(struct amph_frames *f);
 
-/* The next whole frame among what has been read: AMPH_OK, AMPH_AGAIN (none), AMPH_ERR_PROTO (its
- * length is not allowed). */
+/* Returns the next complete frame of the bytes that have been read: AMPH_OK, AMPH_AGAIN (none),
+ * AMPH_ERR_PROTO (its length is not allowed). */
 enum amph_status amph_boot_frames_next(struct amph_frames *f, struct amph_frame *frame_p);
 
-/* Blocks until something can be read, sending what is left meanwhile.  deadline_ns: amph_now_ns's
- * time, 0: no limit. AMPH_OK, AMPH_ERR_TIMEOUT, AMPH_ERR_PEER. */
+/* Blocks until something can be read, and sends queued bytes meanwhile. deadline_ns: on the
+ * clock of amph_now_ns; 0: no limit.  AMPH_OK, AMPH_ERR_TIMEOUT, AMPH_ERR_PEER. */
 enum amph_status amph_boot_frames_wait(struct amph_frames *f, uint64_t deadline_ns);
 
 /* Appends to a byte queue; false: no memory. */

@@ -3,7 +3,7 @@
  * The kind `launcher`: joining over amphora-run's control socket.  Layer: boot.  Thread rule: as
  * boot.h.
  *
- * Requests that have an answer are made one at a time; events that come meanwhile are kept for
+ * Requests with an answer are made one at a time.  Events that arrive meanwhile are queued for
  * amph_boot_progress.
  */
 #include <stdlib.h>

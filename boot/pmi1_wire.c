@@ -84,7 +84,7 @@ static enum amph_status read_line(struct amph_pmi *pmi)
 
         sigset_t before;
 
-        amph_thread_wait_begin(&before); /* a barrier lasts until the last process comes */
+        amph_thread_wait_begin(&before); /* a barrier lasts until the last process enters it */
 
         ssize_t n = read(pmi->fd, pmi->line + pmi->len, sizeof pmi->line - pmi->len);
 

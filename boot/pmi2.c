@@ -137,7 +137,7 @@ static enum amph_status read_all(int fd, char *text, size_t len)
     while (len > 0) {
         sigset_t before;
 
-        amph_thread_wait_begin(&before); /* a fence lasts until the last process comes */
+        amph_thread_wait_begin(&before); /* a fence lasts until the last process enters it */
 
         ssize_t n = read(fd, text, len);
 

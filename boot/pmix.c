@@ -210,7 +210,7 @@ static enum amph_status pmix_fence(struct amph_kvs *kvs)
     if (st != AMPH_OK)
         return st;
 
-    amph_thread_wait_begin(&before); /* until the last process comes */
+    amph_thread_wait_begin(&before); /* lasts until the last process enters it */
     st = check(fn.fence(NULL, 0, &collect, 1), "PMIx_Fence");
     amph_thread_wait_end(&before);
     return st;

@@ -367,7 +367,7 @@ static bool never(void)
     return false;
 }
 
-/* Is there an address file of standing servers?  Clients may start before the servers, so this
+/* Does an address file of standing servers exist?  Clients may start before the servers, so this
  * waits up to AMPHORA_JOB_WAIT for the file to appear. */
 static bool standing_belongs(void)
 {

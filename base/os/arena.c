@@ -48,17 +48,14 @@ static struct {
     /* bounds of the segment for lookups without the lock; 0: no segment */
     _Atomic uintptr_t segment_from, segment_to;
     _Atomic uint32_t segments_made;
+    /* makes objects that this process may not make; see amph_shm_set_maker */
+    enum amph_status (*make_object)(void *arg, size_t len_bytes, int *fd_p);
+    void *make_object_arg;
 } arena = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ftruncate, despite a limit of file sizes (ulimit -f), which also applies to memory objects: the
- * limit is raised for this call.  If it cannot be raised, returns -1 with EFBIG; exceeding it would
- * end the process by SIGXFSZ. */
-/* Makes objects that this process may not make. */
-static struct {
-    enum amph_status (*fn)(void *arg, size_t len_bytes, int *fd_p);
-    void *arg;
-} maker;
-
+/* Sets the length of a memory object despite a limit of file sizes (ulimit -f), which also applies
+ * to these: raises the limit for this call.  If it cannot be raised, returns -1 with EFBIG;
+ * exceeding it would end the process by SIGXFSZ. */
 static int set_length(int fd, off_t len_bytes)
 {
     struct rlimit lim, wide;
@@ -84,8 +81,8 @@ static int set_length(int fd, off_t len_bytes)
 
 void amph_shm_set_maker(enum amph_status (*fn)(void *arg, size_t len_bytes, int *fd_p), void *arg)
 {
-    maker.arg = arg;
-    maker.fn = fn;
+    arena.make_object_arg = arg;
+    arena.make_object = fn;
 }
 
 enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
@@ -99,7 +96,8 @@ enum amph_status amph_shm_create(const char *label, size_t len_bytes, int *fd_p)
 
         int err = errno;
 
-        if (err == EFBIG && maker.fn && maker.fn(maker.arg, len_bytes, fd_p) == AMPH_OK) {
+        if (err == EFBIG && arena.make_object &&
+            arena.make_object(arena.make_object_arg, len_bytes, fd_p) == AMPH_OK) {
             close(fd);
             return AMPH_OK;
         }

@@ -28,7 +28,7 @@
  * process. */
 #define FREEZE_POLL_NS 100000000
 
-/* How long writing out what stdio holds may delay the end of a process. */
+/* How long flushing the stdio streams may delay the end of a process. */
 #define LAST_FLUSH_S 1
 
 volatile int gasnet_frozen = 1;
@@ -80,7 +80,7 @@ bool amph_tools_is_first(void)
 
 /* ---- what stdio holds, when the process ends badly ---- */
 
-/* The kernel's call: a signal handler may make it. */
+/* Starts a timer by a direct system call, which is allowed in signal handlers. */
 static int start_timer(int sig)
 {
     struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig };
@@ -103,9 +103,9 @@ static void flush_unless_locked(FILE *stream)
 }
 
 /*
- * Writes out what stdio holds.  A stream may be locked for good or half changed, so this is given
- * LAST_FLUSH_S seconds, after which `sig`, which the caller has arranged to end the process,
- * arrives; and the standard streams come first.  Only once: a forwarded stream may fail inside.
+ * Flushes the stdio streams, the standard streams first.  A stream may be locked for good or half
+ * changed, so this is limited to LAST_FLUSH_S seconds; then `sig` arrives, whose action the caller
+ * has set to end the process.  Done only once, because a forwarded stream may fail inside.
  */
 static void flush_last(int sig)
 {
@@ -186,7 +186,7 @@ static void end_at_once(int sig)
     _exit(1);
 }
 
-/* Before an error of the library ends the process. */
+/* Called before an error of the library ends the process. */
 static void look_at_error(void)
 {
     gasnett_reghandler(SIGSYS, end_at_once);
@@ -296,8 +296,8 @@ static int signal_number(const char *text, size_t len)
 
 static const int fatal_signals[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS };
 
-/* The first thread with a fatal signal writes out what stdio holds and reports the signal, if the
- * settings want that; other threads wait for the process to end. */
+/* Handler of fatal signals.  The first thread with one flushes the stdio streams and, if the
+ * settings want that, reports the signal; other threads wait for the process to end. */
 static void on_fatal_signal(int sig)
 {
     char line[400];
@@ -409,7 +409,7 @@ static void arm(void)
     catch_named(AMPH_ENV_BACKTRACE_SIGNAL, on_backtrace_signal);
     catch_named(AMPH_ENV_FREEZE_SIGNAL, on_freeze_signal);
     amph_tools_state.process.reports = freezes || amph_env_bool(AMPH_ENV_BACKTRACE);
-    amph_fatal_look = look_at_error;
+    amph_fatal_hooks.look = look_at_error;
     set_signal_stack();
     for (size_t i = 0; i < AMPH_COUNTOF(fatal_signals); i++)
         catch_fatal(fatal_signals[i]);

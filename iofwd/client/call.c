@@ -194,7 +194,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->moves = 0;
             p->server_ns = 0;
             p->data = NULL;
-            p->lends = false;
+            p->yields_early = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
                          AMPH_CLIENT_PENDING_MAX +
                      i;
@@ -356,7 +356,7 @@ bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *
 int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link *link,
                              struct amph_client_pending *p, struct amph_client_sigguard *let_in)
 {
-    struct amph_client_wait wait = { .w = { .soon = true, .lends = p->lends } };
+    struct amph_client_wait wait = { .w = { .soon = true, .yields_early = p->yields_early } };
     bool unwanted = false;
 
     while (!amph_client_pending_is_done(p)) {

@@ -105,7 +105,7 @@ struct amph_client_pending {
     uint64_t whole;
     uint8_t *buf;
     uint64_t server_ns; /* time that its server has worked on it */
-    bool lends;         /* the server may run on this core while the caller waits */
+    bool yields_early;  /* the server may run on this core while the caller waits */
 };
 
 enum amph_client_link_state {

@@ -251,7 +251,8 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
         inline_data = c->d->data + at;
 
     pc->pend->want = len;
-    pc->pend->lends = c->d->reads && op->link->near && op->window > 1 && b.where != FWD_INLINE;
+    pc->pend->yields_early = c->d->reads && op->link->near && op->window > 1 &&
+                             b.where != FWD_INLINE;
 
     int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
 
