@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * amphora.h: groups, numbers and facts of the processes of the job.  Layer: extended.
- * Thread rule: reads what is fixed after the start; amphora_proc by one thread at a time.
+ * The functions of amphora.h: groups, ranks and properties of the job's processes.  Layer:
+ * extended.  Thread rule: reads data that is fixed after the start; amphora_proc by one thread at a
+ * time.
  */
 #include "amphora.h"
 

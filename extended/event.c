@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "extended/check.h"
 
-/* A thread that only polls accumulates operations that others have freed; above this number it
- * returns them. */
+/* A thread that only polls accumulates operations that other threads allocated; above this
+ * number it frees them. */
 enum {
     FREE_OPS_MAX = 4096
 };

@@ -74,7 +74,7 @@ struct amph_gex_thread {
     struct amph_srcdesc *srcdesc[AMPH_NLANES];
     struct amph_np_buffer *spares; /* prepare.c: free buffers */
     size_t spare_bytes;
-    /* rma/vis.c: what the next put is to run at its target; handler 0: nothing */
+    /* rma/vis.c: the handler that the next put runs at its target; 0: none */
     struct {
         gex_AM_Index_t handler;
         const void *data;
@@ -96,7 +96,7 @@ void amph_gex_op_put(struct amph_gex_op *op);
 void amph_gex_op_detach(struct amph_gex_op *op, int ec);
 /* Counts its local completion, too. */
 void amph_gex_op_count_lc(struct amph_gex_op *op);
-/* Undoes both and frees op: nothing was started. */
+/* Undoes both and frees op, of which nothing was started. */
 void amph_gex_op_retract(struct amph_gex_op *op);
 
 /* rma.c: starts a get into op->value. */

@@ -23,7 +23,7 @@
 struct amph_gex_state amph_gex_state = { .key_made = PTHREAD_ONCE_INIT };
 struct amphora_team *amphora_team0 = &amph_gex_state.nobody;
 uint32_t amphora_own_messages;
-gasnet_node_t gasneti_nodes, gasneti_mynode; /* what the API asks for */
+gasnet_node_t gasneti_nodes, gasneti_mynode; /* read by the API's inline functions */
 
 /* What each member publishes about itself at start. */
 struct fact {
@@ -101,7 +101,8 @@ static bool is_neighbour(struct amph_gex *g, uint32_t rank)
     return rank == amph_job.rank || amph_am_peer_is_local(g->ep.am, rank);
 }
 
-/* The own facts; a leader with neighbours makes the object that they share. */
+/* Fills in this process's facts.  A leader with neighbours also makes the object that they
+ * share. */
 static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *nlocal_p)
 {
     const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
@@ -132,7 +133,7 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     return amph_shm_create("amphora-collectives", amph_coll_share_bytes(nlocal), &f->fd);
 }
 
-/* Takes in what the members have said. */
+/* Stores the facts of all members. */
 static void learn(struct amph_gex *g, const uint8_t *all)
 {
     g->max_medium = g->max_long = SIZE_MAX;
@@ -210,14 +211,14 @@ static void count_hosts(struct amph_gex *g)
     }
 }
 
-/* Opens the collectives: over the object that the neighbourhood's leader has made. */
+/* Opens the collectives, with the object that the neighbourhood's leader has made. */
 static enum amph_status open_collectives(struct amph_gex *g, const uint8_t *all, int own_fd)
 {
     const struct fact f = decode(all + (size_t)g->leader[amph_job.rank] * FACT_BYTES);
     return amph_coll_join(g, (int32_t)f.pid, own_fd >= 0 ? own_fd : f.fd, own_fd >= 0);
 }
 
-static enum amph_status meet(struct amph_gex *g)
+static enum amph_status sync_members(struct amph_gex *g)
 {
     struct fact own = { .fd = -1 };
     uint8_t mine[FACT_BYTES];
@@ -272,8 +273,9 @@ static bool is_letter(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* What is accepted: a letter first, and letters, digits, '_' and '-'.  Existing clients are called
- * "caffeine" or "realm-gex", and some of them go on as jobs of one process when they are
+/* Is the client's name accepted?  It begins with a letter and has letters, digits, '_' and '-'.
+ * This is more than the specification allows, because existing clients have names like
+ * "caffeine" or "realm-gex", and some of them continue as jobs of one process if they are
  * refused. */
 static bool name_ok(const char *name)
 {
@@ -343,7 +345,8 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     if (!g)
         return AMPH_ERR_NOMEM;
 
-    amph_job.extended = g; /* first: messages of members that are ahead may come from here on */
+    amph_job.extended =
+        g; /* before all else, because messages of members that are ahead may arrive from now on */
     st = amph_coll_open(g);
     if (st == AMPH_OK)
         st = amph_gex_pending_open(g);
@@ -363,7 +366,7 @@ static enum amph_status begin(const char *client_name, gex_Flags_t flags, int th
     if (st == AMPH_OK)
         st = amph_gex_bounds_open(g);
 
-    return st == AMPH_OK ? meet(g) : st;
+    return st == AMPH_OK ? sync_members(g) : st;
 }
 
 int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,

@@ -13,10 +13,11 @@
 #include "extended/event.h"
 #include "extended/message.h"
 
-/* The longest payload for which a prepare call gives a buffer of the library's. */
+/* The longest payload for which a prepare call returns a buffer of the library. */
 #define ALLOC_MAX_BYTES (16u << 20)
 
-/* Payloads up to this are copied by the call; beyond, local completion is worth an operation. */
+/* Payloads up to this size are copied by the call; for longer ones local completion is an
+ * operation. */
 #define COPY_MAX_BYTES AMPH_AM_MIN_MAX_MEDIUM
 
 /* ---- handlers ---- */
@@ -265,8 +266,8 @@ size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc_opt, ge
     return token_limit(token, lc_opt, flags, numargs, false, "gex_Token_MaxReplyMedium");
 }
 
-/* The limit of the whole job.  Clients lay out their tables with it before they join the job; until
- * then it is what every conduit grants. */
+/* Returns the limit of the whole job.  Clients size their tables with it before they join the
+ * job; until then it is the minimum over all conduits. */
 static size_t limit_to_all(bool is_long)
 {
     const struct amph_gex *g = amph_gex();
@@ -309,7 +310,7 @@ gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask
     amph_check_token(token, "gex_Token_Info");
     info->gex_srcrank = token->peer;
 
-    /* delivery has seen that it exists */
+    /* delivery has checked that it exists */
     info->gex_ep = g->eps[AMPH_AM_ROUTE_TO(token->am->flags)];
     info->gex_entry = &info->gex_ep->entry[token->am->handler];
     info->gex_is_req = token->is_request;
@@ -356,7 +357,8 @@ static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_
                    call + sizeof "gex_AM_" - 1, is_long ? "Long" : "Medium");
 }
 
-/* The local completion of a call: the operation to pass to am, or NULL: complete at return. */
+/* Begins the local completion of a call.  Returns the operation to pass to am/, or NULL:
+ * complete on return. */
 static struct amph_gex_op *lc_begin(gex_Event_t *lc_opt, size_t nbytes, bool request,
                                     const char *call)
 {
@@ -429,7 +431,7 @@ int amph_gex_message_reply(gex_Token_t token, const struct amph_am *am, gex_Even
     return result;
 }
 
-/* Checks of debug builds. */
+/* Checks the flags, in debug builds. */
 static inline void check_flags(gex_Flags_t flags, const char *call)
 {
     if (AMPH_CHECKS && flags & (GEX_FLAG_AM_PREPARE_LEAST_CLIENT | GEX_FLAG_AM_PREPARE_LEAST_ALLOC))
@@ -453,7 +455,7 @@ static inline void check_reply(const struct amph_token *token, const void *src, 
     check_flags(flags, call);
 }
 
-/* The shorter path if local completion needs no operation. */
+/* Sends a request whose local completion needs no operation: the short path. */
 static inline int request_now(uint32_t peer, const struct amph_am *am, gex_Flags_t flags)
 {
     enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, flags & GEX_FLAG_IMMEDIATE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queries on clients and endpoints.  Layer: extended.
- * Thread rule: any thread, also handlers; client data is the client's to guard.
+ * Queries on clients and endpoints.  Layer: extended.  Thread rule: any thread, also handlers;
+ * clients guard their client data.
  */
 #include "extended/gex.h"
 

@@ -30,7 +30,7 @@ static void unlock(struct amph_gex *g)
         pthread_mutex_unlock(&g->handles->lock);
 }
 
-/* Takes a free slot; SLOTS: no slot is free. */
+/* Takes a free slot.  Returns SLOTS if no slot is free. */
 static uint32_t reserve(struct amph_gex *g, enum amph_pending_kind kind, struct amph_op *op)
 {
     struct amph_handles *h = g->handles;

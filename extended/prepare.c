@@ -4,8 +4,8 @@
  * thread; each thread has one for requests and one for replies, since the commit of a request may
  * run handlers that reply.
  *
- * The payload buffer of the library: up to SMALL_BYTES the descriptor itself, because the data is
- * copied into a message's head anyway; for a medium to a neighbour the ring that the neighbour
+ * The library's payload buffer is, for up to SMALL_BYTES, the descriptor itself, because the data
+ * is copied into a message's head anyway; for a medium to a neighbour, the ring that the neighbour
  * reads; otherwise a buffer that is sent in place and freed when its operation completes.
  */
 #include "amphora/prepare.h"
@@ -22,13 +22,14 @@
 enum {
     SMALL_BYTES = 64
 };
-/* Free buffers that a thread keeps: enough for all in flight, so that memory is not returned and
- * allocated again all the time. */
+/* Limit of the free buffers that a thread keeps: enough for all payloads in flight, so that
+ * their memory is not freed and allocated again. */
 #define SPARE_MAX_BYTES (4u << 20)
 #define BUFFER_MIN_BYTES (64u << 10)
-#define LONG_OFFER_BYTES (256u << 10) /* what a long is offered where less would do */
+#define LONG_OFFER_BYTES \
+    (256u << 10) /* size that a prepare of a long returns, even if less is required */
 
-/* A buffer of the library, free again when its operation completes. */
+/* A buffer of the library, which becomes free when its operation completes. */
 struct amph_np_buffer {
     struct amph_op op;
     struct amph_np_buffer *next;
@@ -36,7 +37,7 @@ struct amph_np_buffer {
     _Alignas(AMPH_CACHE_LINE) uint8_t bytes[];
 };
 
-enum place {
+enum storage {
     CLIENT,
     SMALL,
     RING,
@@ -46,8 +47,8 @@ enum place {
 struct amph_srcdesc {
     struct amphora_srcdesc pub; /* first member */
     bool prepared;
-    uint8_t what;  /* AMPHORA_NP_ */
-    uint8_t place; /* enum place */
+    uint8_t what;    /* AMPHORA_NP_ */
+    uint8_t storage; /* enum storage */
     uint8_t numargs;
     uint8_t route; /* the pair of endpoints */
     uint32_t peer;
@@ -137,7 +138,7 @@ void amph_gex_prepare_thread_end(struct amph_gex_thread *t)
     }
 
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
-        if (t->srcdesc[lane] && t->srcdesc[lane]->prepared && t->srcdesc[lane]->place == BUFFER)
+        if (t->srcdesc[lane] && t->srcdesc[lane]->prepared && t->srcdesc[lane]->storage == BUFFER)
             free(t->srcdesc[lane]->buffer);
 
         free(t->srcdesc[lane]);
@@ -200,8 +201,8 @@ static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void
                    call, is_reply(sd->what) ? "" : ", GEX_EVENT_GROUP");
 }
 
-/* Room in the conduit's memory.  AMPH_AGAIN only with IMMEDIATE: other callers use a buffer and
- * wait at the commit. */
+/* Tries to get room in the conduit's memory.  Returns AMPH_AGAIN only with IMMEDIATE: other
+ * callers use a buffer and wait at the commit. */
 static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least,
                                  size_t most)
 {
@@ -216,8 +217,8 @@ static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, si
     return st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) ? AMPH_ERR_NOSYS : st;
 }
 
-/* Finds room for `least` to `most` bytes.  false: none now. */
-static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
+/* Finds room for `least` to `most` bytes. false: no room now. */
+static bool find_storage(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
 {
     bool small = most <= SMALL_BYTES;
 
@@ -228,7 +229,7 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
             return false;
 
         if (st == AMPH_OK) {
-            sd->place = RING;
+            sd->storage = RING;
             sd->pub = (struct amphora_srcdesc){ sd->ring.buf, sd->ring.len_bytes };
             return true;
         }
@@ -237,7 +238,7 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
     if (sd->flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
         return false;
 
-    sd->place = small ? SMALL : BUFFER;
+    sd->storage = small ? SMALL : BUFFER;
     if (!small) {
         /* The buffer freed last is warm in the cache. */
         if (!amph_gex_thread()->spares && !is_reply(sd->what) && !(sd->flags & GEX_FLAG_IMMEDIATE))
@@ -250,7 +251,7 @@ static bool find_place(struct amph_gex *g, struct amph_srcdesc *sd, size_t least
     return true;
 }
 
-/* The rest of a prepare call; sd's peer and token are set. */
+/* Completes a prepare call; sd's peer and token are set. */
 static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, const void *client_buf,
                                 size_t least, size_t most, void *dest, gex_Event_t *lc_opt,
                                 gex_Flags_t flags, unsigned numargs)
@@ -278,13 +279,13 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
         if (flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
             return GEX_AM_SRCDESC_NO_OP;
 
-        sd->place = CLIENT;
+        sd->storage = CLIENT;
         sd->pub = (struct amphora_srcdesc){ (void *)(uintptr_t)client_buf, most };
     } else {
         if (is_long(sd->what) && most > LONG_OFFER_BYTES)
             most = least > LONG_OFFER_BYTES ? least : LONG_OFFER_BYTES;
 
-        if (!find_place(g, sd, least, most))
+        if (!find_storage(g, sd, least, most))
             return GEX_AM_SRCDESC_NO_OP;
     }
 
@@ -365,7 +366,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *client_b
 
 /* ---- commit and cancel ---- */
 
-/* The calling thread's prepared message of descriptor sd. */
+/* Returns the calling thread's prepared message of descriptor sd. */
 static struct amph_srcdesc *prepared(gex_AM_SrcDesc_t sd, int what, const char *call)
 {
     struct amph_gex_thread *t = amph_gex_thread();
@@ -384,7 +385,7 @@ static enum amph_status send_buffer(struct amph_gex *g, struct amph_srcdesc *sd,
                                     const struct amph_am *am, gex_Flags_t flags)
 {
     struct amph_np_buffer *b = sd->buffer;
-    struct amph_op *lc = sd->place == BUFFER ? &b->op : NULL;
+    struct amph_op *lc = sd->storage == BUFFER ? &b->op : NULL;
 
     sd->buffer = NULL;
 
@@ -432,14 +433,14 @@ int amphora_am_commit(gex_AM_SrcDesc_t pub, int what, gex_AM_Index_t handler, si
                    dest, sd->dest);
 
     amph_check_zero(flags & ~GEX_FLAG_IMMEDIATE, call);
-    set_prepared(sd, false); /* first, as handlers that run now may prepare */
+    set_prepared(sd, false); /* first, because handlers that run in this call may prepare */
     flags &= GEX_FLAG_IMMEDIATE;
 
-    if (sd->place == CLIENT) {
+    if (sd->storage == CLIENT) {
         result = reply ? amph_gex_message_reply(sd->token, &am, sd->lc_opt, flags)
                        : amph_gex_message_request(sd->peer, &am, sd->lc_opt, flags);
     } else {
-        if (sd->place != RING)
+        if (sd->storage != RING)
             st = send_buffer(g, sd, &am, flags);
         else if (reply)
             st = amph_am_commit_reply(sd->token, &sd->ring, &am, flags);
@@ -464,9 +465,9 @@ static int cancel(gex_AM_SrcDesc_t pub, int what, gex_Flags_t flags)
     if (flags)
         amph_fatal("gex_AM_Cancel: flags must be 0, not %#x", (unsigned)flags);
 
-    if (sd->place == RING)
+    if (sd->storage == RING)
         amph_am_cancel(amph_gex()->ep.am, &sd->ring);
-    else if (sd->place == BUFFER)
+    else if (sd->storage == BUFFER)
         buffer_done(&sd->buffer->op, AMPH_OK);
 
     sd->buffer = NULL;

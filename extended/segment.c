@@ -31,7 +31,7 @@ static uintptr_t granule(void)
     return page < constant && constant % page == 0 ? constant : page;
 }
 
-/* a client may define it: the limit of a process without a setting */
+/* may be defined by a client: the limit of a process without a setting */
 extern uint64_t gasnet_max_segsize __attribute__((weak));
 
 static uint64_t wanted_limit(uint32_t procs_on_host)

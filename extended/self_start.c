@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that become a job without a launcher, as GASNet's do: smp programs with
+ * Programs that become a job without a launcher, as with GASNet: smp programs with
  * GASNET_PSHM_NODES=N, and udp programs called as "PROGRAM N ARGUMENTS".  The process becomes the
  * launcher, which starts the program N times.  Layer: extended.  Thread rule: during
  * initialisation.
@@ -23,8 +23,8 @@ enum {
     PROCESSES_MAX = 1000000
 };
 
-/* The launcher of this installation for a conduit: beside libamphora's directory (installed, or in
- * the build tree), or at the place given to configure. */
+/* Finds this installation's launcher for a conduit: beside libamphora's directory (installed, or
+ * in the build tree), or in the configured directory. */
 static bool find_launcher(const char *conduit, char *path, size_t cap)
 {
     char self[4096];
@@ -52,7 +52,7 @@ static bool find_launcher(const char *conduit, char *path, size_t cap)
     return access(path, X_OK) == 0;
 }
 
-/* The number of processes in text ("4"); 0 if it is no such number. */
+/* Parses a number of processes ("4").  Returns 0 if text is not such a number. */
 static uint32_t count_of(const char *text)
 {
     char *end;

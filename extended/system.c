@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Questions about the job and the host, error names, progress and wait modes.  Layer: extended.
+ * Queries about the job and the host, error names, progress and wait modes.  Layer: extended.
  * Thread rule: any thread; progress as am/am.h.
  */
 #include <string.h>

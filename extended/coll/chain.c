@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Large data between participants: chains, through which the pieces of the data follow each other,
- * so that each link carries the data once.  Layer: extended.  Thread rule: the team is locked.
+ * Large data between participants: chains, along which the pieces of the data follow each other, so
+ * that each link carries the data once.  Layer: extended.  Thread rule: the team is locked.
  *
- * Operands are folded on their way to the result: the local piece is the left operand, the piece
- * from the right covers all participants beyond it, so the order is preserved.  The result of an
- * all-reduce leaves the first participant piece by piece while later pieces are still arriving.
+ * Operands are folded on their way to the result: the local piece is the left operand; the piece
+ * from the right covers all later participants, so the order is preserved.  The first participant
+ * of an all-reduce sends on the pieces of the result while later pieces are still arriving.
  */
 #include <string.h>
 
@@ -15,16 +15,16 @@ enum {
     PORT_UP,
     PORT_DOWN,
     PORTS
-}; /* towards participant 0 (turned), away from it */
+}; /* towards participant 0 (shifted), away from it */
 
-static uint32_t at(const struct amph_net *net, uint32_t turn)
+static uint32_t at(const struct amph_net *net, uint32_t shift)
 {
-    return (net->me + net->count - turn) % net->count;
+    return (net->me + net->count - shift) % net->count;
 }
 
-static uint32_t rank_at(const struct amph_coll_op *op, uint32_t place, uint32_t turn)
+static uint32_t rank_at(const struct amph_coll_op *op, uint32_t pos, uint32_t shift)
 {
-    return amph_coll_net_rank(op, (place + turn) % op->net.count);
+    return amph_coll_net_rank(op, (pos + shift) % op->net.count);
 }
 
 /* ---- broadcast ---- */
@@ -32,73 +32,72 @@ static uint32_t rank_at(const struct amph_coll_op *op, uint32_t place, uint32_t 
 static bool step_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t place = at(net, net->root);
+    uint32_t pos = at(net, net->root);
 
-    if (place && place + 1 < net->count)
+    if (pos && pos + 1 < net->count)
         amph_coll_mail_more(op->coll, 0, amph_coll_mail_prefix(op->coll, PORT_DOWN));
 
     bool sent = amph_coll_mail_pump(op->coll);
 
-    return sent && (!place || amph_coll_mail_got(op->coll, PORT_DOWN));
+    return sent && (!pos || amph_coll_mail_got(op->coll, PORT_DOWN));
 }
 
 void amph_coll_chain_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t place = at(net, net->root);
+    uint32_t pos = at(net, net->root);
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
-    if (place)
-        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, net->root), net->dst,
-                          net->len);
+    if (pos)
+        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, pos - 1, net->root), net->dst, net->len);
 
-    if (place + 1 < net->count)
-        amph_coll_mail_out(op->coll, rank_at(op, place + 1, net->root), PORT_DOWN,
-                           place ? net->dst : net->src, net->len, place ? 0 : net->len);
+    if (pos + 1 < net->count)
+        amph_coll_mail_out(op->coll, rank_at(op, pos + 1, net->root), PORT_DOWN,
+                           pos ? net->dst : net->src, net->len, pos ? 0 : net->len);
 
     net->step = step_broadcast;
 }
 
 /* ---- reductions ---- */
 
-/* Opens the ports for operands towards the first participant; message 0 continues from here (if
- * there is a next participant). */
-static void begin_up(struct amph_coll_op *op, uint32_t turn)
+/* Opens the ports for operands that move towards the first participant; message 0 sends them on
+ * (if there is a next participant). */
+static void begin_up(struct amph_coll_op *op, uint32_t shift)
 {
     struct amph_net *net = &op->net;
-    uint32_t place = at(net, turn);
-    bool last = place + 1 == net->count;
+    uint32_t pos = at(net, shift);
+    bool last = pos + 1 == net->count;
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (!last)
-        amph_coll_mail_in(op->coll, PORT_UP, rank_at(op, place + 1, turn), net->scratch, net->len);
+        amph_coll_mail_in(op->coll, PORT_UP, rank_at(op, pos + 1, shift), net->scratch, net->len);
 
-    if (place)
-        amph_coll_mail_out(op->coll, rank_at(op, place - 1, turn), PORT_UP,
+    if (pos)
+        amph_coll_mail_out(op->coll, rank_at(op, pos - 1, shift), PORT_UP,
                            last ? net->src : net->scratch, net->len, last ? net->len : 0);
 }
 
 /* Folds the pieces received; returns the number of bytes folded so far. */
-static size_t fold_up(struct amph_coll_op *op, uint32_t turn)
+static size_t fold_up(struct amph_coll_op *op, uint32_t shift)
 {
     struct amph_net *net = &op->net;
-    uint32_t place = at(net, turn);
+    uint32_t pos = at(net, shift);
 
-    if (place + 1 == net->count)
+    if (pos + 1 == net->count)
         return net->len;
 
     size_t have = amph_coll_mail_prefix(op->coll, PORT_UP);
 
-    amph_coll_fold_travelling(&op->fold, net->src + net->folded, net->scratch + net->folded,
-                              have - net->folded);
+    amph_coll_fold_wire(&op->fold, net->src + net->folded, net->scratch + net->folded,
+                        have - net->folded);
     net->folded = have;
-    if (place)
+    if (pos)
         amph_coll_mail_more(op->coll, 0, have);
 
     return have;
 }
 
-static uint32_t reduce_turn(const struct amph_coll_op *op)
+static uint32_t reduce_shift(const struct amph_coll_op *op)
 {
     return op->fold.commutes ? op->net.root : 0;
 }
@@ -108,17 +107,17 @@ static uint32_t reduce_turn(const struct amph_coll_op *op)
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op);
-    uint32_t place = at(net, turn);
-    size_t have = fold_up(op, turn);
+    uint32_t shift = reduce_shift(op);
+    uint32_t pos = at(net, shift);
+    size_t have = fold_up(op, shift);
 
-    if (!place && net->me != net->root)
+    if (!pos && net->me != net->root)
         amph_coll_mail_more(op->coll, 0, have);
 
     bool done = amph_coll_mail_pump(op->coll) && have == net->len;
     if (net->me != net->root)
         return done;
-    if (place)
+    if (pos)
         return done && amph_coll_mail_got(op->coll, PORT_DOWN);
 
     if (done)
@@ -130,15 +129,15 @@ static bool step_reduce(struct amph_coll_op *op)
 void amph_coll_chain_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op);
-    uint32_t place = at(net, turn);
+    uint32_t shift = reduce_shift(op);
+    uint32_t pos = at(net, shift);
 
-    begin_up(op, turn);
-    if (!place && net->me != net->root)
+    begin_up(op, shift);
+    if (!pos && net->me != net->root)
         amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_DOWN, net->scratch,
                            net->len, 0);
 
-    if (place && net->me == net->root)
+    if (pos && net->me == net->root)
         amph_coll_mail_in(op->coll, PORT_DOWN, amph_coll_net_rank(op, 0), net->dst, net->len);
 
     net->step = step_reduce;
@@ -149,34 +148,34 @@ static bool step_reduce_all(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
 
     /* the message that passes the result on */
-    const uint32_t place = net->me;
-    const uint32_t down = place ? 1 : 0;
+    const uint32_t pos = net->me;
+    const uint32_t down = pos ? 1 : 0;
     size_t before = net->folded;
     size_t have = fold_up(op, 0);
 
-    if (!place) {
+    if (!pos) {
         memcpy(net->dst + before, net->scratch + before, have - before);
         amph_coll_mail_more(op->coll, down, have);
-    } else if (place + 1 < net->count) {
+    } else if (pos + 1 < net->count) {
         amph_coll_mail_more(op->coll, down, amph_coll_mail_prefix(op->coll, PORT_DOWN));
     }
 
     bool sent = amph_coll_mail_pump(op->coll);
 
-    return sent && have == net->len && (!place || amph_coll_mail_got(op->coll, PORT_DOWN));
+    return sent && have == net->len && (!pos || amph_coll_mail_got(op->coll, PORT_DOWN));
 }
 
 void amph_coll_chain_reduce_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    const uint32_t place = net->me;
+    const uint32_t pos = net->me;
 
     begin_up(op, 0);
-    if (place)
-        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, place - 1, 0), net->dst, net->len);
+    if (pos)
+        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, pos - 1, 0), net->dst, net->len);
 
-    if (place + 1 < net->count)
-        amph_coll_mail_out(op->coll, rank_at(op, place + 1, 0), PORT_DOWN, net->dst, net->len, 0);
+    if (pos + 1 < net->count)
+        amph_coll_mail_out(op->coll, rank_at(op, pos + 1, 0), PORT_DOWN, net->dst, net->len, 0);
 
     net->step = step_reduce_all;
 }
@@ -190,8 +189,8 @@ static bool step_scan(struct amph_coll_op *op)
 
     if (net->me) {
         have = amph_coll_mail_prefix(op->coll, PORT_DOWN);
-        amph_coll_fold_travelling(&op->fold, net->scratch + net->folded, net->dst + net->folded,
-                                  have - net->folded);
+        amph_coll_fold_wire(&op->fold, net->scratch + net->folded, net->dst + net->folded,
+                            have - net->folded);
         net->folded = have;
         if (net->me + 1 < net->count)
             amph_coll_mail_more(op->coll, 0, have);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which algorithm carries a collective between its participants: one table.  Layer: extended.
- * Thread rule: read only.
+ * The choice of the algorithm that carries a collective between its participants: one table.
+ * Layer: extended.  Thread rule: read only.
  *
  * The first row whose limits hold applies: the kind, the largest segment, and the largest sum over
  * all participants, in bytes.  All members choose the same row.  Inside a neighbourhood
@@ -39,7 +39,7 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
     if (op->fold.elem_bytes > piece)
         len = 0; /* elements longer than a message cannot be split into pieces */
 
-    while (row->kind != op->kind || len > row->most_bytes || len > row->most_total / count)
+    while (row->kind != op->kind || len > row->max_bytes || len > row->max_total / count)
         row++;
 
     return row;

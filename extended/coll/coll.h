@@ -63,12 +63,12 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
 }
 
 /* Folds data that is in the byte order of messages (coll/fold.c). */
-void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void *right,
-                               size_t len_bytes);
+void amph_coll_fold_wire(const struct amph_fold *f, const void *left, void *right,
+                         size_t len_bytes);
 /* Does the byte order of messages differ from that of this process? */
-bool amph_coll_fold_turns(const struct amph_fold *f);
+bool amph_coll_fold_swaps(const struct amph_fold *f);
 /* Converts between the two byte orders; dst may be src. */
-void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes);
+void amph_coll_fold_swap(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes);
 
 /* Returns the operator of a built-in type and operation, or NULL.  *bytes_p: size of the type, or
  * 0. */
@@ -78,28 +78,28 @@ amph_fold_fn amph_coll_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p);
 
 struct amph_mail_in {
     uint8_t *buf;
-    uint32_t len, left; /* left: bytes still to come (an empty message counts as 1) */
-    uint32_t from;      /* rank */
-    uint64_t pieces;    /* bit i: piece i has arrived; for the first 64 pieces */
-    bool open, tell;    /* tell: READY must still be sent to the sender */
+    uint32_t len, left;   /* left: bytes still to come (an empty message counts as 1) */
+    uint32_t from;        /* rank */
+    uint64_t pieces;      /* bit i: piece i has arrived; for the first 64 pieces */
+    bool open, ready_due; /* ready_due: READY must still be sent to the sender */
 };
 
 struct amph_mail_out {
     const uint8_t *buf;
     uint32_t len, ready; /* total bytes; bytes that may be sent by now */
     uint32_t sent, to, port;
-    bool told, over; /* the receiver has sent READY; everything has been sent */
+    bool ready_seen, over; /* the receiver has sent READY; everything has been sent */
 };
 
-struct amph_letter;
+struct amph_coll_early;
 struct amph_mail {
     bool on;
     uint32_t seq;
     uint32_t piece; /* payload of a message */
-    uint32_t nin, nout, most_in, most_out, first_out;
+    uint32_t nin, nout, max_in, max_out, first_out;
     struct amph_mail_in *in;
     struct amph_mail_out *out;
-    struct amph_letter *early; /* messages for later segments */
+    struct amph_coll_early *early; /* messages for later segments */
 };
 
 /* ---- stages ---- */
@@ -125,7 +125,7 @@ struct amph_net {
     uint32_t count, me, root; /* number of participants; numbers of this one and of the root */
     const uint8_t *src;
     uint8_t *dst, *acc, *scratch;
-    uint8_t *turned; /* copy of src in the byte order of messages; NULL: src has that order */
+    uint8_t *swapped; /* copy of src in the byte order of messages; NULL: src has that order */
     size_t len;
     uint32_t round, phase;
     uint32_t piece; /* bytes of a message */
@@ -177,13 +177,13 @@ struct amph_coll {
     /* Neighbourhoods.  If nlocal is 1 at all members, each member is a neighbourhood. */
     uint32_t nlocal, self; /* number of members in this neighbourhood; slot of this process */
     uint32_t *local;       /* [nlocal] ranks */
-    uint32_t *place;       /* [nlocal] slots in the process's neighbourhood */
+    uint32_t *nbrhd_index; /* [nlocal] indices in the process's neighbourhood */
     uint32_t count, mine;  /* number of neighbourhoods; number of this one */
     uint32_t *nbrhd;       /* [size] neighbourhood of each rank */
     uint32_t *first;       /* [count] lowest rank of each neighbourhood */
     bool in_blocks;        /* the ranks of each neighbourhood are consecutive */
     struct amph_share_slot slot;
-    uint64_t cell, least_done; /* the next free cell; the last cell that no member reads any more */
+    uint64_t cell, min_done; /* the next free cell; the last cell that no member reads any more */
     struct amph_barrier barrier[AMPH_BARRIERS];
     /* operations */
     uint32_t seq, since; /* next segment's number; operations since the members last synchronised */
@@ -204,7 +204,8 @@ struct amph_colls {
     bool no_room;      /* a send found no room; no message will report that there is room again */
     uint32_t list_lock, mail_lock;
     struct amph_coll *all, *hash[AMPH_COLL_HASH];
-    struct amph_letter *strange; /* messages for teams that this process has not created yet */
+    struct amph_coll_early
+        *unclaimed; /* messages for teams that this process has not created yet */
     size_t early_bytes;
     struct amph_share share;
     struct {
@@ -255,7 +256,7 @@ struct amph_coll_args {
     const void *src;
     size_t block;
     const struct amph_fold *fold;
-    bool meet_first, meet_last; /* synchronise all members before and after (ALLSYNC) */
+    bool sync_first, sync_last; /* synchronise all members before and after (ALLSYNC) */
     bool src_leaf;              /* the caller wants local completion as a leaf event */
 };
 
@@ -326,8 +327,8 @@ bool amph_coll_local_step(struct amph_coll_op *op);
 /* A row of the table of algorithms between participants. */
 struct amph_coll_choice {
     enum amph_coll_kind kind;
-    size_t most_bytes; /* maximum size of a segment */
-    size_t most_total; /* maximum size of a segment times the number of participants */
+    size_t max_bytes; /* maximum size of a segment */
+    size_t max_total; /* maximum size of a segment times the number of participants */
     void (*begin)(struct amph_coll_op *op);
     size_t scratch_blocks; /* scratch memory in segments, or AMPH_SCRATCH_... */
 };

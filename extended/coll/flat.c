@@ -26,7 +26,8 @@ static void copy(void *dst, const void *src, size_t len)
         memmove(dst, src, len);
 }
 
-/* All incoming data has arrived and all outgoing data has been sent. */
+/* The step of all kinds: done when all incoming data has arrived and all outgoing data has been
+ * sent. */
 static bool step_all(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -138,8 +139,8 @@ void amph_coll_flat_gather_all(struct amph_coll_op *op)
 /* ---- gather to all, small: in each round all blocks that are here go 2^round to the left (Bruck)
  * ---- */
 
-/* The number of blocks received in round k. */
-static uint64_t brought(const struct amph_net *net, uint32_t round)
+/* Returns the number of blocks received in round k. */
+static uint64_t blocks_received(const struct amph_net *net, uint32_t round)
 {
     uint64_t first = UINT64_C(1) << round;
     return first < net->count - first ? first : net->count - first;
@@ -152,7 +153,7 @@ static bool step_bruck(struct amph_coll_op *op)
     for (; (UINT64_C(1) << net->round) < net->count; net->round++, net->sent = false) {
         uint32_t to = (uint32_t)((net->me + (uint64_t)net->count - (UINT64_C(1) << net->round)) %
                                  net->count);
-        size_t len = brought(net, net->round) * op->len;
+        size_t len = blocks_received(net, net->round) * op->len;
 
         if (!net->sent)
             amph_coll_mail_out(op->coll, to, net->round, net->scratch, len, len);
@@ -182,7 +183,7 @@ void amph_coll_bruck_gather_all(struct amph_coll_op *op)
 
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count; k++)
         amph_coll_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count),
-                          net->scratch + (op->len << k), brought(net, k) * op->len);
+                          net->scratch + (op->len << k), blocks_received(net, k) * op->len);
 
     net->step = step_bruck;
 }

@@ -75,12 +75,12 @@ amph_fold_fn amph_coll_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
 
 /* ---- hosts of either byte order ---- */
 
-bool amph_coll_fold_turns(const struct amph_fold *f)
+bool amph_coll_fold_swaps(const struct amph_fold *f)
 {
-    return f->typed && amph_wire_turns();
+    return f->typed && amph_wire_swaps();
 }
 
-void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes)
+void amph_coll_fold_swap(const struct amph_fold *f, void *dst, const void *src, size_t len_bytes)
 {
     for (size_t at = 0; at < len_bytes; at += f->elem_bytes) {
         uint64_t v8;
@@ -98,11 +98,10 @@ void amph_coll_fold_turn(const struct amph_fold *f, void *dst, const void *src, 
     }
 }
 
-void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void *right,
-                               size_t len_bytes)
+void amph_coll_fold_wire(const struct amph_fold *f, const void *left, void *right, size_t len_bytes)
 {
     _Alignas(16) uint8_t own[1024]; /* left is not changed: it may be in flight to others */
-    if (!amph_coll_fold_turns(f)) {
+    if (!amph_coll_fold_swaps(f)) {
         amph_fold(f, left, right, len_bytes);
         return;
     }
@@ -111,9 +110,9 @@ void amph_coll_fold_travelling(const struct amph_fold *f, const void *left, void
         size_t n = len_bytes - at < sizeof own ? len_bytes - at : sizeof own;
         uint8_t *r = (uint8_t *)right + at;
 
-        amph_coll_fold_turn(f, own, (const uint8_t *)left + at, n);
-        amph_coll_fold_turn(f, r, r, n);
+        amph_coll_fold_swap(f, own, (const uint8_t *)left + at, n);
+        amph_coll_fold_swap(f, r, r, n);
         amph_fold(f, own, r, n);
-        amph_coll_fold_turn(f, r, r, n);
+        amph_coll_fold_swap(f, r, r, n);
     }
 }

@@ -184,8 +184,8 @@ static void written(struct amph_coll *c, uint32_t piece, size_t field)
         wake_all(c);
 }
 
-/* Cells up to this number are read by no member any more. */
-static uint64_t least_done(const struct amph_coll *c)
+/* Returns the number of the last cell that no member will read again. */
+static uint64_t min_done(const struct amph_coll *c)
 {
     uint64_t least = UINT64_MAX;
 
@@ -206,22 +206,22 @@ static bool has_room(struct amph_coll *c, uint64_t number)
     const uint64_t ring = amph_share_ring(c->l.small);
     uint64_t *wanted = &c->slot.done[c->self].wanted;
 
-    if (number <= c->least_done + ring && !*wanted)
+    if (number <= c->min_done + ring && !*wanted)
         return true;
 
-    c->least_done = least_done(c);
-    if (!*wanted && number > c->least_done + ring) {
+    c->min_done = min_done(c);
+    if (!*wanted && number > c->min_done + ring) {
         __atomic_store_n(wanted, amph_align_up(number - ring / 2, AMPH_SHARE_WAKES),
                          __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        c->least_done = least_done(c);
+        c->min_done = min_done(c);
     }
 
-    if (c->least_done < *wanted)
+    if (c->min_done < *wanted)
         return false;
 
     __atomic_store_n(wanted, 0, __ATOMIC_RELAXED);
-    return number <= c->least_done + ring;
+    return number <= c->min_done + ring;
 }
 
 /* Wakes the members that wait for this member's number. */

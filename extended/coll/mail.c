@@ -32,8 +32,8 @@ enum {
 #define AHEAD_MAX (UINT32_C(1) << 30)
 
 /* A message that arrived before its port was opened or its team created. */
-struct amph_letter {
-    struct amph_letter *next;
+struct amph_coll_early {
+    struct amph_coll_early *next;
     uint32_t peer, nbytes;
     uint8_t handler;
     int32_t args[NARGS_MAX];
@@ -48,10 +48,10 @@ enum fate {
 
 /* ---- early messages; mail_lock ---- */
 
-static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am *am)
+static void keep(struct amph_coll_early **list, uint32_t peer, const struct amph_am *am)
 {
     struct amph_colls *all = amph_colls();
-    struct amph_letter *l = malloc(sizeof *l + am->nbytes);
+    struct amph_coll_early *l = malloc(sizeof *l + am->nbytes);
 
     all->early_bytes += sizeof *l + am->nbytes;
     if (!l || all->early_bytes > EARLY_MAX_BYTES)
@@ -60,7 +60,7 @@ static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am 
                    "is a collective missing here?",
                    all->early_bytes, peer);
 
-    *l = (struct amph_letter){ .peer = peer, .nbytes = am->nbytes, .handler = am->handler };
+    *l = (struct amph_coll_early){ .peer = peer, .nbytes = am->nbytes, .handler = am->handler };
     memcpy(l->args, am->args, am->nargs * sizeof l->args[0]);
     if (am->nbytes)
         memcpy(l->bytes, am->payload, am->nbytes);
@@ -71,7 +71,7 @@ static void keep(struct amph_letter **list, uint32_t peer, const struct amph_am 
     *list = l;
 }
 
-static void throw_away(struct amph_letter *l)
+static void throw_away(struct amph_coll_early *l)
 {
     amph_colls()->early_bytes -= sizeof *l + l->nbytes;
     free(l);
@@ -79,7 +79,7 @@ static void throw_away(struct amph_letter *l)
 
 void amph_coll_mail_keep(struct amph_token *token, const struct amph_am *am)
 {
-    keep(&amph_colls()->strange, token->peer, am);
+    keep(&amph_colls()->unclaimed, token->peer, am);
 }
 
 /* ---- arriving messages; mail_lock ---- */
@@ -125,7 +125,7 @@ static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *a
 
         if (out->port == (uint32_t)args[ARG_PORT] && out->to == (uint32_t)args[ARG_FROM] &&
             amph_coll_peer(c, out->to) == peer) {
-            __atomic_store_n(&out->told, true, __ATOMIC_RELAXED);
+            __atomic_store_n(&out->ready_seen, true, __ATOMIC_RELAXED);
             return TAKEN;
         }
     }
@@ -167,7 +167,7 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
                        : EARLY;
 
     if (fate == EARLY)
-        keep(c ? &c->mail.early : &all->strange, token->peer, am);
+        keep(c ? &c->mail.early : &all->unclaimed, token->peer, am);
     else if (fate == BAD)
         amph_count(DROP_MALFORMED);
 
@@ -177,8 +177,8 @@ static void on_mail(struct amph_token *token, const struct amph_am *am)
 /* Delivers the early messages whose ports are open by now. */
 static void take_early(struct amph_coll *c)
 {
-    struct amph_letter **at = &c->mail.early;
-    struct amph_letter *l;
+    struct amph_coll_early **at = &c->mail.early;
+    struct amph_coll_early *l;
 
     while ((l = *at) != NULL) {
         enum fate fate = take(c, l->peer, l->handler, l->args, l->bytes, l->nbytes);
@@ -217,9 +217,9 @@ void amph_coll_mail_add_team(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
-    struct amph_letter **from = &all->strange;
-    struct amph_letter **to = &c->mail.early;
-    struct amph_letter *l;
+    struct amph_coll_early **from = &all->unclaimed;
+    struct amph_coll_early **to = &c->mail.early;
+    struct amph_coll_early *l;
 
     amph_coll_spin_lock(&all->mail_lock);
     c->mail.seq = UINT32_MAX; /* the first segment is 0 */
@@ -247,7 +247,7 @@ void amph_coll_mail_remove_team(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
     struct amph_coll **at = bucket(c->team->id);
-    struct amph_letter *l;
+    struct amph_coll_early *l;
 
     amph_coll_spin_lock(&all->mail_lock);
     while (*at != c)
@@ -291,7 +291,7 @@ static bool send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
     return false;
 }
 
-static bool tell_ready(struct amph_coll *c, uint32_t port)
+static bool send_ready(struct amph_coll *c, uint32_t port)
 {
     struct amph_mail_in *in = &c->mail.in[port];
     const uint64_t id = amph_gex_team_id_at(c->team, in->from);
@@ -301,10 +301,10 @@ static bool tell_ready(struct amph_coll *c, uint32_t port)
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_READY, .nargs = NARGS, .args = args
     };
 
-    if (in->tell && send(c, in->from, &am))
-        in->tell = false;
+    if (in->ready_due && send(c, in->from, &am))
+        in->ready_due = false;
 
-    return !in->tell;
+    return !in->ready_due;
 }
 
 static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
@@ -312,7 +312,7 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
     const struct amph_mail *m = &c->mail;
     const uint64_t id = amph_gex_team_id_at(c->team, out->to);
 
-    if (out->len > AMPH_COLL_EAGER && !__atomic_load_n(&out->told, __ATOMIC_RELAXED))
+    if (out->len > AMPH_COLL_EAGER && !__atomic_load_n(&out->ready_seen, __ATOMIC_RELAXED))
         return false;
 
     while (!out->over) {
@@ -349,8 +349,8 @@ bool amph_coll_mail_pump(struct amph_coll *c)
     bool all = true;
 
     for (uint32_t i = 0; i < m->nin; i++)
-        if (AMPH_UNLIKELY(m->in[i].tell))
-            all &= tell_ready(c, i);
+        if (AMPH_UNLIKELY(m->in[i].ready_due))
+            all &= send_ready(c, i);
 
     while (m->first_out < m->nout && m->out[m->first_out].over)
         m->first_out++;
@@ -385,8 +385,8 @@ void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint3
     struct amph_mail *m = &c->mail;
 
     amph_coll_spin_lock(&all->mail_lock);
-    m->in = grow(m->in, &m->most_in, nin, sizeof *m->in);
-    m->out = grow(m->out, &m->most_out, nout, sizeof *m->out);
+    m->in = grow(m->in, &m->max_in, nin, sizeof *m->in);
+    m->out = grow(m->out, &m->max_out, nout, sizeof *m->out);
     if (nin)
         memset(m->in, 0, nin * sizeof *m->in);
 
@@ -408,12 +408,12 @@ void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *
                                               .left = len ? (uint32_t)len : 1,
                                               .from = from,
                                               .open = true,
-                                              .tell = len > AMPH_COLL_EAGER };
+                                              .ready_due = len > AMPH_COLL_EAGER };
     if (AMPH_UNLIKELY(c->mail.early != NULL))
         take_early(c);
 
     amph_coll_spin_unlock(&all->mail_lock);
-    tell_ready(c, port);
+    send_ready(c, port);
 }
 
 uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf,

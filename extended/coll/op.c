@@ -58,7 +58,7 @@ static void need_scratch(struct amph_coll_op *op, size_t bytes)
     op->scratch_bytes = bytes;
 }
 
-/* The bytes of a message: as many whole elements as fit, at least one. */
+/* Returns the payload of a message in bytes: as many whole elements as fit, at least one. */
 static uint32_t message_bytes(const struct amph_coll_op *op)
 {
     size_t most = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
@@ -81,11 +81,11 @@ static uint8_t *plan_net(struct amph_coll_op *op, size_t own)
     own = amph_align_up(own, AMPH_CACHE_LINE);
 
     const struct amph_coll_choice *choice = amph_coll_choose(op, net->count, op->len, net->piece);
-    size_t turned = amph_coll_fold_turns(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
+    size_t swapped = amph_coll_fold_swaps(&op->fold) ? amph_align_up(op->len, AMPH_CACHE_LINE) : 0;
 
-    need_scratch(op, own + turned + amph_coll_scratch(choice, net->count, op->len));
-    net->turned = turned ? op->scratch + own : NULL;
-    net->scratch = op->scratch + own + turned;
+    need_scratch(op, own + swapped + amph_coll_scratch(choice, net->count, op->len));
+    net->swapped = swapped ? op->scratch + own : NULL;
+    net->scratch = op->scratch + own + swapped;
 
     return op->scratch;
 }
@@ -99,10 +99,10 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
 
     if (!(op->stage & NET_BEGUN)) {
         op->stage |= NET_BEGUN;
-        net->src = net->turned ? net->turned : src;
+        net->src = net->swapped ? net->swapped : src;
         net->dst = dst;
-        if (net->turned)
-            amph_coll_fold_turn(&op->fold, net->turned, src, op->len);
+        if (net->swapped)
+            amph_coll_fold_swap(&op->fold, net->swapped, src, op->len);
 
         amph_coll_choose(op, net->count, op->len, net->piece)->begin(op);
     }
@@ -111,8 +111,8 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
         return false;
 
     amph_coll_mail_end(op->coll);
-    if (net->turned && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
-        amph_coll_fold_turn(&op->fold, dst, dst, op->len);
+    if (net->swapped && (op->kind != AMPH_COLL_REDUCE || net->me == net->root))
+        amph_coll_fold_swap(&op->fold, dst, dst, op->len);
 
     op->stage |= NET_DONE;
     return true;
@@ -120,8 +120,8 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
 
 /* ---- the stage inside this process's neighbourhood ---- */
 
-/* The slot of a rank in this process's neighbourhood. */
-static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
+/* Returns the slot of a rank in this process's neighbourhood. */
+static uint32_t local_slot(const struct amph_coll *c, uint32_t rank)
 {
     uint32_t i = 0;
 
@@ -131,10 +131,10 @@ static uint32_t local_place(const struct amph_coll *c, uint32_t rank)
     return i;
 }
 
-/* The slot of this neighbourhood's participant. */
-static uint32_t speaker(const struct amph_coll_op *op)
+/* Returns the slot of this neighbourhood's participant. */
+static uint32_t participant_slot(const struct amph_coll_op *op)
 {
-    return local_place(op->coll, amph_coll_net_rank(op, op->coll->mine));
+    return local_slot(op->coll, amph_coll_net_rank(op, op->coll->mine));
 }
 
 static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
@@ -179,10 +179,10 @@ static bool step_broadcast(struct amph_coll_op *op)
         net = net_step(op, src, op->dst + op->off);
 
     if (has_local(op) && (net || root))
-        local = local_step(op, AMPH_LOCAL_BROADCAST, speaker(op), src, op->dst + op->off,
+        local = local_step(op, AMPH_LOCAL_BROADCAST, participant_slot(op), src, op->dst + op->off,
                            LOCAL_BEGUN);
 
-    if (root && !(op->stage & COPIED)) { /* while the others work on theirs */
+    if (root && !(op->stage & COPIED)) { /* while the other members process their parts */
         op->stage |= COPIED;
         if (op->dst != op->src)
             memcpy(op->dst + op->off, src, op->len);
@@ -204,7 +204,7 @@ static bool step_reduce(struct amph_coll_op *op)
     uint8_t *dst = op->dst + op->off;
 
     if (has_local(op)) {
-        if (!local_step(op, AMPH_LOCAL_REDUCE, speaker(op), src, part ? op->scratch : dst,
+        if (!local_step(op, AMPH_LOCAL_REDUCE, participant_slot(op), src, part ? op->scratch : dst,
                         LOCAL_BEGUN))
             return false;
 
@@ -244,7 +244,8 @@ static bool step_scan(struct amph_coll_op *op)
     return local_step(op, AMPH_LOCAL_SCAN, 0, op->src + op->off, op->dst + op->off, LOCAL_BEGUN);
 }
 
-/* Kinds with a block for each pair: all by messages, or all in the only neighbourhood. */
+/* Advances kinds with a block for each pair: everything by messages, or everything in the only
+ * neighbourhood. */
 static bool step_blocks(struct amph_coll_op *op, enum amph_local_kind kind)
 {
     if (op->flat)
@@ -425,8 +426,8 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
     c->tail = op;
 }
 
-/* A team of one: only copies. */
-static void alone(const struct amph_coll_args *args)
+/* Executes a collective over a team of one member: only copies. */
+static void run_single_member(const struct amph_coll_args *args)
 {
     if (args->fold && args->fold->owned)
         free((void *)(uintptr_t)args->fold->cdata);
@@ -442,14 +443,14 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     bool works = args->block > 0;
 
     if (team->pub.size == 1) {
-        alone(args);
+        run_single_member(args);
         return GEX_EVENT_INVALID;
     }
 
     if (!works && args->fold && args->fold->owned)
         free((void *)(uintptr_t)args->fold->cdata);
 
-    if (!works && !args->meet_first && !args->meet_last)
+    if (!works && !args->sync_first && !args->sync_last)
         return GEX_EVENT_INVALID;
 
     struct amph_gex_op *event = amph_gex_op_get();
@@ -460,15 +461,15 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
 
     /* a member ahead of the others sends them data that they must keep */
     c->since += c->count > 1 || is_flat(c, args);
-    if (args->meet_first || c->since >= AMPH_COLL_FLOW) {
+    if (args->sync_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;
-        enqueue(c, &sync, works || args->meet_last ? NULL : event);
+        enqueue(c, &sync, works || args->sync_last ? NULL : event);
     }
 
     if (works)
-        enqueue(c, args, args->meet_last ? NULL : event);
+        enqueue(c, args, args->sync_last ? NULL : event);
 
-    if (args->meet_last) {
+    if (args->sync_last) {
         c->since = 0;
         enqueue(c, &sync, event);
     }

@@ -188,13 +188,13 @@ void amph_coll_share_awake(struct amph_share *s)
         __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
 }
 
-void amph_coll_share_wake(const struct amph_share *s, uint32_t place)
+void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
 
-    if (__atomic_load_n(&s->head->ctl[place].asleep, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&s->head->ctl[neighbour].asleep, __ATOMIC_RELAXED)) {
         /* Without room in its lane a member must be woken by messages. */
-        amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[place].gex_jobrank, &am,
+        amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[neighbour].gex_jobrank, &am,
                         AMPH_AM_IMMEDIATE, NULL);
         amph_count(WAKES_SENT);
     }

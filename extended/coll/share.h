@@ -98,9 +98,9 @@ void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
  * longer sleeps. */
 void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
-/* Wakes the neighbour in slot `place` if it sleeps.  The caller has issued a fence after its
+/* Wakes the neighbour in `neighbour` if it sleeps.  The caller has issued a fence after its
  * writes. */
-void amph_coll_share_wake(const struct amph_share *s, uint32_t place);
+void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
                                                       uint32_t member, uint64_t n, bool small)

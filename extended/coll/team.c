@@ -45,7 +45,7 @@ void amph_coll_count(struct amph_coll *c, uint32_t change)
 void amph_coll_wake(const struct amph_coll *c, uint32_t member)
 {
     if (member != c->self)
-        amph_coll_share_wake(&amph_colls()->share, c->place[member]);
+        amph_coll_share_wake(&amph_colls()->share, c->nbrhd_index[member]);
 }
 
 /* ---- temporary memory ---- */
@@ -140,15 +140,15 @@ static bool number_nbrhds(struct amph_coll *c)
 static bool list_local(struct amph_coll *c)
 {
     const struct amph_gex *g = amph_gex();
-    uint32_t place = 0;
+    uint32_t index = 0;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < c->team->pub.size; i++)
         count += c->nbrhd[i] == c->mine;
 
     c->local = malloc(count * sizeof *c->local);
-    c->place = malloc(count * sizeof *c->place);
-    if (!c->local || !c->place)
+    c->nbrhd_index = malloc(count * sizeof *c->nbrhd_index);
+    if (!c->local || !c->nbrhd_index)
         return false;
 
     for (uint32_t i = 0; i < c->team->pub.size; i++) {
@@ -161,12 +161,12 @@ static bool list_local(struct amph_coll *c)
             c->self = c->nlocal;
 
         /* A team may list processes in any order; usually the next entry follows. */
-        for (uint32_t tries = 0; g->nbrhd.info[place].gex_jobrank != peer && tries < g->nbrhd.count;
+        for (uint32_t tries = 0; g->nbrhd.info[index].gex_jobrank != peer && tries < g->nbrhd.count;
              tries++)
-            place = (place + 1) % g->nbrhd.count;
+            index = (index + 1) % g->nbrhd.count;
 
         c->local[c->nlocal] = i;
-        c->place[c->nlocal++] = place;
+        c->nbrhd_index[c->nlocal++] = index;
     }
 
     return true;
@@ -203,7 +203,7 @@ static void free_coll(struct amph_coll *c)
     free(c->nbrhd);
     free(c->first);
     free(c->local);
-    free(c->place);
+    free(c->nbrhd_index);
     free(c);
 }
 

@@ -3,28 +3,29 @@
  * Small data between participants: binomial trees and recursive doubling.  Layer: extended.  Thread
  * rule: the team is locked.
  *
- * Participants are numbered 0..count-1.  If the operator does not commute, every folded operand
- * covers a range of numbers directly below (left) or above (right) the other's.  A buffer in flight
- * is changed only after all sends from it have completed.
+ * Participants are numbered 0..count-1.  If the operator does not commute, a folded operand always
+ * covers the numbers directly below (left) or directly above (right) those of the other operand.  A
+ * buffer in flight is changed only after all sends from it have completed.
  */
 #include <string.h>
 
 #include "extended/coll/coll.h"
 
-/* Ports beyond those of the rounds. */
+/* Ports in addition to those of the rounds. */
 enum {
     PORT_ODD = 32,
     PORT_RESULT,
     PORTS
 };
 
-static uint32_t turned(const struct amph_net *net, uint32_t by)
+/* Returns this participant's number relative to participant `by`. */
+static uint32_t relative_to(const struct amph_net *net, uint32_t by)
 {
     return (net->me + net->count - by) % net->count;
 }
 
-/* The rank of the participant whose number relative to the root is v. */
-static uint32_t rank_turned(const struct amph_coll_op *op, uint32_t v, uint32_t by)
+/* Returns the rank of the participant whose number relative to `by` is v. */
+static uint32_t rank_of_relative(const struct amph_coll_op *op, uint32_t v, uint32_t by)
 {
     return amph_coll_net_rank(op, (v + by) % op->net.count);
 }
@@ -41,7 +42,7 @@ static void copy(void *dst, const void *src, size_t len)
 static bool step_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t v = turned(net, net->root);
+    uint32_t v = relative_to(net, net->root);
     uint32_t bit = v ? v & -v : UINT32_C(1) << 31;
 
     if (v && !amph_coll_mail_got(op->coll, 0)) {
@@ -51,7 +52,7 @@ static bool step_broadcast(struct amph_coll_op *op)
 
     for (; !net->sent && (bit >>= 1) != 0;)
         if (v + (uint64_t)bit < net->count)
-            amph_coll_mail_out(op->coll, rank_turned(op, v + bit, net->root), 0,
+            amph_coll_mail_out(op->coll, rank_of_relative(op, v + bit, net->root), 0,
                                v ? net->dst : net->src, net->len, net->len);
 
     net->sent = true;
@@ -61,18 +62,19 @@ static bool step_broadcast(struct amph_coll_op *op)
 void amph_coll_tree_broadcast(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t v = turned(net, net->root);
+    uint32_t v = relative_to(net, net->root);
 
     amph_coll_mail_begin(op->coll, op->seq, 1, 32, net->piece);
     if (v)
-        amph_coll_mail_in(op->coll, 0, rank_turned(op, v & (v - 1), net->root), net->dst, net->len);
+        amph_coll_mail_in(op->coll, 0, rank_of_relative(op, v & (v - 1), net->root), net->dst,
+                          net->len);
 
     net->step = step_broadcast;
 }
 
 /* ---- reduce: the same tree, upwards ---- */
 
-static uint32_t reduce_turn(const struct amph_coll_op *op)
+static uint32_t reduce_shift(const struct amph_coll_op *op)
 {
     return op->fold.commutes ? op->net.root : 0;
 }
@@ -84,7 +86,7 @@ static bool has_child(const struct amph_net *net, uint32_t v, uint32_t round)
     return !(v & bit) && v + bit < net->count;
 }
 
-/* The root of the tree has the result. */
+/* Stores the result at the root of the tree. */
 static void top(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
@@ -99,8 +101,8 @@ static void top(struct amph_coll_op *op)
 static bool step_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op);
-    uint32_t v = turned(net, turn);
+    uint32_t shift = reduce_shift(op);
+    uint32_t v = relative_to(net, shift);
 
     for (; !net->sent; net->round++) {
         uint64_t bit = UINT64_C(1) << net->round;
@@ -109,7 +111,7 @@ static bool step_reduce(struct amph_coll_op *op)
             top(op);
             net->sent = true;
         } else if (v & bit) {
-            amph_coll_mail_out(op->coll, rank_turned(op, v - (uint32_t)bit, turn), net->round,
+            amph_coll_mail_out(op->coll, rank_of_relative(op, v - (uint32_t)bit, shift), net->round,
                                net->acc, net->len, net->len);
             net->sent = true;
         } else if (has_child(net, v, net->round)) {
@@ -118,7 +120,7 @@ static bool step_reduce(struct amph_coll_op *op)
 
             uint8_t *right = net->scratch + net->round * net->len;
 
-            amph_coll_fold_travelling(&op->fold, net->acc, right, net->len);
+            amph_coll_fold_wire(&op->fold, net->acc, right, net->len);
             net->acc = right;
         }
     }
@@ -131,17 +133,18 @@ static bool step_reduce(struct amph_coll_op *op)
 void amph_coll_tree_reduce(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
-    uint32_t turn = reduce_turn(op);
-    uint32_t v = turned(net, turn);
+    uint32_t shift = reduce_shift(op);
+    uint32_t v = relative_to(net, shift);
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count && !(v >> k & 1); k++)
         if (has_child(net, v, k))
-            amph_coll_mail_in(op->coll, k, rank_turned(op, v + (1u << k), turn),
+            amph_coll_mail_in(op->coll, k, rank_of_relative(op, v + (1u << k), shift),
                               net->scratch + k * net->len, net->len);
 
     if (net->me == net->root && v)
-        amph_coll_mail_in(op->coll, PORT_RESULT, rank_turned(op, 0, turn), net->dst, net->len);
+        amph_coll_mail_in(op->coll, PORT_RESULT, rank_of_relative(op, 0, shift), net->dst,
+                          net->len);
 
     net->acc = (uint8_t *)(uintptr_t)net->src; /* read only */
     net->step = step_reduce;
@@ -163,7 +166,7 @@ static uint32_t power_below(uint32_t count)
 }
 
 /* The participant with number d in the doubling. */
-static uint32_t doubled(const struct amph_net *net, uint32_t d)
+static uint32_t participant_of(const struct amph_net *net, uint32_t d)
 {
     uint32_t extra = net->count - power_below(net->count);
     return d < extra ? 2 * d + 1 : d + extra;
@@ -185,17 +188,17 @@ static bool rounds(struct amph_coll_op *op)
         uint8_t *theirs = net->scratch + net->round * net->len;
 
         if (!net->sent)
-            amph_coll_mail_out(op->coll, amph_coll_net_rank(op, doubled(net, other)), net->round,
-                               net->dst, net->len, net->len);
+            amph_coll_mail_out(op->coll, amph_coll_net_rank(op, participant_of(net, other)),
+                               net->round, net->dst, net->len, net->len);
 
         net->sent = true;
         if (!amph_coll_mail_pump(op->coll) || !amph_coll_mail_got(op->coll, net->round))
             return false;
 
         if (other < d) {
-            amph_coll_fold_travelling(&op->fold, theirs, net->dst, net->len);
+            amph_coll_fold_wire(&op->fold, theirs, net->dst, net->len);
         } else {
-            amph_coll_fold_travelling(&op->fold, net->dst, theirs, net->len);
+            amph_coll_fold_wire(&op->fold, net->dst, theirs, net->len);
             copy(net->dst, theirs, net->len);
         }
     }
@@ -215,7 +218,7 @@ static bool step_double(struct amph_coll_op *op)
             if (!amph_coll_mail_got(op->coll, PORT_ODD))
                 return false;
 
-            amph_coll_fold_travelling(&op->fold, net->acc, net->dst, net->len);
+            amph_coll_fold_wire(&op->fold, net->acc, net->dst, net->len);
         }
 
         net->phase = is_extra(net) && net->me % 2 == 0 ? DOUBLE_LAST : DOUBLE_ROUNDS;
@@ -261,7 +264,8 @@ void amph_coll_double_reduce_all(struct amph_coll_op *op)
     uint32_t d = is_extra(net) ? net->me / 2 : net->me - extra;
 
     for (; (UINT32_C(1) << k) < power_below(net->count); k++)
-        amph_coll_mail_in(op->coll, k, amph_coll_net_rank(op, doubled(net, d ^ UINT32_C(1) << k)),
+        amph_coll_mail_in(op->coll, k,
+                          amph_coll_net_rank(op, participant_of(net, d ^ UINT32_C(1) << k)),
                           net->scratch + k * net->len, net->len);
 
     net->acc = net->scratch + k * net->len;
@@ -291,8 +295,7 @@ static bool step_scan(struct amph_coll_op *op)
         if (!amph_coll_mail_got(op->coll, net->round))
             return false;
 
-        amph_coll_fold_travelling(&op->fold, net->scratch + net->round * net->len, net->dst,
-                                  net->len);
+        amph_coll_fold_wire(&op->fold, net->scratch + net->round * net->len, net->dst, net->len);
     }
 
     return true;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints beyond the first, and what this process knows of the segments that are bound to
- * others'.  Layer: extended.
- * Thread rule: see endpoint.h.
+ * Endpoints other than the first, and the table of segments that are bound to other processes'
+ * endpoints.  Layer: extended.  Thread rule: see endpoint.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t c
 }
 
 /* Finds a free index for ep and publishes it; locked. */
-static int place(struct amph_gex *g, struct amphora_ep *ep)
+static int assign_index(struct amph_gex *g, struct amphora_ep *ep)
 {
     bool messages = ep->capabilities & GEX_EP_CAPABILITY_AM;
     const unsigned most = messages ? AMPH_AM_CONTEXTS : GASNET_MAXEPS;
@@ -84,7 +83,7 @@ int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
     ep->capabilities = capabilities;
     ep->am = g->ep.am;
     pthread_mutex_lock(&g->bounds->lock);
-    err = place(g, ep);
+    err = assign_index(g, ep);
     pthread_mutex_unlock(&g->bounds->lock);
 
     if (err)
@@ -97,7 +96,8 @@ int gex_EP_Create(gex_EP_t *ep_p, gex_Client_t client, gex_EP_Capabilities_t cap
 
 /* ---- segments of other processes' endpoints ---- */
 
-/* The row of a peer's endpoint; creates it if needed; locked.  NULL: no memory. */
+/* Returns the row of a peer's endpoint, which it creates if necessary.  NULL: no memory.
+ * Locked. */
 static struct amph_rmem *row(struct amph_gex *g, uint32_t peer, gex_EP_Index_t index)
 {
     if (index == 0)
@@ -201,7 +201,7 @@ enum amph_status amph_gex_bound_own(struct amph_gex *g, struct amphora_ep *ep,
     return at ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-/* Long messages to a peer's endpoint need its segment. */
+/* Returns the segment of a peer's endpoint, for long messages to it. */
 static const struct amph_rmem *segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned context)
 {
     const struct amph_rmem *rmem = amph_ep_rmem(amph_gex(), peer, context);

@@ -49,9 +49,9 @@ static void need_notify(const struct amph_barrier *b, const char *call)
                                                          : "gasnet_barrier");
 }
 
-/* Returns this process's result of a barrier that is complete.  v is what the wait or try said.  It
- * contradicts the notify only if both name an id and the ids differ: existing clients pass other
- * flags to the wait than to the notify. */
+/* Returns this process's result of a completed barrier. v is the value that the wait or try
+ * gave.  It contradicts the notify only if both have an id and the ids differ, because existing
+ * clients pass other flags to the wait than to the notify. */
 static int result(struct amph_barrier *b, struct amph_barrier_value v)
 {
     bool both_named = v.kind == AMPH_BARRIER_NAMED && b->own.kind == AMPH_BARRIER_NAMED;

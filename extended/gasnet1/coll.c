@@ -134,8 +134,8 @@ static gasnet_coll_handle_t start(gasnet_team_handle_t tm, struct amph_coll_args
         amph_fatal("%s: image %u is out of range; the team has %u", call, args->root,
                    team->pub.size);
 
-    args->meet_first = flags & GASNET_COLL_IN_ALLSYNC;
-    args->meet_last = flags & GASNET_COLL_OUT_ALLSYNC;
+    args->sync_first = flags & GASNET_COLL_IN_ALLSYNC;
+    args->sync_last = flags & GASNET_COLL_OUT_ALLSYNC;
     return amph_coll_start(team, args);
 }
 

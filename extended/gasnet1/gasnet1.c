@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What GASNet-1 needs beyond the header: attach, value gets, try calls.  Layer: extended.  Thread
- * rule: GASNet-1 spec.
+ * The functions of GASNet-1 that are not inline in the header: attach, value gets, try calls.
+ * Layer: extended.  Thread rule: GASNet-1 spec.
  */
 #include "amphora/gasnet1.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- job ---- */
 
-/* GASNet-1 handlers give neither category nor number of arguments. */
+/* Registers handlers of GASNet-1, which declare neither category nor number of arguments. */
 static int register_table(struct amph_gex *g, gasnet_handlerentry_t *table, int numentries)
 {
     if (numentries < 0 || (numentries && !table)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GASNet-1's vector, indexed and strided transfers, by those of GASNet-EX.  Layer: extended.
- * Thread rule: any thread. */
+/* GASNet-1's vector, indexed and strided transfers, implemented by those of GASNet-EX.  Layer:
+ * extended.  Thread rule: any thread. */
 #include "amphora/vis1.h"
 #include "amphora/team.h"
 

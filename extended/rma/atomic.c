@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote atomics: domains, and operations on memory that is not mapped here, which the header's
- * inline functions cannot do; the target's process executes them on request.  Layer: extended.
- * Thread rule: any thread; creating and destroying as the API says.
+ * Remote atomics: domains, and operations on memory that is not mapped here and that the header's
+ * inline functions therefore cannot reach; the target's process executes them on request.  Layer:
+ * extended.  Thread rule: any thread; creating and destroying as the API requires.
  */
 #include "amphora/ad.h"
 
@@ -33,7 +33,7 @@ enum {
 #define OPS_FLOAT (PLAIN_ALL | GEX_OP_TO_FETCHING(PLAIN_ALL) | GEX_OP_GET)
 #define OPS_INTEGER (OPS_FLOAT | BITWISE | GEX_OP_TO_FETCHING(BITWISE))
 
-/* Executes on memory of this process; operands and result as bytes. */
+/* Execute an operation on memory of this process; operands and result are bytes. */
 #define DEFINE_APPLY(NAME, T) \
     static void apply_##NAME(void *at, gex_OP_t op, const void *operand1, const void *operand2, \
                              void *result) \
@@ -162,8 +162,8 @@ void *gex_AD_QueryCData(gex_AD_t ad)
 
 /* ---- at the target ---- */
 
-/* Request: place, type's number, operation, endpoint, address, operands.  Reply: place, what was
- * there. */
+/* Request: slot, type's number, operation, endpoint, address, operands.  Reply: slot, previous
+ * value. */
 enum {
     ARGS = 10,
     DONE_ARGS = 3
@@ -197,7 +197,7 @@ static void narrow(void *at, uint64_t value, size_t nbytes)
     memcpy(at, nbytes == 8 ? (const void *)&value : (const void *)&v4, nbytes);
 }
 
-/* The target in this process's memory, or NULL: not allowed. */
+/* Returns the target in this process's memory; NULL: not allowed. */
 static void *target(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, size_t nbytes)
 {
     const struct amphora_ep *ep = amph_ep_find(g, index);
@@ -321,8 +321,8 @@ static void check(struct request *r, gex_DT_t dt, gex_Rank_t rank)
                     (uintptr_t)r->result;
 }
 
-/* Executes here if the memory is mapped.  false: the target must be asked. */
-static bool made_here(const struct request *r)
+/* Executes the operation here if the memory is mapped. false: the target must be asked. */
+static bool execute_locally(const struct request *r)
 {
     uint64_t old;
     const struct amph_rmem *rmem = r->dest.rmem;
@@ -384,7 +384,7 @@ static bool prepare(struct request *r, gex_AD_t ad, gex_DT_t dt, gex_Rank_t rank
     amph_check_call("gex_AD_Op");
     r->domain = domain_of(ad, "gex_AD_Op");
     check(r, dt, rank);
-    return !made_here(r);
+    return !execute_locally(r);
 }
 
 gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t rank, void *addr,
@@ -406,8 +406,8 @@ gex_Event_t amphora_ad_nb(gex_AD_t ad, gex_DT_t dt, void *result, gex_Rank_t ran
     return ask(&r, o) ? amph_gex_op_event(o) : GEX_EVENT_NO_OP;
 }
 
-/* Which implicit operations gex_NBI_Wait has to wait for.  An operation that only reads is a get
- * and one that only writes is a put; all that do both are read-modify-writes. */
+/* Returns the event category of an implicit operation, for gex_NBI_Wait.  An operation that only
+ * reads is a get, one that only writes is a put, and one that does both is a read-modify-write. */
 static int category_of(gex_OP_t op)
 {
     bool reads_only = op == GEX_OP_GET;

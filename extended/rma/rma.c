@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts and gets that the header's inline functions cannot do: over a network, empty ones, by
+ * Puts and gets that the header's inline functions cannot execute: over a network, empty ones, by
  * offset, and all those of checked clients (GASNET_DEBUG).  Layer: extended.  Thread rule: any
  * thread of the client; state is per operation.
  */
@@ -13,7 +13,7 @@
 /* The facts of a transfer. */
 struct target {
     const char *call;
-    void *own; /* the local memory; at first maybe an offset */
+    void *own; /* the local memory; an offset until own_side has converted it */
     size_t nbytes;
     gex_Flags_t flags;
     struct amph_gex *g;
@@ -50,7 +50,8 @@ static void refuse_range(const struct target *t, const void *addr)
         (unsigned long long)t->rmem->base);
 }
 
-/* This process is no exception: memory outside of its segment is no target. */
+/* Locates the target's memory.  Also in this process memory outside of the segment is not a
+ * target. */
 static void locate(struct target *t, const void *addr)
 {
     t->offset = (uint64_t)(uintptr_t)addr;
@@ -163,7 +164,7 @@ int amphora_put_blocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *s
     return 0;
 }
 
-/* Starts op's put with local completion as lc_opt says.  false: no room; op has been released. */
+/* Starts op's put; lc_opt selects local completion. false: no room, and op has been released. */
 static bool put_op(const struct target *t, struct amph_gex_op *op, gex_Event_t *lc_opt)
 {
     struct amph_stack_op now;
@@ -242,7 +243,8 @@ gex_Event_t amphora_put_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, const void 
     if (!put_op(&t, op, lc_opt))
         return GEX_EVENT_NO_OP;
 
-    /* The root first: if it is complete, the operation is gone, and its leaf with it. */
+    /* Gets the root first: if it is complete, the operation has been freed together with its
+     * leaf. */
     gex_Event_t root = amph_gex_op_event(op);
 
     if (wants_leaf)
@@ -362,8 +364,8 @@ int amphora_put_val(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t va
     return amphora_put_blocking(tm, rank, dest, &memory, nbytes, flags & ~NOT_OF_VALUES);
 }
 
-/* The operation that carries the value to a conduit in its own memory, or NULL: the value is in
- * place. */
+/* Returns the operation whose memory holds the value for the conduit; NULL: the value is already
+ * at its destination. */
 static struct amph_gex_op *value_op(struct target *t, gex_TM_t tm, gex_Rank_t rank, void *dest,
                                     gex_RMA_Value_t value)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vector, indexed and strided put and get: what is asked for, and copying where the memory is
- * mapped here.  Layer: extended.
- * Thread rule: any thread of the client.
+ * Vector, indexed and strided put and get: checks the arguments, and copies if the memory is mapped
+ * here.  Layer: extended.  Thread rule: any thread of the client.
  */
 #include "extended/rma/vis.h"
 
@@ -15,7 +14,7 @@ enum sync {
     SYNC_NBI
 };
 
-/* A call: which side is remote, and what is to be done about its end. */
+/* A call: its remote side, and how it completes. */
 struct call {
     const char *name;
     bool put;
@@ -46,12 +45,12 @@ void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source
 
 /* ---- rows of both sides ---- */
 
-/* What the rows of a call are given to. */
+/* The receiver of a call's rows. */
 struct sink {
     const struct call *call;
     const struct amph_dest *dest;
-    ptrdiff_t mapping; /* from an address of the target's to the one here, if mapped */
-    struct amph_rma_vis_remote *remote; /* if not */
+    ptrdiff_t mapping; /* difference between the target's address and its mapping here, if mapped */
+    struct amph_rma_vis_remote *remote; /* if not mapped */
 };
 
 static bool inside(const struct amph_rmem *rmem, const char *at, size_t len)
@@ -106,7 +105,7 @@ static void check_row(const struct call *c, const struct amph_dest *d,
                (unsigned long long)d->rmem->len_bytes, (unsigned long long)d->rmem->base);
 }
 
-/* The pieces of a row from `first` on. */
+/* Returns the pieces of a row from `first` on. */
 static struct amph_rma_vis_row row_from(const struct amph_rma_vis_row *row, size_t first)
 {
     struct amph_rma_vis_row rest = *row;
@@ -119,7 +118,8 @@ static struct amph_rma_vis_row row_from(const struct amph_rma_vis_row *row, size
     return rest;
 }
 
-/* Adds to all addresses of a row.  By numbers: a row with a list begins at NULL. */
+/* Adds an offset to all addresses of a row.  Computed with integers, because a row with a list
+ * begins at NULL. */
 static void move_row(struct amph_rma_vis_row *row, ptrdiff_t by_bytes)
 {
     row->base = (char *)((uintptr_t)row->base + (uintptr_t)by_bytes);
@@ -155,7 +155,7 @@ static void carry_row(void *arg, const struct amph_rma_vis_row *dst,
     amph_rma_vis_add(sink->remote, remote, local, count, len);
 }
 
-/* Where the target's memory is mapped here. */
+/* Executes a call whose target memory is mapped here. */
 static void copy_all(const struct call *c, const struct amph_dest *d)
 {
     uintptr_t here = d->rmem->local ? (uintptr_t)d->rmem->local : (uintptr_t)d->rmem->base;
@@ -214,8 +214,8 @@ static gex_Event_t finish(const struct call *c, struct amph_gex_op *op)
     return c->sync == SYNC_Blocking ? GEX_EVENT_INVALID : event;
 }
 
-/* A put that is to be told of at its target is completed first: the message must not overtake its
- * data. */
+/* Executes a put with a notification: the put is completed first, because the message must not
+ * overtake its data. */
 static void transfer_and_tell(const struct call *c, const struct amph_dest *d, bool mapped)
 {
     struct amph_gex_thread *t = amph_gex_thread();

@@ -73,11 +73,12 @@ void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma
 struct amph_rma_vis_remote;
 struct amph_rma_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,
                                                struct amph_gex_op *op);
-/* Pieces of local to (from) the addresses of remote at the target; all were checked. */
+/* Adds pieces: of local to (from) the addresses of remote at the target, which have been
+ * checked. */
 void amph_rma_vis_add(struct amph_rma_vis_remote *v, const struct amph_rma_vis_row *remote,
                       const struct amph_rma_vis_row *local, size_t count, size_t len);
-/* No more follow: op is completed when all has been done, its local completion when the source is
- * free. */
+/* Ends the transfer: op is completed when all pieces have been transferred, and its local
+ * completion when the source may be reused. */
 void amph_rma_vis_end(struct amph_rma_vis_remote *v);
 
 /* Runs the client's reply handler at dest with these bytes, and waits until it has run. */

@@ -8,8 +8,8 @@
 
 #include "extended/rma/vis.h"
 
-/* Two copies of UNIT bytes that may overlap carry every length from UNIT to 2 * UNIT.  Both are read
- * before one is written. */
+/* Two copies of UNIT bytes that may overlap handle every length from UNIT to 2 * UNIT.  Both are
+ * read before either is written. */
 #define ENDS(UNIT) \
     do { \
         char head[UNIT]; \
@@ -21,7 +21,7 @@
         memcpy(dst + len - UNIT, tail, UNIT); \
     } while (0)
 
-/* Sizes that one or two moves of the processor carry have a class of their own. */
+/* Sizes that the processor copies with one or two moves have their own class. */
 /* clang-format off */
 #define CLASSES(CLASS) \
     CLASS(one,        memcpy(dst, src, 1)) \

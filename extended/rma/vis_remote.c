@@ -49,10 +49,10 @@ struct amph_rma_vis_remote {
     struct amph_dest dest;
     bool put;
     bool packs;   /* GASNET_VIS_AMPIPE */
-    size_t alone; /* pieces of this size travel by themselves */
+    size_t alone; /* pieces of at least this size are sent without packing */
     struct amph_gex_op *op;
-    uint32_t parts, sources; /* in flight, and one for the adding; atomic */
-    uint32_t users;          /* parts that are not freed, and one for the adding; atomic */
+    uint32_t parts, sources; /* number in flight, plus one while pieces are added; atomic */
+    uint32_t users;          /* parts that are not freed, plus one while pieces are added; atomic */
     bool has_leaf;
     /* the packet that is being filled */
     size_t record_bytes, data_bytes;
@@ -85,7 +85,7 @@ static void release(struct amph_rma_vis_remote *v)
         free(v);
 }
 
-/* A callback of p is over. */
+/* Called at the end of each callback of p. */
 static void called_back(struct part *p)
 {
     if (__atomic_sub_fetch(&p->callbacks, 1, __ATOMIC_ACQ_REL))
@@ -158,7 +158,7 @@ static void carry_alone(struct amph_rma_vis_remote *v, uint64_t remote, char *lo
 
 /* ---- packets ---- */
 
-/* Writes the records, and the data of a put, to the packet. */
+/* Writes the records and, for a put, the data to the packet.  Returns its length. */
 static size_t fill_packet(struct amph_rma_vis_remote *v)
 {
     struct amph_wr w;
@@ -215,7 +215,8 @@ static void send_packet(struct amph_rma_vis_remote *v)
     v->data_bytes = 0;
 }
 
-/* How many pieces of len bytes the packet has room for, beside the record of their row. */
+/* Returns how many pieces of len bytes fit into the packet, in addition to the record of their
+ * row. */
 static size_t room(const struct amph_rma_vis_remote *v, size_t len)
 {
     size_t used = v->record_bytes + ROW_BYTES + v->data_bytes;
@@ -238,7 +239,7 @@ static void add_record(struct amph_rma_vis_remote *v, const char *remote, ptrdif
     v->data_bytes += count * len;
 }
 
-/* A row without lists, of pieces that are packed. */
+/* Packs a row without lists. */
 static void pack_row(struct amph_rma_vis_remote *v, char *remote, ptrdiff_t remote_step,
                      char *local, ptrdiff_t local_step, size_t count, size_t len)
 {
@@ -275,7 +276,7 @@ static void add_piece(struct amph_rma_vis_remote *v, char *remote, char *local, 
     }
 }
 
-/* How many pieces from the first on follow each other in memory on both sides. */
+/* Returns how many pieces from the first on are contiguous in memory on both sides. */
 static size_t solid_pieces(const struct amph_rma_vis_row *remote,
                            const struct amph_rma_vis_row *local, size_t first, size_t count,
                            size_t len)
@@ -363,7 +364,7 @@ static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr,
                : NULL;
 }
 
-/* A row of this process's memory that a packet names. */
+/* A row of this process's memory, from a packet's record. */
 struct named_row {
     struct amph_rma_vis_row row;
     size_t count, len;
@@ -420,7 +421,7 @@ static uint64_t check_records(struct amph_gex *g, const struct amph_am *am, size
     return sum;
 }
 
-/* Copies between the rows that a packet's records name and data that follow each other. */
+/* Copies between the rows of a packet's records and contiguous data. */
 static void copy_records(struct amph_gex *g, const struct amph_am *am, char *data, bool scatter)
 {
     struct amph_rd r;
@@ -536,7 +537,7 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
 
 /* ---- telling the target ---- */
 
-/* The client's handler sees a reply of the process that made the put. */
+/* Runs the client's handler, to which the message is a reply of the process that made the put. */
 static void on_notify(struct amph_token *token, const struct amph_am *am)
 {
     uint8_t index = (uint8_t)am->args[1];

@@ -76,9 +76,9 @@ static void walk(const struct level *level, size_t levels, char *dst, char *src,
     row(arg, &to, &from, level->count, len);
 }
 
-/* Copies the levels of both sides to out, without those of one piece, and with levels that continue
- * each other on both sides joined.  Returns how many they are, at least one.  *len_p grows by what is
- * solid on both sides. */
+/* Copies the levels of both sides to out.  Leaves out levels of one piece and joins levels that
+ * continue each other on both sides.  Returns the number of levels, at least 1.  Adds to *len_p
+ * what is contiguous on both sides. */
 static size_t join_levels(const struct amph_rma_vis_side *dst, const struct amph_rma_vis_side *src,
                           struct level *out, size_t *len_p)
 {
@@ -106,7 +106,8 @@ static size_t join_levels(const struct amph_rma_vis_side *dst, const struct amph
     return n;
 }
 
-/* Both sides have one box and one length: the call has one argument for both. */
+/* Strided: both sides have the same extents and element length, because the call has only one
+ * argument for both. */
 static void each_strided(const struct amph_rma_vis_side *dst, const struct amph_rma_vis_side *src,
                          amph_rma_vis_row_fn *row, void *arg)
 {
@@ -139,8 +140,8 @@ static char *listed(const struct amph_rma_vis_side *s, size_t i, size_t *len_p)
     return s->vec[i].gex_addr;
 }
 
-/* The pieces of a side as a row: count pieces of len bytes, or that many parts of its only piece.
- * Returns false if it has others. */
+/* Describes the pieces of a side as a row: count pieces of len bytes, or count parts of its only
+ * piece. false: the pieces are not of this kind. */
 static bool as_row(const struct amph_rma_vis_side *s, size_t count, size_t len,
                    struct amph_rma_vis_row *row_p)
 {
@@ -171,8 +172,8 @@ struct cursor {
     size_t left;
 };
 
-/* Makes the next piece current if nothing is left of the one before, with those that follow it in
- * memory; false: no more. */
+/* If the current piece is used up, makes the next one current, joined with those that follow it
+ * in memory. false: no more pieces. */
 static bool refill(struct cursor *c)
 {
     if (c->left)

@@ -117,7 +117,7 @@ static void exchange(struct amph_team *team, const void *mine, size_t len_bytes,
 }
 
 /* Synchronises all members of the parent. */
-static void meet(struct amph_team *team, const char *call)
+static void sync_members(struct amph_team *team, const char *call)
 {
     const uint8_t here = 1;
     exchange(team, &here, sizeof here, NULL, call);
@@ -308,7 +308,7 @@ size_t gex_TM_Split(gex_TM_t *new_tm_p, gex_TM_t parent_tm, int color, int key, 
         *new_tm_p = &make_split(g, parent, table, &mine, &spec)->pub;
 
     free(table);
-    meet(parent, "gex_TM_Split");
+    sync_members(parent, "gex_TM_Split");
     return 0;
 }
 
@@ -506,7 +506,7 @@ static void check_create(const gex_TM_t *new_tms, size_t num_new_tms, const gex_
                    "_NO_SCRATCH must be among them",
                    (unsigned)flags);
 
-    /* a query depends on the numbers only */
+    /* a query uses only the numbers of entries */
     if (numargs && ((!args && !(flags & SCRATCH_QUERIES)) ||
                     numargs > (size_t)GASNET_MAXNODES * GASNET_MAXEPS))
         amph_fatal("gex_TM_Create: a list of %zu members at %p is none", numargs,
@@ -558,7 +558,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t num_new_tms, gex_TM_t parent_tm,
     free(spec.member_ep);
     free(spec.slot);
     free(table);
-    meet(parent, "gex_TM_Create");
+    sync_members(parent, "gex_TM_Create");
 
     return 0;
 }
@@ -589,7 +589,7 @@ int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch_p, gex_Flags_t flags)
                    domains);
 
     if (!(flags & GEX_FLAG_GLOBALLY_QUIESCED))
-        meet(team, "gex_TM_Destroy");
+        sync_members(team, "gex_TM_Destroy");
 
     gex_Memvec_t scratch = team->scratch;
 

@@ -4,8 +4,8 @@
  * Thread rule: any thread, also handlers; making and dropping take the table's lock.  Client data
  * is the client's to guard.
  *
- * What a team keeps of each member: its job rank (4 bytes) and how its segment is reached (24
- * bytes); a team of the same processes in the same order as the job shares the job's tables.
+ * A team keeps 28 bytes of each member: its job rank (4) and how its segment is reached (24).  A
+ * team of the same processes in the same order as the job shares the job's tables.
  */
 #include "extended/team/team.h"
 
@@ -92,7 +92,7 @@ static int by_word(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Ranks by increasing job rank, or NULL: they are in that order. */
+/* Returns the ranks sorted by job rank; NULL: they are in that order. */
 static const uint32_t *make_order(const uint32_t *member, uint32_t size)
 {
     uint32_t i = 1;
@@ -131,7 +131,8 @@ static struct amphora_reach reach_of(const struct amph_rmem *rmem)
                                    .delta = (uintptr_t)rmem->local - (uintptr_t)rmem->base };
 }
 
-/* How the members' segments are reached: what the job knows, by the team's ranks. */
+/* Fills in how the members' segments are reached: the job's entries, in the order of the team's
+ * ranks. */
 static void fill_reach(const struct amph_gex *g, struct amph_team *team)
 {
     struct amphora_reach *reach = (struct amphora_reach *)team->pub.reach;
@@ -181,7 +182,7 @@ void amph_gex_team_drop(struct amph_gex *g, struct amph_team *team)
     pthread_mutex_lock(&teams->lock);
     take_out(teams, team);
     pthread_mutex_unlock(&teams->lock);
-    team->pub.size = 0; /* a use that comes later is seen by amph_gex_team_of */
+    team->pub.size = 0; /* so that amph_gex_team_of detects a later use */
     if (team->pub.reach != g->reach)
         free((void *)team->pub.reach);
 

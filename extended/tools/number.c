@@ -40,7 +40,7 @@ char *gasnett_format_number(int64_t val, char *buf, size_t bufsz, int is_mem_siz
     return buf;
 }
 
-/* What a number before "", K, KB, KiB and the like is to be multiplied by; 0 if it is no unit. */
+/* Returns the factor of the unit in text ("", K, KB, KiB and so on); 0: not a unit. */
 static uint64_t unit_factor(const char *text, uint64_t without)
 {
     text += strspn(text, " \t");
@@ -64,7 +64,8 @@ static uint64_t unit_factor(const char *text, uint64_t without)
     return 0;
 }
 
-/* A whole number, decimal or 0x; sets *end_p to what follows.  Hexadecimal may use all 64 bits. */
+/* Parses a whole number, decimal or 0x; *end_p is the first character after it.  Hexadecimal
+ * numbers may use all 64 bits. */
 static bool whole(const char *str, int64_t *number_p, char **end_p)
 {
     const char *digits = str + strspn(str, " \t");
@@ -83,7 +84,7 @@ static bool whole(const char *str, int64_t *number_p, char **end_p)
     return *end_p != str && errno == 0;
 }
 
-/* number * factor, if it fits. */
+/* Computes number * factor. false: it does not fit. */
 static bool scale(int64_t number, uint64_t factor, int64_t *product_p)
 {
     return factor && factor <= INT64_MAX &&
@@ -190,8 +191,8 @@ size_t gasnett_count0s_copy(void *GASNETT_RESTRICT dst, const void *GASNETT_REST
     return zeros;
 }
 
-/* Each word of eight bytes is turned in and multiplied by an odd constant: every bit counts, and so
- * does the order. */
+/* Each word of eight bytes is rotated in and multiplied by an odd constant, so that every bit
+ * and the order matter. */
 uint64_t gasnett_checksum(const void *p, int numbytes)
 {
     const unsigned char *at = p;

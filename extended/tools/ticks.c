@@ -35,7 +35,7 @@ enum {
     CLOCK
 };
 
-int amphora_tick_source; /* one of the above; set once */
+int amphora_tick_source; /* one of the values above; set once */
 
 /* Reads counter and clock; of ten attempts, the one with the shortest time between the readings. */
 static struct amph_tools_ticks read_pair(void)
