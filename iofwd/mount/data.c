@@ -19,13 +19,13 @@ static struct amph_mount_open *open_of(const struct fuse_file_info *fi)
 
 /* ---- open and close ---- */
 
-/* Flags for the server.  What the kernel has done itself is left out. */
+/* Returns the flags for the server: without those that the kernel handles itself. */
 static int server_flags(int flags)
 {
     return flags & ~(O_DIRECT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | O_CREAT | O_EXCL);
 }
 
-/* Makes the record of an open file; takes over handle. */
+/* Makes the record of an open file, which takes over handle. */
 static int make_open(struct amph_mount_node *node, struct amph_mount_handle *handle, int flags,
                      struct fuse_file_info *fi)
 {
@@ -42,8 +42,8 @@ static int make_open(struct amph_mount_node *node, struct amph_mount_handle *han
     amph_mount_node_add_open(open);
     fi->fh = (uintptr_t)open;
 
-    /* The place of appended data is the server's to choose, so that the kernel must not put it into
-     * its pages at the place where it believes the end to be. */
+    /* The server chooses the offset of appended data.  So the kernel must not store appended
+     * data in its pages, at the offset where it assumes the end of the file. */
     fi->direct_io = (flags & O_DIRECT) || (open->append && (flags & O_ACCMODE) != O_RDONLY);
     return 0;
 }
@@ -56,7 +56,7 @@ static void free_open(struct amph_mount_open *open)
     free(open);
 }
 
-/* Opens what the kernel knows as node.  ESTALE: its name leads elsewhere by now. */
+/* Opens the file that the kernel knows as node.  ESTALE: its name now leads to another file. */
 static int open_node(struct amph_mount_node *node, int flags, struct amph_mount_handle **handle_p,
                      struct stat *st)
 {
@@ -70,7 +70,7 @@ static int open_node(struct amph_mount_node *node, int flags, struct amph_mount_
     bool by_name = at.name[0];
     bool truncates = by_name && (flags & O_TRUNC);
 
-    /* the file is not cut before it is known to be the one that is meant */
+    /* truncated later, once it is known to be the right file */
     err = amph_fwd_open(amph_mount.cl, &at.dir->file, at.name,
                         (truncates ? flags & ~O_TRUNC : flags) | (by_name ? O_NOFOLLOW : 0), 0,
                         &file);
@@ -116,7 +116,7 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
     bool same = amph_mount_node_report(node, &st);
 
-    /* close-to-open: what the kernel remembers is good if the file is as it was */
+    /* close-to-open: the kernel's cached pages are valid if the file has not changed */
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_ALWAYS)
         same = true;
 
@@ -190,13 +190,12 @@ static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
-    static _Thread_local char *buf;
-    static _Thread_local size_t room;
+    struct amph_mount_thread *t = &amph_mount_thread;
     const struct amph_fwd_file *file = &open_of(fi)->handle->file;
     size_t done = 0;
     int err = 0;
 
-    if (size > room) {
+    if (size > t->buf_bytes) {
         char *larger = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 
         if (!larger) {
@@ -204,15 +203,16 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
             return;
         }
 
-        free(buf);
-        buf = larger;
-        room = size;
+        free(t->buf);
+        t->buf = larger;
+        t->buf_bytes = size;
     }
 
     while (done < size) {
         size_t n = 0;
 
-        err = amph_fwd_pread(amph_mount.cl, file, off + (off_t)done, buf + done, size - done, &n);
+        err = amph_fwd_pread(amph_mount.cl, file, off + (off_t)done, t->buf + done, size - done,
+                             &n);
         if (err || n == 0)
             break;
 
@@ -222,10 +222,11 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (err && !done)
         fuse_reply_err(req, err);
     else
-        fuse_reply_buf(req, buf, done);
+        fuse_reply_buf(req, t->buf, done);
 }
 
-/* The file opened again without O_APPEND, for pages of mappings, which have their places. */
+/* Returns the file opened again without O_APPEND, for pages of mappings, whose offsets are
+ * given. */
 static int unappending(struct amph_mount_open *open, const struct amph_fwd_file **file_p)
 {
     struct amph_fwd_file file;
@@ -303,7 +304,7 @@ static void run_sync(struct amph_mount_waiting *w)
     free(sync);
 }
 
-/* Of directories too, whose records begin as those of files do. */
+/* Serves directories too: their records begin like those of files. */
 static void do_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
     struct sync *sync = calloc(1, sizeof *sync);
@@ -346,7 +347,7 @@ static void do_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
         fuse_reply_lseek(req, pos);
 }
 
-/* The data comes here, but not through the kernel and the program. */
+/* Copies within this process: the data does not pass through the kernel and the program. */
 static void do_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
                                struct fuse_file_info *fi_in, fuse_ino_t ino_out, off_t off_out,
                                struct fuse_file_info *fi_out, size_t len, int flags)

@@ -17,11 +17,11 @@
 
 #define BLOCK_BYTES 32768
 
-/* The record of an open directory, in the place of a file's. */
+/* The record of an open directory; it begins like that of a file. */
 struct dir {
     struct amph_mount_open open; /* first */
     pthread_mutex_t lock;
-    off_t next; /* where the kernel goes on if nobody has moved it */
+    off_t next; /* offset of the kernel's next request, unless it seeks */
     size_t at, len;
     char block[BLOCK_BYTES]; /* struct dirent64 of the server */
 };
@@ -81,7 +81,7 @@ static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
     fuse_reply_err(req, 0);
 }
 
-/* Goes to offset off.  0 or an errno value. */
+/* Seeks to offset off. 0 or an errno value. */
 static int go_to(struct dir *dir, off_t off)
 {
     off_t pos;
@@ -96,7 +96,7 @@ static int go_to(struct dir *dir, off_t off)
     return amph_fwd_lseek(amph_mount.cl, &dir->open.handle->file, off, SEEK_SET, &pos);
 }
 
-/* The next entry, or NULL at the end or with an error. */
+/* Returns the next entry; NULL at the end or on an error. */
 static const struct dirent64 *look(struct dir *dir, int *err_p)
 {
     *err_p = 0;
@@ -117,7 +117,8 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* Puts one entry.  Returns its size, more than left if it does not fit; 0: leave it out. */
+/* Adds one entry to the reply.  Returns its size, which is more than left if it does not fit; 0:
+ * the entry is left out. */
 static size_t put(fuse_req_t req, struct dir *dir, const struct dirent64 *d, char *to, size_t left,
                   bool plus)
 {

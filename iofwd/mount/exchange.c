@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-mount: reads requests from the kernel and writes replies, as libfuse does by itself, and adds
- * to the first reply a promise that libfuse 3.14 has no name for: that the server takes set-uid bits
- * and file capabilities away from a file that is written (FUSE_HANDLE_KILLPRIV_V2), as its kernel
- * does.  Without it the kernel asks for security.capability before each write, which doubles what a
- * small write costs.
+ * iofwd-mount: reads requests from the kernel and writes replies, as libfuse does by itself, and
+ * adds a flag to the first reply that libfuse 3.14 has no name for, FUSE_HANDLE_KILLPRIV_V2.  It
+ * promises that the server removes set-uid bits and file capabilities from a file that is written,
+ * which the server's kernel does.  Without the flag the kernel asks for security.capability before
+ * each write, which doubles the cost of a small write.
  *
  * Layer: iofwd.  Thread rule: any thread of the session; the first request and its reply come before
  * all others.
@@ -20,11 +20,6 @@
 
 #ifdef FUSE_HANDLE_KILLPRIV_V2
 
-static struct {
-    bool offered; /* by the kernel */
-    _Atomic bool answered;
-} first;
-
 static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
 {
     ssize_t n = read(fd, buf, len);
@@ -32,9 +27,10 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
     const struct fuse_init_in *init = (const void *)(head + 1);
     const size_t least = sizeof *head + offsetof(struct fuse_init_in, flags) + sizeof init->flags;
 
-    if (n >= (ssize_t)least && !atomic_load_explicit(&first.answered, memory_order_relaxed) &&
+    if (n >= (ssize_t)least &&
+        !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
-        first.offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+        amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
 
     return n;
 }
@@ -43,9 +39,9 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)
 {
     const size_t least = offsetof(struct fuse_init_out, flags) + sizeof(uint32_t);
 
-    if (!atomic_load_explicit(&first.answered, memory_order_relaxed)) {
-        atomic_store(&first.answered, true);
-        if (first.offered && count == 2 && iov[1].iov_len >= least)
+    if (!atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed)) {
+        atomic_store(&amph_mount.init_answered, true);
+        if (amph_mount.killpriv_offered && count == 2 && iov[1].iov_len >= least)
             ((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV_V2;
     }
 

@@ -2,16 +2,17 @@
 /*
  * iofwd-mount: record locks and flock.
  *
- * A record lock belongs to a process of this host, of which the kernel gives a number (the owner).
- * At the server an owner of a file is an open file of its own, whose locks (of the open file
- * description) exclude those of every other owner, of other mounts, of preload clients and of the
- * servers' own host.  Closing it releases them, as POSIX says of any close by the process.  flock
- * belongs to the open file, which the server has already.
+ * A record lock belongs to a process of this host, which the kernel identifies by a number (the
+ * owner).  At the server each owner of locks on a file is a separate open file with locks of its
+ * open file description, so they exclude those of every other owner, of other mounts, of preload
+ * clients and of programs on the server's host.  Closing that file releases the locks, as POSIX
+ * requires of any close by the process. flock belongs to the open file, which the server has
+ * already.
  *
- * Whoever gets a lock sees what was written before: the kernel then forgets the file's pages.
+ * A process that gets a lock must see earlier writes, so the kernel then drops the file's pages.
  *
- * Layer: iofwd.  Thread rule: any thread of the session; a lock that must be waited for, in a thread
- * of its own (waiting.c).
+ * Layer: iofwd.  Thread rule: any thread of the session; a lock that must wait uses a thread of its
+ * own (waiting.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,6 @@ struct amph_mount_owner {
     struct amph_mount_handle *handle;
 };
 
-/* Lock requests that wait at the servers now. */
-static _Atomic unsigned waiting;
-
 /* ---- owners ---- */
 
 static struct amph_mount_handle *find_owner(struct amph_mount_node *node, uint64_t number)
@@ -49,7 +47,7 @@ static struct amph_mount_handle *find_owner(struct amph_mount_node *node, uint64
     return handle;
 }
 
-/* Opens the file once more.  A write lock needs an open file that may be written. */
+/* Opens the file once more.  A write lock needs a file that is open for writing. */
 static int open_for_locks(const struct amph_mount_open *open, struct amph_mount_handle **handle_p)
 {
     static const int modes[] = { O_RDWR, O_RDONLY, O_WRONLY };
@@ -87,7 +85,7 @@ static int owner_of(const struct amph_mount_open *open, uint64_t number, pid_t p
 
     amph_mount_lock();
     for (struct amph_mount_owner *other = node->owners; other; other = other->next)
-        if (other->number == number) /* another thread of the process was faster */
+        if (other->number == number) /* another thread of the process has made it meanwhile */
             *handle_p = amph_mount_handle_get(other->handle);
 
     if (!*handle_p) {
@@ -120,7 +118,7 @@ void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
     if (!gone)
         return;
 
-    /* a request of another thread of the process may still wait with it */
+    /* another thread's request may still wait with this handle */
     struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
     amph_fwd_setlock(amph_mount.cl, &gone->handle->file, &all);
@@ -128,8 +126,8 @@ void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
     free(gone);
 }
 
-/* The only other process of this mount that has locks on the file, 0 if that is unclear: the server
- * knows no more than that it is us. */
+/* Returns the only other process of this mount with locks on the file; 0 if there are several,
+ * because the server reports only this mount as the owner. */
 static pid_t other_owner(struct amph_mount_node *node, uint64_t number)
 {
     pid_t pid = 0;
@@ -157,7 +155,8 @@ struct lock_call {
     struct flock lock;
 };
 
-/* One attempt; waits: at the server, until it has the lock or is interrupted. */
+/* Makes one attempt. waits: the request waits at the server until it has the lock or is
+ * interrupted. */
 static int attempt(const struct lock_call *c, bool waits)
 {
     const struct amph_fwd_file *file = &c->handle->file;
@@ -169,15 +168,16 @@ static int attempt(const struct lock_call *c, bool waits)
                  : amph_fwd_setlock(amph_mount.cl, file, &c->lock);
 }
 
-/* Beyond AMPH_MOUNT_WAITERS requests a request asks again and again, because the client can have no
- * more in flight, and the one that releases the lock must get through. */
+/* Repeats the request until it gets the lock.  Used for requests beyond AMPH_MOUNT_WAITERS: the
+ * client's requests in flight are limited, and the request that releases the lock must get
+ * through. */
 static int ask_again(const struct lock_call *c)
 {
     const struct timespec pause = { .tv_nsec = 10 * AMPH_NS_PER_MS };
     int err;
 
     while ((err = attempt(c, false)) == EAGAIN && !atomic_load(&c->w.interrupted)) {
-        if (atomic_load(&waiting) < AMPH_MOUNT_WAITERS)
+        if (atomic_load(&amph_mount.lock_waits) < AMPH_MOUNT_WAITERS)
             return EAGAIN;
 
         nanosleep(&pause, NULL);
@@ -191,13 +191,13 @@ static int wait_for_it(const struct lock_call *c)
     int err = EAGAIN;
 
     while (err == EAGAIN) {
-        if (atomic_fetch_add(&waiting, 1) < AMPH_MOUNT_WAITERS) {
+        if (atomic_fetch_add(&amph_mount.lock_waits, 1) < AMPH_MOUNT_WAITERS) {
             err = attempt(c, true);
-            atomic_fetch_sub(&waiting, 1);
+            atomic_fetch_sub(&amph_mount.lock_waits, 1);
             return err;
         }
 
-        atomic_fetch_sub(&waiting, 1);
+        atomic_fetch_sub(&amph_mount.lock_waits, 1);
         err = ask_again(c);
     }
 
@@ -223,7 +223,7 @@ static void run_lock(struct amph_mount_waiting *w)
     free(c);
 }
 
-/* Carries out the call, in another thread if it has to wait.  Takes over call->handle. */
+/* Executes the call, in another thread if it has to wait.  Takes over call->handle. */
 static void carry_out(fuse_req_t req, const struct lock_call *call, int type, bool waits)
 {
     int err = attempt(call, false);
@@ -280,7 +280,7 @@ static void do_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
     struct amph_mount_handle *handle = find_owner(open->node, fi->lock_owner);
     struct flock ask = *lock, got;
 
-    if (!handle) /* it has no locks, so any open file without locks asks as well */
+    if (!handle) /* this owner has no locks, so any open file without locks can ask */
         handle = amph_mount_handle_get(open->handle);
 
     ask.l_pid = 0;

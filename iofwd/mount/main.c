@@ -28,8 +28,10 @@ enum {
 static const char preload_name[] = "libiofwd_preload.so";
 
 struct amph_mount amph_mount = {
-    .o = { .cache = AMPH_MOUNT_CACHE_OPEN, .attr_s = -1, .ready_fd = -1 }
+    .o = { .cache = AMPH_MOUNT_CACHE_OPEN, .attr_s = -1, .ready_fd = -1 },
+    .start = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
 };
+_Thread_local struct amph_mount_thread amph_mount_thread;
 
 static const char usage[] =
     "usage: iofwd-mount [options] MOUNTPOINT\n"
@@ -54,7 +56,7 @@ static bool is_option(const char *word, const char *name)
     return word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
 }
 
-/* One option with a value.  false: a sentence was printed. */
+/* Parses one option with a value. false: a sentence was printed. */
 static bool take_value(struct amph_mount_options *o, const char *option, const char *value)
 {
     if (is_option(option, "o"))
@@ -74,7 +76,7 @@ static bool take_value(struct amph_mount_options *o, const char *option, const c
     return true;
 }
 
-/* Returns an exit code, or -1 to continue. */
+/* Parses the command line.  Returns an exit code, or -1 to continue. */
 static int parse(struct amph_mount_options *o, char **argv)
 {
     for (argv++; *argv; argv++) {
@@ -118,7 +120,7 @@ static bool is_mounted_already(void)
     return strncmp(amph_mount.o.mountpoint, "/dev/fd/", 8) == 0;
 }
 
-/* Is a file system mounted exactly there? */
+/* Is path itself a mount point? */
 static bool is_mount_point(const char *path)
 {
     FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -150,11 +152,11 @@ static void unmount(const char *path)
         ;
 }
 
-/* Checks the mount point and makes its path absolute.  What a killed iofwd-mount has left there is
- * taken away. */
+/* Checks the mount point and makes its path absolute.  Unmounts what a killed iofwd-mount has
+ * left there. */
 static bool check_mount_point(void)
 {
-    static char path[PATH_MAX];
+    char *path = amph_mount.mountpoint;
     const char *given = amph_mount.o.mountpoint;
     struct stat st;
 
@@ -211,40 +213,41 @@ static void on_init(void *unused, struct fuse_conn_info *conn)
     conn->congestion_threshold = AMPH_MOUNT_THREADS * 3 / 4;
 }
 
-/* libfuse's reason why it cannot mount; it prints several lines. */
-static char reason[512];
-
+/* libfuse's log function during the mount: keeps the first line. */
 static void keep_reason(enum fuse_log_level level, const char *fmt, va_list ap)
 {
+    char *reason = amph_mount.mount_error;
+
     if (!reason[0])
-        vsnprintf(reason, sizeof reason, fmt, ap);
+        vsnprintf(reason, sizeof amph_mount.mount_error, fmt, ap);
 
     reason[strcspn(reason, "\n")] = 0;
 }
 
 static struct fuse_session *make_session(void)
 {
-    static struct fuse_lowlevel_ops ops = { .init = on_init };
+    struct fuse_lowlevel_ops *ops = &amph_mount.ops;
     const struct amph_mount_options *o = &amph_mount.o;
     char words[6144], max_read[32] = "";
     char *argv[] = { "iofwd-mount", "-o", words, NULL };
     struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 
-    amph_mount_name_calls(&ops);
-    amph_mount_xattr_calls(&ops);
-    amph_mount_data_calls(&ops);
-    amph_mount_dir_calls(&ops);
-    amph_mount_lock_calls(&ops);
+    ops->init = on_init;
+    amph_mount_name_calls(ops);
+    amph_mount_xattr_calls(ops);
+    amph_mount_data_calls(ops);
+    amph_mount_dir_calls(ops);
+    amph_mount_lock_calls(ops);
 
     if (o->max_read)
         snprintf(max_read, sizeof max_read, ",max_read=%u", o->max_read);
 
-    /* One user: the server's file system decides about rights.  Several: the kernel, by the modes
-     * that it sees, because the server acts for one user. */
+    /* With one user the server's file system checks permissions.  With several users the kernel
+     * checks them by the modes it sees, because the server acts for one user only. */
     snprintf(words, sizeof words, "fsname=iofwd:%s,subtype=iofwd%s%s%s%s", amph_mount.prefix,
              o->ro ? ",ro" : "", o->allow_other ? ",allow_other,default_permissions" : "", max_read,
              o->kernel);
-    return fuse_session_new(&args, &ops, sizeof ops, NULL);
+    return fuse_session_new(&args, ops, sizeof *ops, NULL);
 }
 
 static int serve(void)
@@ -266,28 +269,23 @@ static int serve(void)
 
 /* ---- start ---- */
 
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool ready;
-} start = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
-
-/* Ends a start that takes too long, for instance because a server's host does not answer. */
+/* Thread that ends a start which takes too long, for instance because a server's host does not
+ * answer. */
 static void *limit_start(void *unused)
 {
     struct timespec end;
 
     clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec += AMPH_MOUNT_START_S;
-    pthread_mutex_lock(&start.lock);
-    while (!start.ready)
-        if (pthread_cond_clockwait(&start.changed, &start.lock, CLOCK_MONOTONIC, &end) ==
-            ETIMEDOUT) {
+    pthread_mutex_lock(&amph_mount.start.lock);
+    while (!amph_mount.start.ready)
+        if (pthread_cond_clockwait(&amph_mount.start.changed, &amph_mount.start.lock,
+                                   CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
             amph_mount_say("no I/O server has answered in %d s", AMPH_MOUNT_START_S);
             _exit(1);
         }
 
-    pthread_mutex_unlock(&start.lock);
+    pthread_mutex_unlock(&amph_mount.start.lock);
     return NULL;
 }
 
@@ -300,13 +298,13 @@ static void begin_limit(void)
 
 static void end_limit(void)
 {
-    pthread_mutex_lock(&start.lock);
-    start.ready = true;
-    pthread_cond_signal(&start.changed);
-    pthread_mutex_unlock(&start.lock);
+    pthread_mutex_lock(&amph_mount.start.lock);
+    amph_mount.start.ready = true;
+    pthread_cond_signal(&amph_mount.start.changed);
+    pthread_mutex_unlock(&amph_mount.start.lock);
 }
 
-/* Tells whoever waits that the mount can be used, and leaves the terminal. */
+/* Reports that the mount can be used, and detaches from the terminal. */
 static void become_ready(void)
 {
     end_limit();
@@ -346,7 +344,7 @@ static int run(void)
     if (!amph_mount.session || fuse_set_signal_handlers(amph_mount.session) != 0 ||
         fuse_session_mount(amph_mount.session, amph_mount.o.mountpoint) != 0) {
         amph_mount_say("%s cannot be mounted: %s", amph_mount.o.mountpoint,
-                       reason[0] ? reason : strerror(errno));
+                       amph_mount.mount_error[0] ? amph_mount.mount_error : strerror(errno));
         return 1;
     }
 
@@ -386,7 +384,7 @@ static int await_ready(int fd, pid_t child)
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Raises the limit of descriptors: waiting calls and connections need some. */
+/* Raises the limit of descriptors for waiting calls and connections. */
 static void raise_limit(void)
 {
     struct rlimit may;
@@ -397,7 +395,8 @@ static void raise_limit(void)
     }
 }
 
-/* The program itself must not be forwarded, as it is in a shell under iofwd-run. */
+/* Restarts this program without the preload library, which a shell under iofwd-run passes on:
+ * its own calls must not be forwarded. */
 static void leave_preload(char **argv)
 {
     const char *list = amph_env_foreign("LD_PRELOAD");
@@ -420,7 +419,8 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
 
-    /* with cache=none each call asks: also what programs on the server's host change is seen at once */
+    /* with cache=none every call asks the server, so changes by programs on its host are seen at
+     * once */
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_NONE)
         setenv("IOFWD_CACHE_AGE", "0", 1);
 

@@ -22,7 +22,8 @@
  *   waiting.c   threads for calls that wait, so that no thread of the session does
  *   mount.h     this file
  *
- * Writable state of the process: struct amph_mount below; the nodes (node.c).
+ * Writable state: struct amph_mount and, of a thread, struct amph_mount_thread below.  The table of
+ * nodes (node.c) stands alone.
  */
 #ifndef AMPH_IOFWD_MOUNT_H
 #define AMPH_IOFWD_MOUNT_H
@@ -31,23 +32,26 @@
 
 #include <fuse_lowlevel.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/platform.h"
 #include "iofwd/client/client.h"
+#include "iofwd/wire/prefix.h"
 
 #define AMPH_MOUNT_IO_BYTES ((size_t)1 << 20) /* largest read or write of the kernel */
 #define AMPH_MOUNT_THREADS 32                 /* of the session; the client has 64 requests */
 #define AMPH_MOUNT_WAITERS 24                 /* lock requests that wait at the servers */
 #define AMPH_MOUNT_START_S 10                 /* the start may take */
 
-/* What the kernel may remember. */
+/* What the kernel may cache. */
 enum amph_mount_cache {
-    AMPH_MOUNT_CACHE_NONE,  /* nothing without asking */
+    AMPH_MOUNT_CACHE_NONE,  /* nothing */
     AMPH_MOUNT_CACHE_OPEN,  /* close-to-open */
-    AMPH_MOUNT_CACHE_ALWAYS /* everything: nobody else changes the files */
+    AMPH_MOUNT_CACHE_ALWAYS /* everything: no other program changes the files */
 };
 
 struct amph_mount_options {
@@ -57,9 +61,9 @@ struct amph_mount_options {
     enum amph_mount_cache cache;
     bool ro, allow_other, clone_fd, foreground;
     int ready_fd;  /* gets one byte when the mount can be used; -1: none */
-    double attr_s; /* how long names and attributes are remembered; below 0: by the mode */
+    double attr_s; /* how long names and attributes are cached; below 0: by the cache mode */
     unsigned max_read;
-    char kernel[1024]; /* the words of -o that are for libfuse, each after a comma */
+    char kernel[1024]; /* the words of -o for libfuse, each preceded by a comma */
 };
 
 /* The state of the process. */
@@ -70,17 +74,53 @@ struct amph_mount {
     char prefix[PATH_MAX];
     char address_file[PATH_MAX];
     double timeout_s; /* of names and attributes */
+
+    /* main.c */
+    char mountpoint[PATH_MAX];
+    char mount_error[512]; /* the first line that libfuse printed about a failed mount */
+    struct fuse_lowlevel_ops ops;
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        bool ready;
+    } start;
+
+    /* exchange.c: FUSE_HANDLE_KILLPRIV_V2 */
+    bool killpriv_offered; /* by the kernel */
+    _Atomic bool init_answered;
+
+    /* lock.c: lock requests that wait at the servers now */
+    _Atomic unsigned lock_waits;
+
+    /* servers.c: the prefixes that are served, and the connections that end with the servers */
+    struct amph_fwd_prefixes served;
+    struct {
+        struct amph_fwd_notifier notifier[AMPH_FWD_PARTS_MAX];
+        struct pollfd fd[AMPH_FWD_PARTS_MAX];
+        nfds_t n;
+    } watched;
 };
 
 extern struct amph_mount amph_mount;
+
+struct amph_mount_waiting;
+
+/* The state of a thread. */
+struct amph_mount_thread {
+    char *buf; /* data.c: the data of reads */
+    size_t buf_bytes;
+    struct amph_mount_waiting *waiting; /* waiting.c: the call that the thread executes, or NULL */
+};
+
+extern _Thread_local struct amph_mount_thread amph_mount_thread;
 
 /* ---- options.c ---- */
 
 /* Prints one line on standard error. */
 void amph_mount_say(const char *fmt, ...) AMPH_PRINTF(1, 2);
-/* Takes the words of one -o.  false: wrong, and a sentence was printed. */
+/* Parses the words of one -o. false: an error was printed. */
 bool amph_mount_options_take(struct amph_mount_options *o, const char *words);
-/* The time-out that the options give. */
+/* Returns the cache time-out that the options specify. */
 double amph_mount_options_timeout(const struct amph_mount_options *o);
 
 /* ---- servers.c ---- */
@@ -121,7 +161,7 @@ struct amph_mount_node {
     struct amph_mount_open *open;          /* its open files */
     /* as last reported to the kernel */
     bool reported, no_capability;
-    bool missed; /* an open by its name has found something else */
+    bool missed; /* an open by its name has found another file */
     struct timespec mtime, ctime;
     off_t size;
     struct amph_mount_owner *owners; /* of record locks */
@@ -136,7 +176,8 @@ struct amph_mount_open {
     bool append;
 };
 
-/* How to name a node to its server: directory (or the thing itself) and name ("": itself). */
+/* How to name a node in a request to its server: directory (or the file itself) and name ("":
+ * itself). */
 struct amph_mount_at {
     struct amph_mount_handle *dir;
     char name[NAME_MAX + 1];
@@ -146,31 +187,33 @@ struct amph_mount_at {
 int amph_mount_node_begin(const char *prefix);
 struct amph_mount_node *amph_mount_node_of(fuse_ino_t ino);
 fuse_ino_t amph_mount_node_number(const struct amph_mount_node *node);
-/* Names the node without asking a server, if it can.  0 or an errno value (ESTALE). */
+/* Names the node, without a request to a server if possible. 0 or an errno value (ESTALE). */
 int amph_mount_node_at(struct amph_mount_node *node, struct amph_mount_at *at);
-/* For an open: by name, so that the file is found that has the name now.  If the name has led
- * elsewhere once, and the kernel has looked it up again and still means this node, by its handle:
- * it is a link of /proc to an open file whose name is gone. */
+/* For an open: names the node by its name, so that the file is opened that has the name now.  If
+ * an open by the name has found another file, and the kernel has looked the name up again and
+ * still means this node, names it by its handle: the path is a link of /proc to an open file
+ * whose name was removed. */
 int amph_mount_node_at_name(struct amph_mount_node *node, struct amph_mount_at *at);
 void amph_mount_node_missed(struct amph_mount_node *node);
 void amph_mount_at_put(struct amph_mount_at *at);
-/* Returns a handle of the node itself, which no rename by others leads elsewhere.  The caller puts
- * it.  0 or an errno value. */
+/* Returns a handle of the node itself, which stays valid if others rename the file.  The caller
+ * puts the handle. 0 or an errno value. */
 int amph_mount_node_pin(struct amph_mount_node *node, struct amph_mount_handle **handle_p);
 /* Asks for the node's attributes and records them. */
 int amph_mount_node_stat(struct amph_mount_node *node, struct stat *st_p);
-/* Is st of this node? */
+/* Does st describe this node? */
 bool amph_mount_node_is(const struct amph_mount_node *node, const struct stat *st);
-/* Records attributes that the kernel is told, and puts the mount's inode number into st.  Returns
- * true if they are those that the kernel was told before. */
+/* Records attributes that are reported to the kernel, and stores the mount's inode number in st.
+ * Returns true if the same attributes were reported before. */
 bool amph_mount_node_report(struct amph_mount_node *node, struct stat *st);
-/* Finds or makes the node of what was found as name in parent, and counts a lookup.  Fills e. */
+/* Finds or makes the node of the file that was found as name in parent, and counts a lookup.
+ * Fills e. */
 int amph_mount_node_found(struct amph_mount_node *parent, const char *name, const struct stat *st,
                           struct fuse_entry_param *e);
 /* Records where a node is after a rename, if it is known. */
 void amph_mount_node_moved(struct amph_mount_node *parent, const char *name, const struct stat *st);
 void amph_mount_node_forget(struct amph_mount_node *node, uint64_t lookups);
-/* Open files of a node: a handle that survives every rename. */
+/* Adds an open file to its node: its handle survives every rename. */
 void amph_mount_node_add_open(struct amph_mount_open *open);
 void amph_mount_node_remove_open(struct amph_mount_open *open);
 /* The lock of the tables, for lock.c's owners. */
@@ -185,17 +228,18 @@ void amph_mount_data_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_dir_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_lock_calls(struct fuse_lowlevel_ops *ops);
 
-/* lock.c: a descriptor of the process `owner` has been closed: its record locks on the node go. */
+/* lock.c: a descriptor of the process `owner` has been closed: releases its record locks on the
+ * node. */
 void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
 
 /* ---- exchange.c ---- */
 
-/* After the mount, before the first request is read.  0 or a negative errno. */
+/* Called after the mount and before the first request is read. 0 or a negative errno. */
 int amph_mount_exchange_begin(struct fuse_session *session);
 
 /* ---- waiting.c ---- */
 
-/* One call that waits; a member of the caller's record. */
+/* A call that waits; embedded in the caller's record. */
 struct amph_mount_waiting {
     fuse_req_t req;
     void (*run)(struct amph_mount_waiting *w); /* replies and frees */
@@ -205,7 +249,7 @@ struct amph_mount_waiting {
 /* Runs w->run in a thread of its own.  interruptible: an interrupt of the request ends calls of
  * that thread with EINTR.  Returns 0 or an errno value; then nothing was started. */
 int amph_mount_waiting_start(struct amph_mount_waiting *w, bool interruptible);
-/* Before the reply: interrupts do not arrive from here on. */
+/* Called before the reply: from then on no interrupts arrive. */
 void amph_mount_waiting_end(struct amph_mount_waiting *w);
 void amph_mount_waiting_begin(void);
 

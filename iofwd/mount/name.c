@@ -12,13 +12,13 @@
 
 #include "iofwd/mount/mount.h"
 
-/* The directory in which a call names something. */
+/* Gets the directory in which a call names a file. */
 static int directory(fuse_ino_t parent, struct amph_mount_handle **dir_p)
 {
     return amph_mount_node_pin(amph_mount_node_of(parent), dir_p);
 }
 
-/* Answers with what is now at name. */
+/* Replies with the file that is now at name. */
 static void reply_found(fuse_req_t req, fuse_ino_t parent, const struct amph_mount_handle *dir,
                         const char *name)
 {
@@ -261,7 +261,7 @@ static void do_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
     remove_name(req, parent, name, AT_REMOVEDIR);
 }
 
-/* Records where the node is now that a rename has put there. */
+/* Records the new name of a node after a rename. */
 static void note_moved(fuse_ino_t parent, const struct amph_mount_handle *dir, const char *name)
 {
     struct stat st;

@@ -2,11 +2,12 @@
 /*
  * The inodes that the kernel knows.
  *
- * A lookup costs one request: the kernel's inode is known by device and inode number, and by the
- * name under which it was last found.  A handle (O_PATH) is opened when something is done with the
- * node that a rename by another client must not lead elsewhere: every directory in which names are
- * looked up, every file whose attributes change.  The last AMPH_MOUNT_HANDLES of them are kept.  A
- * name that leads elsewhere by now gives ESTALE, and the kernel looks the path up again.
+ * A lookup costs one request: an inode of the kernel is identified by device and inode number, and
+ * by the name under which it was last found.  A handle (O_PATH) is opened for operations that must
+ * not be diverted by another client's rename: for every directory in which names are looked up, and
+ * every file whose attributes change.  The AMPH_MOUNT_HANDLES most recent handles are kept.  If a
+ * name leads to another file by now, the call returns ESTALE, and the kernel looks the path up
+ * again.
  *
  * Layer: iofwd.  Thread rule: see mount.h.
  */
@@ -70,7 +71,7 @@ void amph_mount_handle_put(struct amph_mount_handle *handle)
     free(handle);
 }
 
-/* Takes the node out of the list of those with a handle.  Lock held. */
+/* Removes the node from the list of nodes with a handle.  Lock held. */
 static void unlist(struct amph_mount_node *node)
 {
     *(node->newer ? &node->newer->older : &nodes.newest) = node->older;
@@ -88,7 +89,7 @@ static void list_first(struct amph_mount_node *node)
     nodes.nhandles++;
 }
 
-/* Keeps a handle of the node, and returns the one that is dropped for it, or NULL.  Lock held. */
+/* Keeps a handle of the node.  Returns the handle that is dropped for it, or NULL.  Lock held. */
 static struct amph_mount_handle *keep_handle(struct amph_mount_node *node,
                                              struct amph_mount_handle *handle)
 {
@@ -107,7 +108,7 @@ static struct amph_mount_handle *keep_handle(struct amph_mount_node *node,
     return dropped;
 }
 
-/* A handle that the node has, or NULL.  Lock held. */
+/* Returns the node's handle, or NULL.  Lock held. */
 static struct amph_mount_handle *present(struct amph_mount_node *node)
 {
     if (node->handle) {
@@ -159,8 +160,8 @@ bool amph_mount_node_is(const struct amph_mount_node *node, const struct stat *s
            node->type == (st->st_mode & S_IFMT);
 }
 
-/* The inode number that programs see: the server's, and one that differs from those of the root's
- * device for files of another device. */
+/* Returns the inode number that programs see: the server's or, for files of another device than
+ * the root's, one that differs from those of the root's device. */
 static ino_t visible(const struct stat *st)
 {
     if (st->st_dev == nodes.root.dev)
@@ -174,7 +175,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Lock held. */
+/* amph_mount_node_report with the lock held. */
 static bool report(struct amph_mount_node *node, struct stat *st)
 {
     bool same = node->reported && node->size == st->st_size &&
@@ -283,7 +284,7 @@ static struct amph_mount_node *place(struct amph_mount_node *node, struct amph_m
     if (node == &nodes.root || (before == parent && node->name && strcmp(node->name, name) == 0))
         return NULL;
 
-    /* a directory never lies below itself, but a stale tree may look so */
+    /* a directory is never below itself, but a stale tree may suggest it */
     for (struct amph_mount_node *up = parent; up; up = up->parent)
         if (up == node)
             return NULL;
@@ -311,8 +312,8 @@ int amph_mount_node_found(struct amph_mount_node *parent, const char *name, cons
     struct amph_mount_node *node = find(st->st_dev, st->st_ino);
 
     if (node && node != &nodes.root && node->type != (st->st_mode & S_IFMT)) {
-        /* the number of a file that is gone has been given to something else; the kernel still
-         * knows the old one, so this one gets a node of its own before it in the chain */
+        /* the inode number of a removed file has been reused; the kernel still knows the old
+         * file, so the new one gets its own node before it in the chain */
         node = NULL;
     }
 
@@ -393,7 +394,7 @@ void amph_mount_at_put(struct amph_mount_at *at)
     amph_mount_handle_put(at->dir);
 }
 
-/* by_name: by its name, even if a handle is there. */
+/* Names the node. by_name: by its name, even if it has a handle. */
 static int name_it(struct amph_mount_node *node, bool by_name, struct amph_mount_at *at)
 {
     at->name[0] = 0;
@@ -415,7 +416,7 @@ static int name_it(struct amph_mount_node *node, bool by_name, struct amph_mount
     strcpy(at->name, node->name);
     at->dir = present(parent);
     if (!at->dir)
-        parent->refs++; /* it stays while its handle is opened */
+        parent->refs++; /* keeps it while its handle is being opened */
 
     amph_mount_unlock();
     if (at->dir)

@@ -12,10 +12,10 @@
 
 #include "iofwd/mount/mount.h"
 
-#define ATTRIBUTES_S 1.0 /* of close-to-open */
+#define ATTRIBUTES_S 1.0 /* time-out of close-to-open */
 #define FOR_EVER_S 86400.0
 
-/* Words that libfuse and the kernel understand and that change nothing of ours. */
+/* Words that libfuse and the kernel understand and that do not affect this program. */
 static const char *const kernel_words[] = {
     "noexec", "noatime", "nodev", "nosuid", "default_permissions", "sync", "dirsync"
 };

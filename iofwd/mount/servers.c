@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-mount: finds its servers, and notices their end.
+ * iofwd-mount: finds its servers, and detects their end.
  *
  * A server that dies leaves the mount in place: calls on its files give EIO, or the next server
  * takes over (AMPHORA_ON_SERVER_DEATH=failover).  The directory below must not appear in its place,
@@ -23,27 +23,26 @@
 #include "iofwd/mount/mount.h"
 #include "iofwd/wire/prefix.h"
 
-#define LOOK_MS 200 /* between two looks at the address file, while a server is dead */
+#define LOOK_MS 200 /* interval of checks for the address file while a server is dead */
 
 /* ---- start ---- */
 
-/* Chooses the prefix: the given one, the one that the mount point is called after, or the only
- * one. */
+/* Chooses the prefix: the given one, the one with the mount point's name, or the only one. */
 static bool choose_prefix(const char *served)
 {
-    static struct amph_fwd_prefixes set;
+    struct amph_fwd_prefixes *set = &amph_mount.served;
     const char *why = NULL;
     const char *wanted = amph_mount.o.prefix;
 
-    if (!amph_fwd_prefix_parse(&set, served, &why) || set.count == 0) {
+    if (!amph_fwd_prefix_parse(set, served, &why) || set->count == 0) {
         amph_mount_say("the prefixes \"%s\": %s", served, why ? why : "there are none");
         return false;
     }
 
-    for (size_t i = 0; i < set.count; i++)
-        if (strcmp(set.item[i].path, wanted ? wanted : amph_mount.o.mountpoint) == 0 ||
-            (!wanted && set.count == 1)) {
-            snprintf(amph_mount.prefix, sizeof amph_mount.prefix, "%s", set.item[i].path);
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(set->item[i].path, wanted ? wanted : amph_mount.o.mountpoint) == 0 ||
+            (!wanted && set->count == 1)) {
+            snprintf(amph_mount.prefix, sizeof amph_mount.prefix, "%s", set->item[i].path);
             return true;
         }
 
@@ -121,23 +120,17 @@ bool amph_mount_servers_open(void)
 
 /* ---- end ---- */
 
-static struct {
-    struct amph_fwd_notifier notifier[AMPH_FWD_PARTS_MAX];
-    struct pollfd fd[AMPH_FWD_PARTS_MAX];
-    nfds_t n;
-} watched;
-
-/* Waits for the end of a connection, or, once a server is dead, a while. */
+/* Waits for the end of a connection or, once a server is dead, for LOOK_MS. */
 static bool look(bool dead)
 {
-    if (poll(watched.fd, watched.n, dead ? LOOK_MS : -1) <= 0)
+    if (poll(amph_mount.watched.fd, amph_mount.watched.n, dead ? LOOK_MS : -1) <= 0)
         return dead;
 
-    for (nfds_t i = 0; i < watched.n; i++)
-        if (watched.fd[i].fd >= 0 && watched.fd[i].revents &&
-            !amph_fwd_notifier_drain(&watched.notifier[i])) {
-            watched.fd[i].fd = -1;
-            amph_fwd_notifier_release(&watched.notifier[i], true);
+    for (nfds_t i = 0; i < amph_mount.watched.n; i++)
+        if (amph_mount.watched.fd[i].fd >= 0 && amph_mount.watched.fd[i].revents &&
+            !amph_fwd_notifier_drain(&amph_mount.watched.notifier[i])) {
+            amph_mount.watched.fd[i].fd = -1;
+            amph_fwd_notifier_release(&amph_mount.watched.notifier[i], true);
             dead = true;
         }
 
@@ -163,15 +156,16 @@ bool amph_mount_servers_watch(void)
     pthread_t thread;
 
     for (size_t i = 0; i < n && i < AMPH_FWD_PARTS_MAX; i++) {
-        struct amph_fwd_notifier *notifier = &watched.notifier[watched.n];
+        struct amph_fwd_notifier *notifier = &amph_mount.watched.notifier[amph_mount.watched.n];
 
         if (amph_fwd_notifier_acquire(amph_mount.cl, servers[i], true, notifier) != 0)
             continue;
 
-        watched.fd[watched.n++] = (struct pollfd){ .fd = notifier->fd, .events = POLLIN };
+        amph_mount.watched.fd[amph_mount.watched.n++] = (struct pollfd){ .fd = notifier->fd,
+                                                                         .events = POLLIN };
     }
 
-    int err = watched.n ? amph_thread_start(&thread, true, 0, watch, NULL) : EIO;
+    int err = amph_mount.watched.n ? amph_thread_start(&thread, true, 0, watch, NULL) : EIO;
 
     if (err)
         amph_mount_say("the servers cannot be watched: %s", strerror(err));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-mount: threads for calls that wait (locks, fsync).  A thread of the session hands such a
- * call over and goes on, so that any number of waiting calls leaves the session's threads to the
- * calls that end the waiting.
+ * iofwd-mount: threads for calls that wait (locks, fsync).  A thread of the session passes such a
+ * call to one of them and continues, so waiting calls, however many, never keep the session from
+ * the calls that end the wait.
  *
  * Layer: iofwd.  Thread rule: any thread of the session.
  */
@@ -12,12 +12,13 @@
 
 #define STACK_BYTES ((size_t)256 << 10)
 
-static _Thread_local struct amph_mount_waiting *mine;
-
-/* The client's question while a call waits for its server. */
+/* Has the waiting call of this thread been interrupted?  The client asks while it waits for the
+ * server. */
 static bool is_interrupted(void)
 {
-    return mine && atomic_load(&mine->interrupted);
+    struct amph_mount_waiting *w = amph_mount_thread.waiting;
+
+    return w && atomic_load(&w->interrupted);
 }
 
 void amph_mount_waiting_begin(void)
@@ -34,8 +35,10 @@ static void on_interrupt(fuse_req_t req, void *data)
 
 static void *run(void *arg)
 {
-    mine = arg;
-    mine->run(arg);
+    struct amph_mount_waiting *w = arg;
+
+    amph_mount_thread.waiting = w;
+    w->run(w);
     return NULL;
 }
 
@@ -58,5 +61,5 @@ int amph_mount_waiting_start(struct amph_mount_waiting *w, bool interruptible)
 void amph_mount_waiting_end(struct amph_mount_waiting *w)
 {
     fuse_req_interrupt_func(w->req, NULL, NULL);
-    mine = NULL;
+    amph_mount_thread.waiting = NULL;
 }

@@ -11,8 +11,9 @@
 #include "iofwd/mount/mount.h"
 #include "iofwd/wire/marshal.h"
 
-/* The kernel asks for this one before each write, to take a program's rights away that is changed.
- * A mount gives no rights, so that an answer of the past is good until the attributes change. */
+/* The kernel asks for this attribute before each write, to remove the privileges of a program
+ * that is changed.  A mount grants no privileges, so an earlier answer is valid until the
+ * attributes change. */
 static const char capability[] = "security.capability";
 
 static bool known_to_have_none(struct amph_mount_node *node)
