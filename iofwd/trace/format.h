@@ -4,9 +4,9 @@
  *
  * Layer: iofwd (trace); uses only the C library.  Thread rule: constants and layouts.
  *
- * A file belongs to one thread at a time.  It is a header and then slots of 64 bytes.  The first word
- * of a slot is stored last, with release order, and says what the slot is: a reader takes a slot
- * whole or not at all, whenever the writer was killed.
+ * A file belongs to one thread at a time.  It is a header followed by slots of 64 bytes.  The first
+ * word of a slot states its kind and is stored last, with release order.  So a reader sees a slot
+ * completely or not at all, whenever the writer was killed.
  *
  * The room:
  *   format.h            the layout of a file
@@ -42,7 +42,7 @@ enum amph_trace_kind {
     AMPH_TRACE_EXTRA,  /* a call's second file, and what it cost at the servers */
     AMPH_TRACE_TEXT,   /* a part of a path; value: which part */
     AMPH_TRACE_NAME,   /* the name of a call; value: the call */
-    AMPH_TRACE_THREAD, /* another thread writes from here on */
+    AMPH_TRACE_THREAD, /* from here on another thread writes */
     AMPH_TRACE_SUM,    /* beyond the budget: calls of one kind on one file; value: the call */
     AMPH_TRACE_SIZES,  /* their sizes; value: the call */
     AMPH_TRACE_KINDS
@@ -56,7 +56,7 @@ enum amph_trace_state {
 #define AMPH_TRACE_COMMIT(kind, state, value) \
     ((uint32_t)(kind) << 24 | (uint32_t)(state) << 16 | (uint32_t)(value))
 
-/* Which members of a call mean something. */
+/* The members of a call that are valid. */
 enum {
     AMPH_TRACE_HAS_FD = 1,
     AMPH_TRACE_HAS_OFFSET = 2,
@@ -79,8 +79,9 @@ struct amph_trace_header {
     uint64_t dropped_calls;             /* beyond the budget: neither recorded nor summed up */
     uint64_t summed_calls;              /* beyond the budget: in the sums */
     uint64_t dropped_texts;
-    uint64_t tail;     /* where the slots of sums, errors and slowest calls begin; 0: none */
-    uint64_t began_ns; /* when the program began: with pid and host it names the process */
+    uint64_t tail; /* where the slots of sums, errors and slowest calls begin; 0: none */
+    uint64_t
+        began_ns; /* start time of the program; identifies the process together with pid and host */
     char host[64];
     char exe[512];
     char cwd[1024];
@@ -110,13 +111,14 @@ struct amph_trace_extra {
     uint64_t spare[3];
 };
 
-/* A text's number is a hash of it, and so the same in all files of a run. */
+/* A text's number is a hash of the text, so it is the same in all files of a run. */
 struct amph_trace_text {
     uint32_t commit;
     uint16_t total; /* bytes of the whole text */
     uint16_t spare;
     uint64_t file;
-    /* of the text that begins with the number of the folder that a relative path starts at, or 0 */
+    /* part of the text, which begins with the number of the folder that a relative path starts
+     * at, or 0 */
     char part[AMPH_TRACE_TEXT_PART];
 };
 

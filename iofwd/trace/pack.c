@@ -55,7 +55,7 @@ enum {
     COLUMN_HEAD = COLUMNS * 4
 };
 
-/* The values of the slot before. */
+/* The values of the previous slot. */
 struct before {
     uint64_t start, offset, result, length;
     uint32_t fd, flags, word;
@@ -131,7 +131,7 @@ static void put_slot(struct writer *w, struct before *b, const union amph_trace_
 
     b->start = c->end_ns;
     b->result = (uint64_t)c->result;
-    /* the next call's, if the calls follow on one another */
+    /* the offset of the next call if the calls are consecutive */
     b->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
     b->length = c->length;
     b->fd = (uint32_t)c->fd;

@@ -13,7 +13,7 @@
 
 bool amph_trace_is_packed(const void *bytes, size_t len);
 
-/* Both give a new block of memory that the caller frees.  false: why says what is wrong. */
+/* Both return a new block of memory that the caller frees. false: why holds the reason. */
 bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
                      char *why, size_t why_len);
 bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *plain_len_p,

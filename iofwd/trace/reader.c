@@ -19,7 +19,7 @@
 enum {
     LOCAL_NAMES = 1 << 16,
     EXTRA_LOOKS = 64,
-    DEPTH = 16 /* of relative paths on one another */
+    DEPTH = 16 /* depth of relative paths */
 };
 
 const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = { "other", "open",    "close",
@@ -47,7 +47,7 @@ static bool fail(char *why, size_t why_len, const char *format, ...)
     return false;
 }
 
-/* Room for one more element of an array.  NULL: no memory. */
+/* Makes room for one more element of an array.  NULL: no memory. */
 static void *one_more(void **array, size_t *n, size_t *room, size_t size)
 {
     if (*n == *room) {
@@ -256,7 +256,7 @@ static bool take_text(struct amph_trace *t, const struct amph_trace_text *text, 
     return true;
 }
 
-/* Without "//" and "/./"; ".." stays, since a link may be before it. */
+/* Removes "//" and "/./" from a path.  Keeps "..", because the part before it may be a link. */
 static void clean(char *path)
 {
     char *to = path;
@@ -293,7 +293,7 @@ static uint32_t index_of_path(struct amph_trace *t, char *path)
     if (t->ntexts * 2 >= t->text_room && !more_texts(t))
         return 0;
 
-    /* a number of its own kind; the text decides */
+    /* paths get odd hashes; the text is compared */
     for (;; h += 2) {
         struct amph_trace_text_entry *e = find_text(t, h ^ UINT64_C(0x5bd1e9955bd1e995));
 
@@ -384,7 +384,7 @@ struct source {
     uint32_t process;
     int32_t tid;
     int64_t offset_ns; /* from the host's clock to the job's */
-    uint32_t *names;   /* LOCAL_NAMES of them: the file's number to ours; UINT32_MAX: not there */
+    uint32_t *names;   /* [LOCAL_NAMES] maps the file's numbers to ours; UINT32_MAX: no such name */
     size_t first_event;
 };
 
@@ -516,7 +516,7 @@ static bool take_sum(struct amph_trace *t, const struct source *s, size_t i)
     return true;
 }
 
-/* Names and texts come first, since calls mean nothing without them. */
+/* Reads names and texts first, because calls refer to them. */
 static bool take_names(struct amph_trace *t, struct source *s)
 {
     char name[sizeof((struct amph_trace_name *)0)->name];

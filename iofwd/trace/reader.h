@@ -4,8 +4,8 @@
  *
  * Layer: iofwd (trace); uses only the C library.  Thread rule: one thread for each struct amph_trace.
  *
- * A file may be damaged, foreign, of another byte order, or still be written: what cannot be read is
- * said in a sentence, and no byte of it is trusted.
+ * A file may be damaged, foreign, of another byte order, or still being written.  What cannot be
+ * read is reported in a sentence, and no byte is trusted.
  */
 #ifndef AMPH_IOFWD_TRACE_READER_H
 #define AMPH_IOFWD_TRACE_READER_H
@@ -16,7 +16,7 @@
 
 #include "iofwd/trace/format.h"
 
-/* What a call does, by its name. */
+/* Classes of calls, by their names. */
 enum amph_trace_class {
     AMPH_TRACE_OTHER,
     AMPH_TRACE_OPEN,
@@ -35,7 +35,7 @@ enum amph_trace_class {
 
 extern const char *const amph_trace_class_names[AMPH_TRACE_CLASSES];
 
-/* Beside those of a call (format.h): the offset follows from the calls before. */
+/* In addition to those of format.h: the offset was computed from earlier calls. */
 #define AMPH_TRACE_HAS_POSITION 128
 
 struct amph_trace_event {
@@ -80,7 +80,7 @@ struct amph_trace {
     size_t nnames;
     char **files; /* paths; [0] is "" */
     size_t nfiles;
-    struct amph_trace_total *totals; /* of what is beyond the budgets */
+    struct amph_trace_total *totals; /* sums of calls beyond the budgets */
     size_t ntotals;
     uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
 
@@ -95,11 +95,12 @@ bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *w
 /* After the last file: paths, order and positions. */
 bool amph_trace_finish(struct amph_trace *t);
 
-/* positions.c: gives calls without an offset the one that follows from those before; finish calls it. */
+/* positions.c: computes the offsets of calls without one from earlier calls; amph_trace_finish
+ * calls it. */
 bool amph_trace_place(struct amph_trace *t);
 
-/* All files below dir; each that cannot be read is said on standard error.  false: none of them
- * can be read, and why says so. */
+/* Reads all files below dir.  Reports each file that cannot be read on standard error. false:
+ * none can be read, and why holds the reason. */
 bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len);
 
 void amph_trace_free(struct amph_trace *t);
