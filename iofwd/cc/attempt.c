@@ -4,8 +4,8 @@
  *
  * Layer: iofwd/cc.
  *
- * A compiler that may be run again prints into memory, so that nothing is printed twice: what it writes to
- * standard output is a product too (-E, -o -).
+ * The output of a compiler that may be run again goes to memory, so that nothing is printed twice.
+ * This includes standard output, which may be a product (-E, -o -).
  */
 #include "iofwd/cc/cc.h"
 
@@ -45,7 +45,8 @@ __attribute__((noreturn)) static void execute(const struct amph_cc_words *comman
                 strerror(errno));
 }
 
-/* in, out, err: the child's; below 0: those of this process.  Returns the wait status. */
+/* Runs the command. in, out, err: the child's descriptors; below 0: those of this process.
+ * Returns the wait status. */
 static int run_with(const struct amph_cc_words *command, int in, int out, int err)
 {
     int status;
@@ -85,7 +86,7 @@ int amph_cc_run_child(const struct amph_cc_words *command)
     return code_of(run_with(command, -1, -1, -1));
 }
 
-/* All that has been written to a memory file. */
+/* Returns all that has been written to a memory file. */
 static char *text_of(int fd)
 {
     struct stat st;
@@ -111,7 +112,7 @@ static bool is_users_signal(int sig)
     return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT || sig == SIGPIPE;
 }
 
-/* Is it the compiler that has failed, not the program that it compiles? */
+/* Has the compiler itself failed, as opposed to the program that it compiles? */
 static bool has_crashed(int status, const char *messages)
 {
     if (WIFSIGNALED(status))
@@ -128,7 +129,7 @@ static bool has_crashed(int status, const char *messages)
                           strstr(messages, "terminated by signal")));
 }
 
-/* Ends as the compiler has. */
+/* Ends this process as the compiler has ended. */
 __attribute__((noreturn)) static void end_as(int status)
 {
     if (WIFSIGNALED(status)) {
@@ -141,7 +142,7 @@ __attribute__((noreturn)) static void end_as(int status)
 
 /* ---- messages of a static link ---- */
 
-/* Does the line name our archives, or what only they take out of the C library's? */
+/* Does the line name our archives, or an object of the C library that only they use? */
 static bool is_about_ours(const char *line, size_t n)
 {
     static const char *const names[] = { "libiofwd_wrap.a(", "libiofwd.a(", "libamphora.a(",
@@ -159,13 +160,14 @@ static bool is_warning(const char *line, size_t n)
     return memmem(line, n, "warning:", sizeof "warning:" - 1) != NULL;
 }
 
-/* Removes what the linker warns of because our archives name each forwarded function (mktemp, getwd) and
- * load libraries: the program has not asked for it, and libtool takes a warning for a failure.  A warning
- * may follow a line that names the archive and the function; errors stay. */
+/* Removes warnings of the linker that our archives cause: they name every forwarded function
+ * (mktemp, getwd) and load libraries.  The program has not asked for these, and libtool takes a
+ * warning for a failure.  A warning may follow a line that names the archive and the function.
+ * Errors stay. */
 static void remove_own_warnings(char *messages)
 {
     char *to = messages;
-    bool inside = false; /* behind such a line, which has been kept back */
+    bool inside = false; /* after such a line, which is held back */
     size_t kept_back = 0;
 
     for (char *line = messages; *line;) {

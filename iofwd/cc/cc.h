@@ -19,7 +19,7 @@
 
 /* ---- words.c ---- */
 
-/* Ends with NULL. */
+/* A list of words that ends with NULL. */
 struct amph_cc_words {
     char **v;
     size_t n, cap;
@@ -47,11 +47,11 @@ enum amph_cc_kind {
     AMPH_CC_UNKNOWN  /* the compiler does not answer -### */
 };
 
-/* Do the options say that nothing is linked (-c, -S, -E, ...)?  false: perhaps. */
+/* Do the options state that nothing is linked (-c, -S, -E, ...)? false: unknown. */
 bool amph_cc_is_compile_only(const struct amph_cc_words *args);
 
-/* Asks the compiler what it would do with args, and runs nothing else.  Ends the program with a sentence
- * if the output is one that cannot forward. */
+/* Asks the compiler what it would do with args, without running anything else.  Ends the program
+ * with a sentence if the output cannot forward. */
 enum amph_cc_kind amph_cc_link_kind(const struct amph_cc_words *compiler,
                                     const struct amph_cc_words *args, int retries);
 

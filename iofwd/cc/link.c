@@ -4,9 +4,9 @@
  *
  * Layer: iofwd/cc.
  *
- * The compiler says it itself: with -### gcc, clang and their relatives print the commands that they would
- * run, with specs, configuration files, response files and the options of wrappers like mpicc applied.  The
- * linker's command decides, by the way in which it would take the C library.
+ * The compiler itself answers this: with -### gcc, clang and their relatives print the commands
+ * that they would run, with specs, configuration files, response files and the options of wrappers
+ * like mpicc applied.  The linker's command shows which C library it would link.
  */
 #include "iofwd/cc/cc.h"
 
@@ -20,7 +20,8 @@
 #include "base/platform.h"
 #include "base/program/program_image.h"
 
-extern const ElfW(Ehdr) __ehdr_start AMPH_HIDDEN; /* of this program, by the linker */
+extern const ElfW(Ehdr)
+    __ehdr_start AMPH_HIDDEN; /* this program's own header, defined by the linker */
 
 enum {
     STATES_MAX = 64 /* nested --push-state */
@@ -108,7 +109,7 @@ struct linked {
     bool is_relocatable, is_shared, is_question, is_lld;
     const char *format;  /* --oformat */
     const char *loader;  /* --dynamic-linker */
-    const char *foreign; /* the first input, or emulation (-m), that is for another machine */
+    const char *foreign; /* the first input or emulation (-m) for another machine */
     uint16_t machine;    /* that machine */
     uint16_t bits;       /* its word size */
 };
@@ -118,7 +119,8 @@ static bool is_own_machine(uint16_t machine, uint16_t bits)
     return machine == __ehdr_start.e_machine && bits == sizeof(void *) * 8;
 }
 
-/* The linker's names of machines of which some compilers make two kinds of programs (-m32). */
+/* Takes the emulation (-m) that the linker is given; with -m32 some compilers name another
+ * machine. */
 static void take_emulation(struct linked *l, const char *name)
 {
     static const struct {
@@ -139,7 +141,7 @@ static void take_emulation(struct linked *l, const char *name)
         }
 }
 
-/* Is an input for a machine that our libraries are not for? */
+/* Is an input for another machine than our libraries? */
 static bool is_foreign(struct linked *l, const char *path)
 {
     Elf64_Ehdr e;
@@ -160,7 +162,8 @@ static bool is_foreign(struct linked *l, const char *path)
     return swapped || !is_own_machine(l->machine, l->bits);
 }
 
-/* The value of an option that is written -name VALUE, --name VALUE or --name=VALUE, or NULL. */
+/* Returns the value of an option that is written -name VALUE, --name VALUE or --name=VALUE; else
+ * NULL. */
 static const char *value_of(const struct amph_cc_words *w, size_t *i, const char *name)
 {
     const char *word = w->v[*i];
@@ -185,7 +188,7 @@ static bool is_libc(const char *word)
            strcmp(base, "libc.so") == 0 || strcmp(base, "libc.so.6") == 0;
 }
 
-/* An input, or an option without a value. */
+/* Takes an input, or an option without a value. */
 static void take(struct linked *l, const char *word, bool is_static)
 {
     static const char *const relocatable[] = { "-r", "-i", "-Ur", "--relocatable" };

@@ -76,7 +76,7 @@ static bool is_on_path(const char *name)
     return false;
 }
 
-/* By its name a file that compilers read, not a compiler? */
+/* Is this, by its name, an input of compilers and not a compiler? */
 static bool has_input_name(const char *word)
 {
     static const char *const suffixes[] = {
@@ -140,7 +140,7 @@ static void check_loop(const char *compiler)
 
 /* ---- -show ---- */
 
-/* Wrappers with a -show of their own, which add what they would run. */
+/* Has this wrapper its own -show, which prints the command that it would run? */
 static bool has_own_show(const char *compiler)
 {
     const char *base = base_name(compiler);
@@ -149,7 +149,7 @@ static bool has_own_show(const char *compiler)
            strncmp(base, "osh", 3) == 0;
 }
 
-/* Removes -show; false: it was not there. */
+/* Removes -show. false: args had no -show. */
 static bool take_show(struct amph_cc_words *args)
 {
     size_t n = 0;
@@ -198,7 +198,7 @@ static const char *output_of(const struct amph_cc_words *args)
     return "a.out";
 }
 
-/* The file's identity and time, as one text; "": it is no program. */
+/* Returns the file's identity and time as a text; "": it is not a program. */
 static const char *program_state(const char *path)
 {
     char magic[SELFMAG];
@@ -218,7 +218,8 @@ static const char *program_state(const char *path)
                   : "";
 }
 
-/* The compiler did not answer: mostly the command is wrong, and the compiler says so itself. */
+/* Runs a compiler that did not answer: usually the command is wrong, and the compiler reports
+ * it. */
 __attribute__((noreturn)) static void run_unanswered(const struct amph_cc_words *command,
                                                      const struct amph_cc_words *args)
 {

@@ -70,7 +70,8 @@ static void add_linker(struct amph_cc_words *command, const char *const words[])
         amph_cc_words_add(command, joined);
 }
 
-/* First of what is needed, whether or not the program's own objects call it: its libraries do. */
+/* Adds the interposer as the first needed library, even if the program's own objects do not call
+ * it, because its libraries may. */
 static void add_dynamic(struct amph_cc_words *command, const struct amph_cc_words *args)
 {
     const struct places p = find();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers which way into a program suits; see check.h.
+ * Reports which way of forwarding suits a program; see check.h.
  *
  * Layer: iofwd/instrument.
  *
@@ -47,7 +47,7 @@ void amph_check_look(const char *path, struct amph_image *image_p)
     amph_image_look(&calls, path, image_p);
 }
 
-/* Maps a file and views it; false: it is not an ELF file for the dynamic linker. */
+/* Maps a file and parses its headers. false: it is not an ELF file for the dynamic linker. */
 static bool map_file(const char *path, struct amph_elf *elf)
 {
     int fd = open_file(path);
@@ -79,8 +79,8 @@ struct symbols {
     size_t n;
 };
 
-/* The dynamic symbols; the headers do not say how many there are, but linkers put the strings behind
- * them. */
+/* Returns the dynamic symbols.  The headers do not state their number, but linkers place the
+ * strings directly after them. */
 static struct symbols symbols_of(const struct amph_elf *elf)
 {
     ElfW(Addr) at = amph_elf_entry(elf, DT_SYMTAB, 0);
@@ -112,7 +112,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of the functions that the file exports (or imports), sorted; the caller frees the list. */
+/* Returns the names of the functions that the file exports (or imports), sorted.  The caller
+ * frees the list. */
 static const char **names_of(const struct amph_elf *elf, bool imports, size_t *n_p)
 {
     struct symbols s = symbols_of(elf);
@@ -191,7 +192,7 @@ static void print_libraries(FILE *out, const struct amph_elf *program)
 
 /* ---- ways ---- */
 
-/* By the kind of the program: the answers to the second and third question, and the way. */
+/* For each kind of program: the answers to the second and third question, and the suitable way. */
 static const struct {
     const char *dynamic, *relink, *way;
 } answers[] = {

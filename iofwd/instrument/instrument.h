@@ -5,10 +5,10 @@
  *
  * Layer: iofwd/instrument.  Thread rule: one thread.
  *
- * The copy names the preload library first among the libraries that it needs.  What is new lies in one
- * segment behind the end of the file: a note with the settings that are baked in, a note by which the
- * original is restored, the string table, and the dynamic section if it had no room for one more entry.
- * Nothing else of the file moves.
+ * The copy names the preload library first among the libraries that it needs.  All additions are in
+ * one segment after the end of the file: a note with the built-in settings, a note by which the
+ * original is restored, the string table, and the dynamic section if it had no room for one more
+ * entry.  Nothing else of the file moves.
  *
  *   main.c        the command line; reading and writing files
  *   make.c        the copy, from the bytes of the original
@@ -68,7 +68,7 @@ struct amph_instrument_sections {
 bool amph_instrument_sections_view(const struct amph_elf *elf,
                                    struct amph_instrument_sections *s_p);
 
-/* The bytes that the new table and its names need behind offset `at` of the copy. */
+/* Returns the bytes that the new table and its names need after offset `at` of the copy. */
 size_t amph_instrument_sections_room(const struct amph_instrument_sections *s,
                                      const struct amph_elf *elf, size_t at);
 
@@ -83,7 +83,8 @@ struct amph_instrument_layout {
     struct amph_instrument_part notes, strings, dynamic; /* dynamic.len is 0 if it stays */
 };
 
-/* Writes the new table and its names behind offset `at` of the copy, whose header then leads there. */
+/* Writes the new table and its names after offset `at` of the copy, and its position into the
+ * copy's header. */
 void amph_instrument_sections_put(const struct amph_instrument_sections *s,
                                   const struct amph_elf *elf,
                                   const struct amph_instrument_layout *layout, char *copy,
@@ -104,7 +105,7 @@ size_t amph_instrument_moved_symbols(const struct amph_instrument_sections *s,
 
 /* ---- payload.c ---- */
 
-/* Returns what lies behind the end of the program, as a phrase; NULL: nothing. */
+/* Returns a phrase that names the data after the end of the program; NULL: no such data. */
 const char *amph_instrument_payload(const struct amph_elf *elf,
                                     const struct amph_instrument_sections *s);
 
@@ -125,7 +126,7 @@ struct amph_instrument_undo {
 
 void amph_instrument_undo_add(struct amph_instrument_undo *u, size_t at, size_t len);
 
-/* The length of the record, and the record itself, of the original in `in`. */
+/* Return the length of the record of the original in `in`, and write the record. */
 size_t amph_instrument_undo_len(const struct amph_instrument_undo *u);
 void amph_instrument_undo_put(const struct amph_instrument_undo *u,
                               const struct amph_instrument_bytes *in, char *record);

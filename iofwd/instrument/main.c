@@ -70,7 +70,7 @@ static bool is_option(const char *word, const char *name)
     return word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
 }
 
-/* The place of an option's value; NULL: the word is no such option. */
+/* Returns where the value of an option is stored; NULL: the word is not such an option. */
 static const char **value_of(struct given *g, const char *word)
 {
     const struct {
@@ -148,7 +148,7 @@ static char *absolute(const char *path)
     return out;
 }
 
-/* The folder of a file, without symbolic links. */
+/* Returns the folder of a file, with symbolic links resolved. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -243,7 +243,7 @@ static char *library_path(const struct given *g)
     return path;
 }
 
-/* The forwarded paths: as given, else the servers' exports. */
+/* Returns the forwarded paths: the given ones, else the servers' exports. */
 static char *prefixes(const struct given *g)
 {
     struct amph_standing set = { .n = 0 };
@@ -280,7 +280,7 @@ static void check_prefixes(const char *text)
                 text);
 }
 
-/* The texts of the note; their length in *len_p. */
+/* Returns the texts of the note; *len_p is their length. */
 static char *settings(const struct given *g, size_t *len_p)
 {
     char *text = NULL;
@@ -345,7 +345,7 @@ static void check_output(const char *out, const struct stat *in)
         die(EXIT_WRONG, "%s exists and is not a file; name another one by -o", out);
 }
 
-/* Programs whose kind says that no library can be put into them. */
+/* Refuses programs of a kind to which no library can be added. */
 static void check_kind(const char *binary, const struct stat *st,
                        const struct amph_instrument_bytes *in)
 {

@@ -178,7 +178,8 @@ static char *expanded(const char *text, const char *origin)
     return out;
 }
 
-/* The copy lies in another folder: what the original finds beside itself is found there. */
+/* Expands $ORIGIN in the search paths, because the copy is in another folder and must still find
+ * the libraries beside the original. */
 static bool expand_paths(struct work *w)
 {
     const struct amph_elf *elf = &w->elf;
@@ -227,7 +228,7 @@ static char *put_note(char *to, unsigned type, size_t desc_len)
     return to + sizeof note;
 }
 
-/* Says what goes where, and which pieces of the original change. */
+/* Lays out the copy: positions of the new parts, and the pieces of the original that change. */
 static void lay_out(struct work *w)
 {
     struct amph_instrument_layout *l = &w->layout;
@@ -323,7 +324,7 @@ static void put_dynamic(const struct work *w, char *copy)
             dyn[i].d_un.d_val = l->strings.len;
 }
 
-/* Lets the header of the dynamic section name the moved one. */
+/* Makes the header of the dynamic section point to the moved one. */
 static void move_dynamic(const struct work *w, char *copy)
 {
     const struct amph_instrument_part *moved = &w->layout.dynamic;
@@ -337,7 +338,8 @@ static void move_dynamic(const struct work *w, char *copy)
         }
 }
 
-/* Headers that overlap would have been changed twice. */
+/* Verifies the copy by restoring the original from it: overlapping headers would have been
+ * changed twice. */
 static bool verify(struct work *w, const struct amph_instrument_bytes *out)
 {
     struct amph_instrument_bytes again = { 0 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data behind the end of a program; see instrument.h.
+ * Data after the end of a program; see instrument.h.
  *
  * Layer: iofwd/instrument.
  *
- * Self-extracting programs find such data from the end of the file, or behind the table of sections,
- * and both are elsewhere in a copy.
+ * Self-extracting programs locate such data relative to the end of the file or to the table of
+ * sections, and both move in a copy.
  */
 #include "iofwd/instrument/instrument.h"
 
@@ -17,7 +17,7 @@ enum {
     TAIL_BYTES = (64 << 10) + 64 /* a zip archive's directory ends within these */
 };
 
-/* What an archive has at its start, or near the end of the file. */
+/* The signatures of archives, at their start or near the end of the file. */
 struct kind {
     const char *phrase, *bytes;
     size_t len;
@@ -44,7 +44,7 @@ static void reach(size_t *end_p, size_t at, size_t len)
         *end_p = at + len;
 }
 
-/* The end of what the headers name. */
+/* Returns the end of everything that the headers refer to. */
 static size_t program_end(const struct amph_elf *elf, const struct amph_instrument_sections *s)
 {
     size_t end = elf->eh->e_phoff + elf->eh->e_phnum * sizeof *elf->ph;

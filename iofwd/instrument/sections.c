@@ -4,9 +4,9 @@
  *
  * Layer: iofwd/instrument.
  *
- * The dynamic linker does not read it; strip, debuggers and eu-elflint do.  The old table and its names
- * stay in the file and are no longer used.  The new section has notes in it, but not their type:
- * eu-elflint knows no owner of notes but GNU.
+ * The dynamic linker does not read this table; strip, debuggers and eu-elflint do.  The old table
+ * and its names stay in the file, unused.  The new section contains notes but does not have their
+ * type, because eu-elflint knows only notes of the owner GNU.
  */
 #include "iofwd/instrument/instrument.h"
 
@@ -53,7 +53,7 @@ bool amph_instrument_sections_view(const struct amph_elf *elf, struct amph_instr
     return is_in_file(&s_p->sh[s_p->names]) && !(s_p->sh[s_p->names].sh_flags & SHF_ALLOC);
 }
 
-/* The table begins behind the names. */
+/* The table follows the names. */
 static size_t table_at(const struct amph_instrument_sections *s, size_t at)
 {
     size_t end = at + s->sh[s->names].sh_size + sizeof section_name;

@@ -4,9 +4,9 @@
  *
  * Layer: iofwd/instrument.
  *
- * The note of the copy holds the length of the original, its checksum, and those pieces that the copy
- * has changed.  All else of the original is still there.  A copy that another tool has rewritten, such
- * as strip, fails the checksum.
+ * The note of the copy contains the length of the original, its checksum, and the pieces that the
+ * copy has changed.  All other bytes of the original are unchanged in the copy.  A copy that
+ * another tool has rewritten, such as strip, fails the checksum.
  */
 #include "iofwd/instrument/instrument.h"
 
@@ -29,7 +29,7 @@ static size_t padded(size_t n)
     return (n + 7) / 8 * 8;
 }
 
-/* FNV-1a: it finds accidents; an adversary could change the program itself. */
+/* Computes FNV-1a.  It detects accidental changes; an adversary could change the program itself. */
 static uint64_t checksum(const char *at, size_t len)
 {
     uint64_t sum = 0xcbf29ce484222325;
