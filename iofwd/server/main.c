@@ -250,18 +250,27 @@ static int run_daemon(struct given *g)
 
 int main(int argc, char **argv)
 {
-    static struct given g = { .d = { .nservers = 1 } };
+    struct given *g = calloc(1, sizeof *g); /* too large for a small stack */
     struct amph_server *server;
-    int code = parse(&g, argv);
 
     amph_stdout_check();
+    if (!g) {
+        fputs("iofwd-server: no memory\n", stderr);
+        return 1;
+    }
+
+    g->d.nservers = 1;
+
+    int code = parse(g, argv);
 
     if (code)
         return code < 0 ? 0 : code;
-    if (g.daemon)
-        return run_daemon(&g);
+    if (g->daemon)
+        return run_daemon(g);
     if (argc > 1)
         return wrong(argv[1], "is for servers that belong to no job: -daemon");
+
+    free(g);
     if (amph_server_open(NULL, &server) != AMPH_OK)
         return 1;
 

@@ -7,4 +7,5 @@
  */
 #include "iofwd/server/state.h"
 
+_Thread_local struct amph_server_thread amph_server_thread;
 struct amph_server_state amph_server_state = { .agents_lock = PTHREAD_MUTEX_INITIALIZER };

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct amph_server_append_buffer;
 struct amph_server_lock_agent;
@@ -39,5 +40,13 @@ struct amph_server_state {
 };
 
 extern struct amph_server_state amph_server_state;
+
+/* The state of a thread that executes requests (fs/path.c). */
+struct amph_server_thread {
+    bool own_umask; /* the thread does not share its umask with others */
+    mode_t umask;
+};
+
+extern _Thread_local struct amph_server_thread amph_server_thread;
 
 #endif

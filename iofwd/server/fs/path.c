@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "iofwd/server/internal.h"
+#include "iofwd/server/state.h"
 
 static int outcome(long ret)
 {
@@ -129,22 +130,20 @@ static bool is_itself(const char *last)
  * that is allowed (some containers forbid it). */
 static mode_t new_mode(mode_t mode)
 {
-    static _Thread_local bool own;
-    static _Thread_local mode_t has;
-
+    struct amph_server_thread *t = &amph_server_thread;
     mode_t mask = amph_fwd_mode_mask(mode);
     mode_t bits = mode & AMPH_FWD_MODE_BITS;
 
     if (!bits)
         return 0;
-    if (!own && unshare(CLONE_FS) != 0)
+    if (!t->own_umask && unshare(CLONE_FS) != 0)
         return bits & ~mask;
 
-    if (!own || has != mask)
+    if (!t->own_umask || t->umask != mask)
         umask(mask);
 
-    own = true;
-    has = mask;
+    t->own_umask = true;
+    t->umask = mask;
     return bits;
 }
 
