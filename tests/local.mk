@@ -1,5 +1,5 @@
 # Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
-EXTRA_DIST += tests/lib/lib.sh
+EXTRA_DIST += tests/README.md tests/lib/lib.sh
 tree_tests = tests/tree/layers.sh tests/tree/own_names.sh tests/tree/symbols.sh tests/tree/release.sh tests/tree/results.sh tests/tree/t.sh \
 	tests/unit/headers.sh
 dist_check_SCRIPTS += $(tree_tests) tests/lib/unit.sh
