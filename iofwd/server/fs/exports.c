@@ -825,6 +825,29 @@ static int walk_to_parent(struct amph_server_path *pl, char *parent)
     return fd == -EXDEV ? refuse(pl) : fd;
 }
 
+/* Does a path of one component have to be walked?  refused: the component if it is "." or "..". */
+static bool needs_walk(const struct amph_server_path *pl, const char *refused)
+{
+    /* The calls that use the parent refuse "." and ".." as the last component without a lookup, each
+     * with its own errno.  So only the parent of the export must not be reached. */
+    if (refused && refused[1])
+        return pl->base == pl->export->fd;
+
+    return !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
+}
+
+/* Opens the directory that contains the last component of the path; parent: the path before it.
+ * -EXDEV: links have to be walked. */
+static int open_parent(struct amph_server_path *pl, const char *parent, const char *refused)
+{
+    if (!parent[0])
+        return needs_walk(pl, refused) ? -EXDEV : pl->base;
+    if (!pl->walked)
+        return open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
+
+    return amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+}
+
 int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
 {
     char parent[PATH_MAX];
@@ -835,18 +858,8 @@ int amph_server_path_parent(struct amph_server_path *pl, const char **last_p)
         if (err)
             return -err;
 
-        /* The calls that use the parent refuse "." and ".." as the last component without a lookup,
-         * each with its own errno.  So only the parent of the export must not be reached. */
         const char *refused = dots(*last_p);
-        bool up = refused && refused[1];
-        bool by_hand = up ? pl->base == pl->export->fd
-                          : !refused && !pl->walked && pl->export->outer && !leads_straight(pl);
-        int fd = by_hand && !parent[0] ? -EXDEV : pl->base;
-
-        if (parent[0])
-            fd = pl->walked ? amph_server_open_beneath(pl->base, parent, O_PATH | O_DIRECTORY, 0,
-                                                       RESOLVE_NO_SYMLINKS)
-                            : open_unwalked(pl, parent, O_PATH | O_DIRECTORY, 0);
+        int fd = open_parent(pl, parent, refused);
 
         if (fd != -EXDEV)
             return fd;
