@@ -36,7 +36,7 @@
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
  *   data/collective.c   collective (two-phase) reads and writes
  *
- *   attach/             the life of a client
+ *   attach/             opening, fork, exec and end of a client
  *   attach/attach.c     opens the client and its links, detects dead servers
  *   attach/lifecycle.c  fork, exec and exit; holds; files as text
  *   attach/mpmd.c       jobs of other launchers with programs that are no GASNet clients

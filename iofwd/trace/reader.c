@@ -341,17 +341,22 @@ static size_t put_path(struct amph_trace *t, uint64_t number, char *path, size_t
 
 static uint32_t file_index(struct amph_trace *t, uint64_t number)
 {
-    static char path[DEPTH * AMPH_TRACE_TEXT_MAX];
+    const size_t room = DEPTH * AMPH_TRACE_TEXT_MAX;
     struct amph_trace_text_entry *e = find_text(t, number);
 
     if (!e || !e->number || !e->text || e->got < e->total)
         return 0;
 
     if (!e->index) {
-        put_path(t, number, path, sizeof path, 0);
-        clean(path);
+        if (!t->path)
+            t->path = malloc(room);
+        if (!t->path)
+            return 0;
 
-        uint32_t index = index_of_path(t, path);
+        put_path(t, number, t->path, room, 0);
+        clean(t->path);
+
+        uint32_t index = index_of_path(t, t->path);
 
         e = find_text(t, number); /* the table may have grown */
         e->index = index;
@@ -752,6 +757,7 @@ void amph_trace_free(struct amph_trace *t)
     free(t->names);
     free(t->files);
     free(t->texts);
+    free(t->path);
     free(t->events);
     free(t->processes);
     free(t->totals);

@@ -86,6 +86,7 @@ struct amph_trace {
 
     /* the reader's own */
     struct amph_trace_text_entry *texts;
+    char *path; /* room for the longest path, from its first use on */
     size_t ntexts, text_room, event_room, process_room, total_room, name_room;
 };
 
