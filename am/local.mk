@@ -74,11 +74,11 @@ checked_libs = tests/libamphora_checked.la libofi.la $(NETTLE_LIBS) $(LIBFABRIC_
 checked_cppflags = -DGASNET_DEBUG $(gex_client_cppflags)
 checked_ldflags = $(AM_LDFLAGS) -Wl,-u,amph_ofi_conduits
 check_PROGRAMS += \
-	tests/gex/gex_am_checked \
+	tests/gex/am/gex_am_checked \
 	tests/gex/api/gex_debug \
-	tests/gex/gex_debug_par \
+	tests/gex/api/gex_debug_par \
 	tests/gex/gex_flags_checked \
-	tests/gex/gex_np_checked \
+	tests/gex/am/gex_np_checked \
 	tests/gex/gex_rma_checked
 dist_check_SCRIPTS += tests/gex/api/gex_debug.sh
 TESTS += tests/gex/api/gex_debug.sh

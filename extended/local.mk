@@ -120,7 +120,7 @@ gex_mp = \
 	tests/gex/coll/gex_team_threads \
 	tests/gex/gex_threads \
 	tests/gex/gex_vis
-check_PROGRAMS += $(gex_mp) tests/gex/gex_own_seq tests/gex/gex_rma_parsync
+check_PROGRAMS += $(gex_mp) tests/gex/am/gex_own_seq tests/gex/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
 tests_gex_api_gex_names_SOURCES = tests/gex/api/gex_names.c tests/gex/gex_common.h

@@ -78,8 +78,8 @@ misuse leaf_of_get 'gex_Event_QueryLeaf: the operation has no leaf of category 0
 misuse region_twice 'the event 0x[0-9a-f]+ has been consumed'
 
 # Programs that are right.
-mp_run tests/gex/gex_am_checked -n 3
-mp_run tests/gex/gex_np_checked -n 3
+mp_run tests/gex/am/gex_am_checked -n 3
+mp_run tests/gex/am/gex_np_checked -n 3
 mp_run tests/gex/gex_rma_checked -n 3
 mp_run tests/gex/gex_flags_checked -n 3
 mp_done
