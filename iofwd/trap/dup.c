@@ -16,6 +16,13 @@
 #define I(i) AMPH_TRAP_INT(c, i)
 #define CL amph_trap.cl
 
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3) /* Linux 6.10 */
+#endif
+#ifndef F_LINUX_SPECIFIC_BASE
+#define F_LINUX_SPECIFIC_BASE 1024
+#endif
+
 /* ---- closing ---- */
 
 /* Descriptor fd of the caller is about to be closed by the kernel. */
@@ -48,10 +55,10 @@ int amph_trap_do_close_range(struct amph_trap_call *c)
     unsigned last = (unsigned)A(1);
     unsigned begin = (unsigned)amph_trap.first_fd;
     unsigned end = (unsigned)amph_trap.last_fd;
-    int err = 0;
+    int err = A(2) & CLOSE_RANGE_UNSHARE ? amph_trap_own_table(c) : 0;
 
-    if (A(2) & CLOSE_RANGE_CLOEXEC)
-        return AMPH_TRAP_CONTINUE;
+    if (err || (A(2) & CLOSE_RANGE_CLOEXEC))
+        return err ? err : AMPH_TRAP_CONTINUE;
 
     for (unsigned fd = first; fd < AMPH_TRAP_STD && fd <= last && !err; fd++)
         err = before_close(c, (int)fd);
@@ -176,7 +183,8 @@ int amph_trap_do_fcntl(struct amph_trap_call *c)
     static const int locks[] = {
         F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW
     };
-    static const int kernels[] = { F_GETFD, F_SETFD, F_GETOWN, F_SETOWN, F_GETSIG, F_SETSIG };
+    static const int kernels[] = { F_GETFD,  F_SETFD,  F_GETOWN,     F_SETOWN,
+                                   F_GETSIG, F_SETSIG, F_DUPFD_QUERY };
     struct amph_trap_file *file;
     int command = I(1);
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -295,6 +296,22 @@ static int refuse_tables(const struct amph_trap_call *c)
     return EINVAL;
 }
 
+static bool has_threads(const struct amph_trap_process *p)
+{
+    char path[40];
+    struct stat st;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)p->pid);
+    return stat(path, &st) == 0 && st.st_nlink > 3;
+}
+
+int amph_trap_own_table(struct amph_trap_call *c)
+{
+    int err = amph_trap_process_of(c, NULL);
+
+    return !err && has_threads(c->process) ? refuse_tables(c) : err;
+}
+
 /* Gives the calling thread a working directory of its own, as the kernel will. */
 static int part_fs(struct amph_trap_call *c)
 {
@@ -336,10 +353,7 @@ static int part_fs(struct amph_trap_call *c)
 int amph_trap_on_unshare(struct amph_trap_call *c)
 {
     unsigned flags = (unsigned)AMPH_TRAP_ARG(c, 0);
-    int err = amph_trap_process_of(c, NULL);
-
-    if (!err && (flags & CLONE_FILES) && (pid_t)c->n.pid != c->process->pid)
-        err = refuse_tables(c);
+    int err = flags & CLONE_FILES ? amph_trap_own_table(c) : 0;
 
     if (!err && (flags & (CLONE_FS | CLONE_NEWNS)))
         err = part_fs(c);

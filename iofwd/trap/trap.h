@@ -194,6 +194,9 @@ int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX]);
 /* Sets it; NULL: it is the kernel's from now on. */
 int amph_trap_cwd_set(struct amph_trap_call *c, const char *path);
 int amph_trap_umask(struct amph_trap_call *c, mode_t *mask_p);
+/* The caller wants a descriptor table of its own.  0, or refused with a sentence: another thread would
+ * keep the old one, of which the kernel shows one a process. */
+int amph_trap_own_table(struct amph_trap_call *c);
 /* Of a directory that the kernel knows: fd, or AT_FDCWD. */
 int amph_trap_kernel_dir(struct amph_trap_call *c, int fd, char out[PATH_MAX]);
 
