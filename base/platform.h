@@ -87,6 +87,17 @@ static inline void amph_cpu_relax(void)
 #endif
 }
 
+/* Adds n and gives the old value, atomically as seen by signal handlers of this thread only. */
+static inline uint64_t amph_cpu_fetch_add_local(uint64_t *word, uint64_t n)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "+r"(n), "+m"(*word) : : "memory", "cc");
+    return n;
+#else
+    return __atomic_fetch_add(word, n, __ATOMIC_RELAXED);
+#endif
+}
+
 /* The processor's time counter; 0 if a program cannot read one. */
 static inline uint64_t amph_cpu_counter(void)
 {

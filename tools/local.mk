@@ -30,7 +30,11 @@ trace_reader = \
 	iofwd/trace/pack.h \
 	iofwd/trace/positions.c \
 	iofwd/trace/reader.c \
-	iofwd/trace/reader.h
+	iofwd/trace/reader.h \
+	iofwd/trace/stream.c \
+	iofwd/trace/stream.h \
+	iofwd/trace/unroll.c \
+	iofwd/trace/unroll.h
 EXTRA_DIST += $(trace_reader)
 if HAVE_SQLITE
 bin_PROGRAMS += iofwd-trace

@@ -71,8 +71,13 @@ preload_sources = \
 	iofwd/interpose/entry/trace.h \
 	iofwd/interpose/entry/record.c \
 	iofwd/interpose/entry/record.h \
+	iofwd/interpose/entry/record_clock.c \
+	iofwd/interpose/entry/record_clock.h \
+	iofwd/interpose/entry/record_file.c \
 	iofwd/interpose/entry/record_tail.c \
 	iofwd/trace/format.h \
+	iofwd/trace/stream.c \
+	iofwd/trace/stream.h \
 	iofwd/wire/show.c \
 	iofwd/wire/show.h \
 	iofwd/interpose/entry/refuse.h \

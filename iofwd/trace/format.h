@@ -4,12 +4,15 @@
  *
  * Layer: iofwd (trace); uses only the C library.  Thread rule: constants and layouts.
  *
- * A file belongs to one thread at a time.  It is a header followed by slots of 64 bytes.  The first
- * word of a slot states its kind and is stored last, with release order.  So a reader sees a slot
- * completely or not at all, whenever the writer was killed.
+ * A file belongs to one thread at a time.  It is a header, a ring of slots of 64 bytes that the writer
+ * has mapped, and a stream of blocks, each the slots of one lap of the ring.  The first word of a
+ * slot is stored last, with release order, and says what the slot is and of which lap: a reader takes
+ * a slot whole or not at all, whenever the writer was killed.
  *
  * The room:
  *   format.h            the layout of a file
+ *   stream.c, .h        slots in few bytes each
+ *   unroll.c, .h        ring and stream as one row of slots
  *   reader.c, .h        reads a folder of such files into events; the only reader
  *   positions.c         offsets of reads and writes that have none
  *   pack.c, .h          the compressed form of a file
@@ -19,23 +22,25 @@
 
 #include <stdint.h>
 
-#define AMPH_TRACE_MAGIC "AMPHTRC1"
-#define AMPH_TRACE_PACKED "AMPHTRZ1"
+#define AMPH_TRACE_MAGIC "AMPHTRC2"
+#define AMPH_TRACE_PACKED "AMPHTRZ2"
 #define AMPH_TRACE_SUFFIX ".trace"
 #define AMPH_TRACE_PACKED_SUFFIX ".tracez"
 
 enum {
-    AMPH_TRACE_VERSION = 1,
+    AMPH_TRACE_VERSION = 2,
     AMPH_TRACE_ORDER = 0x01020304,
     AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */
     AMPH_TRACE_SLOT = 64,
+    AMPH_TRACE_RING = 1024,   /* slots */
+    AMPH_TRACE_LAP = 1 << 23, /* in a word: whether the lap's number is odd */
     AMPH_TRACE_TEXT_PART = 48,
     AMPH_TRACE_TEXT_MAX = 4200,
     AMPH_TRACE_BUCKETS = 12,       /* of sizes: bucket b counts lengths below 4^(b+1) bytes */
     AMPH_TRACE_BY_NUMBER = 1 << 15 /* in a call's number: a system call made by syscall() */
 };
 
-/* commit: kind << 24 | state << 16 | value */
+/* commit: kind << 24 | lap << 23 | state << 16 | value */
 enum amph_trace_kind {
     AMPH_TRACE_NOTHING,
     AMPH_TRACE_CALL,   /* value: the call */
@@ -75,13 +80,15 @@ struct amph_trace_header {
     int64_t clock_offset_ns;            /* to add to times of this host for those of the job */
     uint64_t clock_error_ns;            /* its bound; UINT64_MAX: not measured */
     int32_t pid, tid, ppid, rank;       /* rank -1: none */
-    uint64_t budget;                    /* bytes of slots that the file may have */
+    uint64_t budget;                    /* bytes that the stream may have */
+    uint64_t flushed;                   /* slots that are in the stream */
+    uint64_t ring_slots;                /* 0: no ring and no stream; slots follow on the header */
     uint64_t dropped_calls;             /* beyond the budget: neither recorded nor summed up */
     uint64_t summed_calls;              /* beyond the budget: in the sums */
     uint64_t dropped_texts;
     uint64_t tail; /* where the slots of sums, errors and slowest calls begin; 0: none */
-    uint64_t
-        began_ns; /* start time of the program; identifies the process together with pid and host */
+    uint64_t tail_slots;
+    uint64_t began_ns; /* when the program began: with pid and host it names the process */
     char host[64];
     char exe[512];
     char cwd[1024];

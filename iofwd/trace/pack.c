@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "iofwd/trace/format.h"
+#include "iofwd/trace/unroll.h"
 
 bool amph_trace_is_packed(const void *bytes, size_t len)
 {
@@ -212,7 +213,8 @@ static bool put_header(struct output *out, const void *header)
     return true;
 }
 
-bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
+/* bytes: a header and slots. */
+static bool pack_row(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
                      char *why, size_t why_len)
 {
     struct output out = { 0 };
@@ -220,7 +222,7 @@ bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *pac
     union amph_trace_slot *block = malloc(slots * sizeof *block);
     uint8_t *work = malloc(COLUMNS * slots * WIDEST);
     uint8_t *joined = malloc(COLUMNS * slots * WIDEST + COLUMN_HEAD);
-    bool ok = block && work && joined && len >= AMPH_TRACE_HEADER && reserve(&out, len / 8 + 65536);
+    bool ok = block && work && joined && reserve(&out, len / 8 + 65536);
     size_t n = 0;
 
     if (ok)
@@ -243,14 +245,40 @@ bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *pac
     free(joined);
     if (!ok) {
         free(out.bytes);
-        snprintf(why, why_len, "%s",
-                 len < AMPH_TRACE_HEADER ? "it has no header" : "there is not enough memory");
+        snprintf(why, why_len, "there is not enough memory");
         return false;
     }
 
     *packed_p = out.bytes;
     *packed_len_p = out.len;
     return true;
+}
+
+bool amph_trace_pack(const void *bytes, size_t len, void **packed_p, size_t *packed_len_p,
+                     char *why, size_t why_len)
+{
+    struct amph_trace_header h = { 0 };
+    void *row;
+    size_t row_len;
+
+    if (len >= AMPH_TRACE_HEADER)
+        memcpy(&h, bytes, sizeof h);
+    if (memcmp(h.magic, AMPH_TRACE_MAGIC, sizeof h.magic) != 0) {
+        snprintf(why, why_len, "it is no file of recorded calls");
+        return false;
+    }
+
+    if (!h.ring_slots)
+        return pack_row(bytes, len, packed_p, packed_len_p, why, why_len);
+    if (!amph_trace_unroll(bytes, len, &row, &row_len)) {
+        snprintf(why, why_len, "there is not enough memory");
+        return false;
+    }
+
+    bool ok = pack_row(row, row_len, packed_p, packed_len_p, why, why_len);
+
+    free(row);
+    return ok;
 }
 
 /* ---- reading: nothing of the bytes is trusted ---- */

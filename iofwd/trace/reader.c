@@ -15,11 +15,13 @@
 #include <sys/stat.h>
 
 #include "iofwd/trace/pack.h"
+#include "iofwd/trace/unroll.h"
 
 enum {
     LOCAL_NAMES = 1 << 16,
     EXTRA_LOOKS = 64,
-    DEPTH = 16 /* depth of relative paths */
+    OPEN_CALLS = 16, /* of one thread, handlers of signals within one another */
+    DEPTH = 16       /* of relative paths on one another */
 };
 
 const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = { "other", "open",    "close",
@@ -391,6 +393,9 @@ struct source {
     int64_t offset_ns; /* from the host's clock to the job's */
     uint32_t *names;   /* [LOCAL_NAMES] maps the file's numbers to ours; UINT32_MAX: no such name */
     size_t first_event;
+    size_t
+        open[OPEN_CALLS]; /* events of calls that have not returned yet, the oldest is replaced */
+    unsigned nopen;
 };
 
 static bool same_process(const struct amph_trace_process *p, const struct amph_trace_header *h)
@@ -428,6 +433,22 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
     return true;
 }
 
+/* The event of a call, which may be there as one that has not returned.  NULL: no memory. */
+static struct amph_trace_event *event_of(struct amph_trace *t, const struct source *s,
+                                         uint32_t name, int64_t start_ns)
+{
+    for (unsigned i = 0; i < s->nopen && i < OPEN_CALLS; i++) {
+        struct amph_trace_event *e = &t->events[s->open[i]];
+
+        if (!e->end_ns && e->start_ns == start_ns && e->name == name) {
+            t->unfinished--;
+            return e;
+        }
+    }
+
+    return one_more((void **)&t->events, &t->nevents, &t->event_room, sizeof(*t->events));
+}
+
 static bool take_call(struct amph_trace *t, struct source *s, const struct amph_trace_call *c)
 {
     unsigned state = c->commit >> 16 & 0xff;
@@ -436,8 +457,8 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     if (name == UINT32_MAX || (state != AMPH_TRACE_STARTED && state != AMPH_TRACE_DONE))
         return true;
 
-    struct amph_trace_event *e = one_more((void **)&t->events, &t->nevents, &t->event_room,
-                                          sizeof *e);
+    struct amph_trace_event *e = event_of(t, s, name,
+                                          (int64_t)(c->start_ns + (uint64_t)s->offset_ns));
 
     if (!e)
         return false;
@@ -451,6 +472,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->has = (uint8_t)(c->has & ~(unsigned)AMPH_TRACE_HAS_POSITION);
     e->file = file_index(t, c->file);
     if (state == AMPH_TRACE_STARTED) {
+        s->open[s->nopen++ % OPEN_CALLS] = (size_t)(e - t->events);
         t->unfinished++;
         return true;
     }
@@ -580,22 +602,19 @@ static bool check_header(const struct amph_trace_header *h, size_t len, char *wh
     if (h->version != AMPH_TRACE_VERSION)
         return fail(why, why_len, "it has version %u of the format, this program reads version %d",
                     h->version, AMPH_TRACE_VERSION);
-    if (h->header_bytes != AMPH_TRACE_HEADER || h->slot_bytes != AMPH_TRACE_SLOT)
+    if (h->header_bytes != AMPH_TRACE_HEADER || h->slot_bytes != AMPH_TRACE_SLOT ||
+        (h->ring_slots && h->ring_slots != AMPH_TRACE_RING))
         return fail(why, why_len, "its header is damaged: sizes %u and %u", h->header_bytes,
                     h->slot_bytes);
 
     return true;
 }
 
-static bool add_plain(struct amph_trace *t, const void *bytes, size_t len, char *why,
-                      size_t why_len)
+static bool add_row(struct amph_trace *t, const void *bytes, size_t len, char *why, size_t why_len)
 {
     struct amph_trace_header h;
 
-    if (len >= sizeof h)
-        memcpy(&h, bytes, sizeof h);
-    if (!check_header(&h, len, why, why_len))
-        return false;
+    memcpy(&h, bytes, sizeof h);
 
     struct source s = { .n = (len - AMPH_TRACE_HEADER) / AMPH_TRACE_SLOT,
                         .tid = h.tid,
@@ -624,6 +643,28 @@ static bool add_plain(struct amph_trace *t, const void *bytes, size_t len, char 
     free(slots);
     free(s.names);
     return ok || fail(why, why_len, "there is not enough memory for its calls");
+}
+
+static bool add_plain(struct amph_trace *t, const void *bytes, size_t len, char *why,
+                      size_t why_len)
+{
+    struct amph_trace_header h = { 0 };
+    void *row;
+    size_t row_len;
+
+    if (len >= sizeof h)
+        memcpy(&h, bytes, sizeof h);
+    if (!check_header(&h, len, why, why_len))
+        return false;
+    if (!h.ring_slots)
+        return add_row(t, bytes, len, why, why_len);
+    if (!amph_trace_unroll(bytes, len, &row, &row_len))
+        return fail(why, why_len, "there is not enough memory for its calls");
+
+    bool ok = add_row(t, row, row_len, why, why_len);
+
+    free(row);
+    return ok;
 }
 
 bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *why, size_t why_len)

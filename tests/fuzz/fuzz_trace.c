@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of files of recorded calls, plain and compressed: another user's, or damaged.  Run by
- * tests/fuzz/fuzz.sh.  The first byte says whether the rest is given a header that passes its check.
+ * tests/fuzz/fuzz.sh.  The first byte says whether the rest is given a header that passes its check,
+ * and whether that has a ring and a stream.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "iofwd/trace/pack.h"
 #include "iofwd/trace/reader.h"
+#include "iofwd/trace/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -77,6 +79,31 @@ static void there_and_back(const char *plain, size_t len)
     free(again);
 }
 
+/* The slots as a block, and back. */
+static void through_stream(const uint8_t *bytes, size_t len)
+{
+    static union amph_trace_slot slots[AMPH_TRACE_RING], again[AMPH_TRACE_RING];
+    static uint8_t block[AMPH_TRACE_RING * AMPH_TRACE_SLOT_MOST];
+    size_t n = len / sizeof *slots < AMPH_TRACE_RING ? len / sizeof *slots : AMPH_TRACE_RING;
+    uint32_t written = 0;
+
+    memcpy(slots, bytes, n * sizeof *slots);
+
+    size_t size = amph_trace_encode(slots, n, 0, block, &written);
+
+    if (size > n * AMPH_TRACE_SLOT_MOST || !amph_trace_decode(block, size, again, written))
+        abort();
+
+    for (size_t i = 0, k = 0; i < n; i++) {
+        if (!(slots[i].commit >> 24) || slots[i].commit & AMPH_TRACE_LAP)
+            continue;
+        if (slots[i].commit == AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0))
+            memset(slots[i].extra.spare, 0, sizeof slots[i].extra.spare);
+        if (memcmp(&slots[i], &again[k++], sizeof *slots) != 0)
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     if (!len)
@@ -87,6 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         return 0;
     }
 
+    through_stream(bytes + 1, len - 1);
+
     struct amph_trace_header h = { .order = AMPH_TRACE_ORDER,
                                    .version = AMPH_TRACE_VERSION,
                                    .header_bytes = AMPH_TRACE_HEADER,
@@ -95,11 +124,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     size_t whole = AMPH_TRACE_HEADER + len - 1;
     char *file = calloc(1, whole);
 
+    if (bytes[0] & 2) {
+        h.ring_slots = AMPH_TRACE_RING;
+        h.flushed = (uint64_t)(bytes[0] >> 2) * AMPH_TRACE_RING;
+        h.tail = len % 2 ? len / 2 : 0;
+        h.tail_slots = UINT64_MAX;
+    }
+
     memcpy(h.magic, AMPH_TRACE_MAGIC, sizeof h.magic);
     memcpy(file, &h, sizeof h);
     memcpy(file + AMPH_TRACE_HEADER, bytes + 1, len - 1);
     read_it(file, whole);
-    there_and_back(file, whole);
+    if (!h.ring_slots)
+        there_and_back(file, whole);
+
     free(file);
     return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The recorder (IOFWD_TRACE_DIR): a slot in a mapped file for each caught call; iofwd/trace/format.h
- * has the layout.
+ * The recorder (IOFWD_TRACE_DIR): a slot in a mapped ring for each caught call; a full ring goes to
+ * the end of its file in few bytes.  iofwd/trace/format.h has the layout.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers; a buffer belongs to one
- * thread, and the next slot is taken by one atomic addition, so that a handler may interrupt anything.
+ * thread, and the next slot is taken by one instruction, so that a handler may interrupt anything.
  *
  * The files are shared mappings: what has been stored survives SIGKILL, abort and exec.  A child of
  * fork finds its thread's state wiped (MADV_WIPEONFORK), whichever way it was made, and begins a file
@@ -15,36 +15,76 @@
 
 #include <stdint.h>
 
+#include "iofwd/interpose/entry/record_clock.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/trace/format.h"
+#include "iofwd/trace/stream.h"
 
 /* One thread's file. */
 struct amph_ip_recording {
-    char *base;             /* of the mapping; NULL: no file yet, or wiped by a fork */
-    uint64_t next;          /* of the next slot, in bytes */
-    uint64_t ready;         /* bytes that the file has */
-    uint64_t limit;         /* bytes that it may have, but for the tail */
-    uint64_t budget_end;    /* with the tail */
-    uint64_t least_slow_ns; /* of the slowest calls in the tail */
+    char *base;                  /* of header and ring; NULL: no file yet, or wiped by a fork */
+    union amph_trace_slot *ring; /* in it */
+    uint64_t next;               /* number of the next slot */
+    uint64_t flushed;            /* slots that are in the stream */
+    uint32_t lap;                /* bit of the words of this lap */
+    bool is_full;                /* the stream has no room left */
+    uint64_t stream_end;         /* in the file */
+    struct amph_ip_clock clock;
     uint32_t serial;
+    union amph_trace_slot *tail;
+    uint64_t least_slow_ns;          /* of the slowest calls in the tail */
     uint32_t tail_state;             /* 0: not begun, 1: ready, 2: no room */
     uint32_t errors, slowest, busy;  /* slots used in the tail */
     struct amph_ip_recording *spare; /* the next one that no thread uses */
     uint8_t named[256];              /* a bit for each call whose name is in the file */
     uint64_t seen[512];              /* texts that are in the file: the last of each bucket */
     char path[512];
+    uint8_t block[sizeof(struct amph_trace_block) + AMPH_TRACE_RING * AMPH_TRACE_SLOT_MOST];
 };
 
 /* Begins to record below the folder dir; constructor. */
 void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget);
 
-void amph_ip_record_begin(struct amph_ip_trace_frame *frame);
+/* The thread's time. */
+uint64_t amph_ip_record_now(void);
+/* Gives the time at which the call begins. */
+uint64_t amph_ip_record_begin(struct amph_ip_trace_frame *frame);
 void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err,
                         uint64_t end_ns);
 
+/* record_file.c: this thread's file, made at its first call.  NULL: there can be none. */
+struct amph_ip_recording *amph_ip_record_begin_file(void);
+/* A thread has ended, whose recording this is. */
+void amph_ip_record_give_back(void *recording);
+/* Empties the ring if slot `number` has no place in it.  false: the file may not grow. */
+bool amph_ip_record_make_room(struct amph_ip_recording *t, uint64_t number);
+
+/* The next slot, empty, and its number.  NULL: there are no more. */
+static inline union amph_trace_slot *amph_ip_record_take(struct amph_ip_recording *t,
+                                                         uint64_t *number_p)
+{
+    uint64_t number = amph_cpu_fetch_add_local(&t->next, 1);
+
+    if (AMPH_UNLIKELY(number - t->flushed >= AMPH_TRACE_RING) &&
+        !amph_ip_record_make_room(t, number))
+        return NULL;
+
+    union amph_trace_slot *slot = &t->ring[number % AMPH_TRACE_RING];
+
+    memset(slot, 0, sizeof *slot);
+    *number_p = number;
+    return slot;
+}
+
+static inline void amph_ip_record_commit(const struct amph_ip_recording *t, uint32_t *word,
+                                         uint32_t kind, uint32_t state, uint32_t value)
+{
+    __atomic_store_n(word, AMPH_TRACE_COMMIT(kind, state, value) | t->lap, __ATOMIC_RELEASE);
+}
+
 /* record_tail.c: a call for which there is no slot left. */
 void amph_ip_record_beyond(struct amph_ip_recording *t, const struct amph_trace_call *call);
-/* Makes the bytes up to end part of the file.  false: there is no room. */
-bool amph_ip_record_grow(struct amph_ip_recording *t, uint64_t end);
+/* The bytes from..to of the file, mapped; from is a multiple of a page.  NULL: there is no room. */
+void *amph_ip_record_map(struct amph_ip_recording *t, uint64_t from, uint64_t to);
 
 #endif

@@ -23,15 +23,18 @@ static union amph_trace_slot *tail_of(struct amph_ip_recording *t)
     struct amph_trace_header *h = (void *)t->base;
 
     if (t->tail_state == 0) {
-        uint64_t from = t->limit < t->ready ? t->ready : t->limit;
-        uint64_t end = from + (uint64_t)TAIL_SLOTS * AMPH_TRACE_SLOT;
+        uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+        uint64_t from = (t->stream_end + page - 1) / page * page;
 
-        t->tail_state = end <= t->budget_end && amph_ip_record_grow(t, end) ? 1 : 2;
-        if (t->tail_state == 1)
+        t->tail = amph_ip_record_map(t, from, from + (uint64_t)TAIL_SLOTS * AMPH_TRACE_SLOT);
+        t->tail_state = t->tail ? 1 : 2;
+        if (t->tail) {
+            h->tail_slots = TAIL_SLOTS;
             h->tail = from;
+        }
     }
 
-    return t->tail_state == 1 ? (void *)(t->base + h->tail) : NULL;
+    return t->tail;
 }
 
 static void put(union amph_trace_slot *slot, const struct amph_trace_call *call)

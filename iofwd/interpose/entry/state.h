@@ -98,6 +98,8 @@ struct amph_ip_state {
         uint64_t began_ns;
         uint64_t cwd; /* its text's number */
         uint32_t files;
+        int files_end; /* of the descriptors whose file is remembered; by any thread */
+        bool has_counter; /* threads' clocks use it; constructor */
         int complained;
         pthread_key_t at_exit; /* of a thread */
         bool has_key;

@@ -257,18 +257,15 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
     if (amph_ip_state.trace & AMPH_IP_TRACE_LINES)
         look_before(frame, arg);
 
+    frame->start_ns = frame->recorded ? amph_ip_record_begin(frame) : now_ns();
     errno = 0; /* whether it is set tells a NULL that is no failure */
-    frame->start_ns = now_ns();
-    if (frame->recorded)
-        amph_ip_record_begin(frame);
-
     tell_client(&frame->sum);
 }
 
 void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
-    uint64_t end_ns = now_ns();
+    uint64_t end_ns = frame->recorded ? amph_ip_record_now() : now_ns();
     uint64_t ns = end_ns - frame->start_ns;
     int err = errno;
 

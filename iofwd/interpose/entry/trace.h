@@ -72,7 +72,10 @@ struct amph_ip_trace_frame {
     uint64_t start_ns;
     struct amph_fwd_trace_sum sum;
     struct amph_trace_call *slot; /* of the recorder; NULL: none */
-    uint32_t serial;              /* of the file that the slot is in */
+    uint64_t slot_number;         /* in its file */
+    uint32_t serial;              /* of that file */
+    uint64_t file;                /* number of the path, as far as it is known before the call */
+    uint8_t has;                  /* which members of its record mean something by then */
     int saved_errno;
     bool recorded;
     bool is_forwarded_fd;

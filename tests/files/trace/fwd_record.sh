@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 34); do
+    for number in $(seq 35); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -166,19 +166,19 @@ mp_report $? "a call that never returns is there" "$mp_dir/out"
 # ---- the budget ----
 
 rm -rf "$mp_dir/r"
-IOFWD_TRACE_BUDGET=1M "$run" -record "$mp_dir/r" "$mp_dir/k" end 40000 >"$mp_dir/out" 2>&1
+IOFWD_TRACE_BUDGET=1M "$run" -record "$mp_dir/r" "$mp_dir/k" end 400000 >"$mp_dir/out" 2>&1
 "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
 events=$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write'")
 summed=$(sql "$mp_dir/r" "SELECT sum(calls) FROM totals t JOIN names USING(name_id) WHERE name = 'write'")
 bytes=$(sql "$mp_dir/r" "SELECT sum(bytes) FROM totals")
 echo "$events $summed $bytes" >>"$mp_dir/out"
-test "$summed" -gt 20000 && test "$bytes" = $((summed * 2)) && test "$((events + summed))" -ge 40000 && test "$((events + summed))" -le 40128 &&
+test "$summed" -gt 20000 && test "$bytes" = $((summed * 2)) && test "$((events + summed))" -ge 400000 && test "$((events + summed))" -le 400128 &&
     grep -q "$(sql "$mp_dir/r" 'SELECT summed_calls FROM losses') calls were beyond IOFWD_TRACE_BUDGET" "$mp_dir/out"
 mp_report $? "beyond the budget: sums by file, and the slowest" "$mp_dir/out"
 test "$(du -sk "$mp_dir/r" | cut -f 1)" -le 1400
 mp_report $? "beyond the budget: no more on disk" "$mp_dir/out"
 rm -rf "$mp_dir/r"
-(ulimit -f 512 && "$run" -record "$mp_dir/r" "$mp_dir/k" end 40000) >"$mp_dir/out" 2>&1
+(ulimit -f 512 && "$run" -record "$mp_dir/r" "$mp_dir/k" end 400000) >"$mp_dir/out" 2>&1
 test $? = 0 && grep -q 'a file cannot grow' "$mp_dir/out"
 mp_report $? "a limit of file sizes ends the records, with a sentence, not the program" "$mp_dir/out"
 
@@ -186,6 +186,10 @@ mp_report $? "a limit of file sizes ends the records, with a sentence, not the p
 
 rm -rf "$mp_dir/r"
 "$run" -record "$mp_dir/r" "$mp_dir/k" end 200000
+size=$(cat "$mp_dir/r/"*.trace | wc -c)
+echo "$size bytes" >"$mp_dir/out"
+test "$size" -lt $((200000 * 8))
+mp_report $? "a long run has less than 8 bytes a call on disk" "$mp_dir/out"
 before=$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)
 "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1
 packed=$?
@@ -206,8 +210,8 @@ refused() {
     mp_report $? "$1" "$mp_dir/out"
 }
 cp "$file" "$mp_dir/kept"
-printf '\2' | dd of="$file" bs=1 seek=12 conv=notrunc 2>/dev/null
-refused "another version is refused" 'version 2'
+printf '\7' | dd of="$file" bs=1 seek=12 conv=notrunc 2>/dev/null
+refused "another version is refused" 'version 7'
 printf '\1\2\3\4' | dd of="$file" bs=1 seek=8 conv=notrunc 2>/dev/null
 refused "another byte order is refused" 'other byte order'
 echo hello >"$file"
