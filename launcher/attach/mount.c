@@ -595,6 +595,11 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     if (ok)
         add_self(&r, r.dir);
 
+    /* UCX opens another process's shared memory by /proc/PID/fd, which the kernel denies between the
+     * user namespaces of ranks that are attached to different servers.  By the file's name it works. */
+    if (ok)
+        setenv("UCX_POSIX_USE_PROC_LINK", "n", 0);
+
     free(cwd);
     free(copy);
     close(r.lock);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # examples/euler_mpi, a Fortran program with MPI that knows nothing of Amphora, with each rank attached to server (rank mod 2): built by
-# iofwd-fc, and unchanged by preload, iofwd-instrument and mount.  All files have the bits of a direct run.
+# iofwd-fc, and unchanged by preload, iofwd-instrument, mount and trap; with Open MPI (or what mpifort is) and with MPICH.  All files have the
+# bits of a direct run.
 . "${srcdir:-.}/tests/lib/lib.sh"
 srcdir=$(cd "$srcdir" && pwd)
 builddir=$(cd "$builddir" && pwd)
@@ -24,9 +25,16 @@ built by iofwd-fc: a restart gives the same files
 preload: the files of a direct run
 instrument: the files of a direct run
 mount: the files of a direct run
+trap: the files of a direct run
 each rank is attached to server (rank mod 2)
 without servers, the wrapped program runs as the plain one
-a missing folder is reported in one sentence"
+a missing folder is reported in one sentence
+MPICH: built without and with iofwd-fc
+MPICH: built by iofwd-fc: the files of a direct run
+MPICH: preload: the files of a direct run
+MPICH: instrument: the files of a direct run
+MPICH: mount: the files of a direct run
+MPICH: trap: the files of a direct run"
 skip_all() {
     echo "$names" | while read -r name; do echo "$name"; done >names
     while read -r name; do mp_skip "$name" "$1"; done <names
@@ -63,7 +71,7 @@ same() {
     mp_wanted "$same_name" || return 0
     timeout -k 5 200 "$@" >out 2>&1 </dev/null
     same_code=$?
-    if grep -q 'user namespaces\|/dev/fuse' out && [ $same_code -ne 0 ]; then
+    if grep -q 'user namespaces\|/dev/fuse\|WAIT_KILLABLE' out && [ $same_code -ne 0 ]; then
         mp_skip "$same_name" "$(tail -n 1 out)"
         return
     fi
@@ -95,6 +103,8 @@ same "instrument: the files of a direct run" env -u IOFWD_PREFIX $launcher -n 4 
 where=$(cd kept && echo */scalar.000004.*)
 empty
 same "mount: the files of a direct run" env -u IOFWD_PREFIX $launcher -n 4 $attach "$builddir/iofwd-run" -mount ./plain euler.nml /euler
+empty
+same "trap: the files of a direct run" env -u IOFWD_PREFIX $launcher -n 4 $attach "$builddir/iofwd-run" -trap ./plain euler.nml /euler
 that "each rank is attached to server (rank mod 2)" \
     test "$where" = "0/scalar.000004.0000 0/scalar.000004.0002 1/scalar.000004.0001 1/scalar.000004.0003"
 unset IOFWD_PREFIX
@@ -103,4 +113,32 @@ mkdir local
 that "without servers, the wrapped program runs as the plain one" sh -c '"$1" -n 4 ./wrapped euler.nml local && diff -r direct local' sh $launcher
 # shellcheck disable=SC2016
 that "a missing folder is reported in one sentence" sh -c '! "$1" -n 1 ./plain euler.nml nowhere >said 2>&1; grep "euler_mpi: rank 0: .*cannot be" said' sh $launcher
+
+# ---- MPICH: the same files, whatever the MPI library ----
+
+if ! { command -v mpifort.mpich && command -v mpirun.mpich; } >/dev/null || [ $compiler != mpifort.openmpi ]; then
+    echo "$names" | grep '^MPICH: ' >left
+    while read -r name; do mp_skip "$name" "no MPICH beside Open MPI here"; done <left
+    mp_done
+    exit 0
+fi
+
+mkdir mpich
+cd mpich || exit 99
+# shellcheck disable=SC2016
+that "MPICH: built without and with iofwd-fc" sh -c '"$1" -O1 -ffp-contract=off -o plain "$2/euler_mpi.f90" && "$3/iofwd-fc" "$1" -O1 -ffp-contract=off -o wrapped "$2/euler_mpi.f90"' \
+    sh mpifort.mpich "$example" "$builddir"
+"$builddir/iofwd-instrument" -prefix /euler -o copy plain >out 2>&1 || cat out
+cd ..
+launcher="mpirun.mpich -n 4 $attach"
+empty
+same "MPICH: built by iofwd-fc: the files of a direct run" env IOFWD_PREFIX=/euler $launcher mpich/wrapped euler.nml /euler
+empty
+same "MPICH: preload: the files of a direct run" $launcher "$builddir/iofwd-run" -iofwd /euler mpich/plain euler.nml /euler
+empty
+same "MPICH: instrument: the files of a direct run" $launcher mpich/copy euler.nml /euler
+empty
+same "MPICH: mount: the files of a direct run" $launcher "$builddir/iofwd-run" -mount mpich/plain euler.nml /euler
+empty
+same "MPICH: trap: the files of a direct run" $launcher "$builddir/iofwd-run" -trap mpich/plain euler.nml /euler
 mp_done
