@@ -116,4 +116,5 @@ EXTRA_DIST += \
 	examples/hdf5/Makefile \
 	examples/hdf5/table.cc
 dist_check_SCRIPTS += tests/examples/euler_mpi.sh tests/examples/hdf5.sh
+EXTRA_DIST += tests/examples/euler_slurm.sh
 TESTS += tests/examples/euler_mpi.sh tests/examples/hdf5.sh
