@@ -45,7 +45,9 @@ trap_scripts = \
 	tests/files/trap/trap_waits.sh
 dist_check_SCRIPTS += $(trap_scripts)
 TESTS += $(trap_scripts)
+# trap_applications.sh is a part of scripts/check-nightly, trap_figures.sh of doc/figures.md.
 EXTRA_DIST += \
+	tests/files/trap/trap_applications.sh \
 	tests/files/trap/trap_bench.c \
 	tests/files/trap/trap_calls.c \
 	tests/files/trap/trap_check.h \
@@ -54,3 +56,11 @@ EXTRA_DIST += \
 	tests/files/trap/trap_lib.sh \
 	tests/files/trap/trap_other.c \
 	tests/files/trap/trap_waits.c
+
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit/unit_trap_filter
+TESTS += tests/unit/unit_trap_filter
+tests_unit_unit_trap_filter_SOURCES = tests/unit/unit_trap_filter.c iofwd/trap/filter.c
+tests_unit_unit_trap_filter_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_trap_filter_LDADD = $(CRITERION_LIBS)
+endif

@@ -37,4 +37,10 @@ all_numbers() {
         [ "$(cat "$mp_dir/kept/all/g")" = one ]
 }
 check "IOFWD_TRAP_FDS=3-1023: a forwarded file becomes any descriptor" all_numbers
+
+traces() {
+    IOFWD_TRACE=$mp_dir/trace run busybox sh -c 'echo traced >/fwd/traced' && cat "$mp_dir/trace" && grep -q 'open("/fwd/traced"' "$mp_dir/trace" &&
+        grep -q 'write(.* 7) = 7' "$mp_dir/trace"
+}
+check "IOFWD_TRACE prints the forwarded calls of a static program" traces
 mp_done

@@ -22,7 +22,7 @@ build_static() {
 both() {
     mp_wanted "$2" || return 0
     mkdir -p "$mp_dir/plain/$2" "$mp_dir/kept/$2"
-    timeout -k 5 60 "$mp_dir/$1" "$2" "$mp_dir/plain/$2" >"$mp_dir/out" 2>&1 </dev/null &&
+    timeout -k 5 "${trap_limit:-60}" "$mp_dir/$1" "$2" "$mp_dir/plain/$2" >"$mp_dir/out" 2>&1 </dev/null &&
         run "$mp_dir/$1" "$2" "/fwd/$2" >"$mp_dir/out" 2>&1 </dev/null
     mp_report $? "$2" "$mp_dir/out"
     cp "$mp_dir/out" "$mp_dir/$2.out"
