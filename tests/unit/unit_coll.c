@@ -218,7 +218,7 @@ Test(mail, what_comes_early)
     cr_assert(amph_coll_mail_got(c, 1) && buf[1] == 2, "it has been kept");
     cr_assert_eq(dropped(), before + 1, "what fits nowhere is dropped at its time");
     amph_coll_mail_out(c, 0, 0, large, sizeof large, sizeof large);
-    cr_assert(c->mail.out[0].told, "the word that the receiver is ready has been kept too");
+    cr_assert(c->mail.out[0].ready_seen, "the word that the receiver is ready has been kept too");
     cr_assert_eq(amph_colls()->early_bytes, 0);
 }
 
