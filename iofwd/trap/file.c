@@ -166,8 +166,11 @@ static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
     p->ino = st.st_ino;
     p->file = file;
     pthread_mutex_lock(&files.lock);
-    p->watch = inotify_add_watch(files.inotify, path, event);
-    if (p->watch >= 0) {
+
+    int number = inotify_add_watch(files.inotify, path, event);
+
+    p->watch = number;
+    if (number >= 0) {
         struct placeholder **ino = &files.by_ino[p->ino % BUCKETS];
         struct placeholder **by_watch = &files.by_watch[(unsigned)p->watch % BUCKETS];
 
@@ -177,7 +180,7 @@ static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
     }
 
     pthread_mutex_unlock(&files.lock);
-    if (p->watch >= 0)
+    if (number >= 0)
         return 0;
 
     free(p);

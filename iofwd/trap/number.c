@@ -22,7 +22,7 @@
 #define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
-uint64_t *amph_trap_number_table(void)
+_Atomic uint64_t *amph_trap_number_table(void)
 {
     size_t words = (size_t)(amph_trap.last_fd - amph_trap.first_fd) / 64 + 1;
 
@@ -93,10 +93,10 @@ static int find_number(struct amph_trap_call *c, int min, bool believe)
     for (int i = min > amph_trap.first_fd ? min - amph_trap.first_fd : 0; i < n; i++) {
         uint64_t bit = UINT64_C(1) << (i % 64);
 
-        if (believe && (p->used[i / 64] & bit))
+        if (believe && (atomic_load_explicit(&p->used[i / 64], memory_order_relaxed) & bit))
             continue;
 
-        p->used[i / 64] |= bit;
+        atomic_fetch_or_explicit(&p->used[i / 64], bit, memory_order_relaxed);
         if (is_free(c, amph_trap.first_fd + i))
             return amph_trap.first_fd + i;
     }
@@ -167,5 +167,6 @@ void amph_trap_number_freed(struct amph_trap_process *p, int fd)
         p->carried = UINT_MAX;
 
     if (fd >= amph_trap.first_fd && fd < amph_trap.last_fd)
-        __atomic_fetch_and(&p->used[i / 64], ~(UINT64_C(1) << (i % 64)), __ATOMIC_RELAXED);
+        atomic_fetch_and_explicit(&p->used[i / 64], ~(UINT64_C(1) << (i % 64)),
+                                  memory_order_relaxed);
 }

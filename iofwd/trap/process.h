@@ -33,7 +33,7 @@ struct amph_trap_process {
 
     /* number.c */
     pthread_mutex_t numbering; /* from the search for a number to its use */
-    uint64_t *used;            /* numbers of the range, the first is bit 0; may say too much */
+    _Atomic uint64_t *used;    /* numbers of the range, the first is bit 0; may say too much */
 };
 
 /* ---- fs.c ---- */
@@ -48,6 +48,6 @@ void amph_trap_fs_end(struct amph_trap_process *p);
 /* ---- number.c ---- */
 
 /* Memory for `used`, all free. */
-uint64_t *amph_trap_number_table(void);
+_Atomic uint64_t *amph_trap_number_table(void);
 
 #endif

@@ -108,7 +108,7 @@ struct amph_trap {
     struct amph_fwd_prefixes prefixes;
     int listener;
     int first_fd, last_fd; /* of forwarded files in the program; last_fd carries directories */
-    pid_t program;
+    _Atomic pid_t program;
     _Atomic bool std_used; /* a forwarded file has been copied to 0, 1 or 2 */
     _Atomic bool cwd_used; /* some process's working directory is ours to know */
 };

@@ -117,8 +117,20 @@ no_servers() {
 }
 
 optional() {
-    IOFWD_OPTIONAL=1 run busybox sh -c 'echo out; exit 3' >"$mp_dir/optional.out" 2>&1
-    [ $? = 3 ] && grep -q out "$mp_dir/optional.out"
+    IOFWD_OPTIONAL=1 timeout 30 "$builddir/iofwd-run" -servers "$mp_dir/old" -trap busybox sh -c 'echo out; exit 3' >"$mp_dir/optional.out" 2>&1
+    code=$?
+    cat "$mp_dir/optional.out"
+    [ $code = 3 ] && grep -q out "$mp_dir/optional.out" && grep -q "goes on without forwarding" "$mp_dir/optional.out"
+}
+
+# The servers' host does not answer: within 10 s the program is started without forwarding.
+silent() {
+    kill -STOP $(cat "$mp_dir/servers.pid") $(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)
+    IOFWD_OPTIONAL=1 trap_limit=30 run busybox sh -c 'echo out; exit 3' >"$mp_dir/silent.out" 2>&1
+    code=$?
+    kill -CONT $(cat "$mp_dir/servers.pid") $(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)
+    cat "$mp_dir/silent.out"
+    [ $code = 3 ] && grep -q "no I/O server has answered in 10 s" "$mp_dir/silent.out" && grep -q out "$mp_dir/silent.out"
 }
 
 inside() {
@@ -139,7 +151,10 @@ check "a process that the program leaves behind" daemon_goes_on
 check "-trap inside of -trap" inside
 check "IOFWD_TRAP_FDS=1-2" says "IOFWD_TRAP_FDS=1-2: two numbers" env IOFWD_TRAP_FDS=1-2 "$builddir/iofwd-run" -servers "$addresses" -trap busybox true
 check "no address file" no_servers "there is no address file" nowhere
+check "IOFWD_OPTIONAL, and servers that do not answer" silent
+cp "$addresses" "$mp_dir/old"
 kill "$(cat "$mp_dir/servers.pid")"
 mp_until 10 test ! -e "$addresses"
 check "no servers" no_servers "address" addresses
+check "IOFWD_OPTIONAL, and servers that have ended" optional
 mp_done
