@@ -169,16 +169,6 @@ static AMPH_COLD uint64_t ask_file(struct amph_ip_recording *t, int fd)
     return file;
 }
 
-static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
-{
-    if ((unsigned)fd >= FDS)
-        return fd == AT_FDCWD ? amph_ip_state.recorder.cwd : 0;
-
-    uint64_t file = __atomic_load_n(&file_of_fd[fd], __ATOMIC_RELAXED);
-
-    return AMPH_LIKELY(file != 0) ? file : ask_file(t, fd);
-}
-
 static void ask_cwd(struct amph_ip_recording *t)
 {
     char name[PATH_MAX];
@@ -186,10 +176,29 @@ static void ask_cwd(struct amph_ip_recording *t)
 
     if (amph_ip_state.cwd)
         amph_ip_state.recorder.cwd = number_of(t, 0, amph_ip_state.cwd);
-    else if (amph_ip_kernel_getcwd(name, sizeof name))
+    else if (amph_ip_kernel_getcwd(name, sizeof name) && name[0] == '/')
         amph_ip_state.recorder.cwd = number_of(t, 0, name);
 
     errno = saved;
+}
+
+/* The number of the working directory.  In the constructor a forwarded one is not known yet. */
+static inline uint64_t cwd_of(struct amph_ip_recording *t)
+{
+    if (AMPH_UNLIKELY(!amph_ip_state.recorder.cwd))
+        ask_cwd(t);
+
+    return amph_ip_state.recorder.cwd;
+}
+
+static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
+{
+    if ((unsigned)fd >= FDS)
+        return fd == AT_FDCWD ? cwd_of(t) : 0;
+
+    uint64_t file = __atomic_load_n(&file_of_fd[fd], __ATOMIC_RELAXED);
+
+    return AMPH_LIKELY(file != 0) ? file : ask_file(t, fd);
 }
 
 /* What a call does to the table of descriptors, or to the working directory. */
@@ -302,7 +311,7 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
         /* a program's name without a slash is searched for */
         bool is_whole = path[0] == '/' || !strchr(path, '/');
 
-        frame->file = number_of(t, is_whole ? 0 : amph_ip_state.recorder.cwd, path);
+        frame->file = number_of(t, is_whole ? 0 : cwd_of(t), path);
         frame->has = AMPH_TRACE_HAS_PATH;
     }
 }
