@@ -45,6 +45,13 @@ iofwd_trace_SOURCES = \
 	tools/trace/export.c \
 	tools/trace/main.c \
 	tools/trace/patterns.c \
+	tools/trace/replay.c \
+	tools/trace/replay.h \
+	tools/trace/replay_call.c \
+	tools/trace/replay_files.c \
+	tools/trace/replay_plan.c \
+	tools/trace/replay_run.c \
+	tools/trace/settings.c \
 	tools/trace/shrink.c \
 	tools/trace/table.c \
 	tools/trace/trace.h \

@@ -228,6 +228,7 @@ preload_scripts += \
 	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \
 	tests/files/trace/fwd_record.sh \
+	tests/files/trace/fwd_replay.sh \
 	tests/files/trace/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plain.sh

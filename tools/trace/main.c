@@ -12,7 +12,8 @@
 #include "tools/trace/trace.h"
 
 enum {
-    WRONG = 2
+    WRONG = 2,
+    MAX_WORDS = 64
 };
 
 static const char usage[] =
@@ -27,6 +28,8 @@ static const char usage[] =
     "  diff DIR DIR             what two runs did differently\n"
     "  export DIR -format jsonl|chrome|csv\n"
     "  pack DIR                 compresses the files of a run that has ended\n"
+    "  replay DIR -prefix FOLDER [-below PATH] [-no-think] [SETTING=VALUE]...\n"
+    "                           makes the calls again below FOLDER, and says how long they take\n"
     "  bench [IOFWD-RUN]        what recording costs here, beside strace and ltrace\n"
     "  -help, -version\n";
 
@@ -57,33 +60,53 @@ static int run_sql(const char *dir, const char *query, enum trace_form form)
     return code;
 }
 
-/* Takes the options out of the words; *form_p and *format_p are their values. */
-static int take_options(int argc, char **argv, enum trace_form *form_p, const char **format_p)
-{
-    int n = 0;
-
-    for (int i = 0; i < argc; i++) {
-        if (is_option(argv[i], "json"))
-            *form_p = TRACE_JSONL;
-        else if (is_option(argv[i], "csv"))
-            *form_p = TRACE_CSV;
-        else if (is_option(argv[i], "format") && i + 1 < argc)
-            *format_p = argv[++i];
-        else if (argv[i][0] == '-' && argv[i][1]) {
-            trace_fail("%s is not an option of iofwd-trace; -help lists them", argv[i]);
-            return -1;
-        } else
-            argv[n++] = argv[i];
-    }
-
-    return n;
-}
-
 struct given {
     char **word;
+    int n;
     enum trace_form form;
-    const char *format;
+    const char *format, *prefix, *below;
+    bool no_think;
 };
+
+/* The option with a value that the word is, or NULL. */
+static const char **value_of(struct given *g, const char *word)
+{
+    if (is_option(word, "format"))
+        return &g->format;
+    if (is_option(word, "prefix"))
+        return &g->prefix;
+    if (is_option(word, "below"))
+        return &g->below;
+
+    return NULL;
+}
+
+/* Takes the options out of the words. */
+static bool take_options(int argc, char **argv, struct given *g)
+{
+    g->word = argv;
+    for (int i = 0; i < argc; i++) {
+        const char **value_p = value_of(g, argv[i]);
+
+        if (value_p && i + 1 < argc)
+            *value_p = argv[++i];
+        else if (is_option(argv[i], "json"))
+            g->form = TRACE_JSONL;
+        else if (is_option(argv[i], "csv"))
+            g->form = TRACE_CSV;
+        else if (is_option(argv[i], "no-think"))
+            g->no_think = true;
+        else if (argv[i][0] == '-' && argv[i][1]) {
+            trace_fail("%s is not an option of iofwd-trace%s; -help lists them", argv[i],
+                       value_p ? " without a value" : "");
+            return false;
+        } else
+            argv[g->n++] = argv[i];
+    }
+
+    argv[g->n] = NULL;
+    return true;
+}
 
 static int do_summary(const struct given *g)
 {
@@ -130,6 +153,22 @@ static int do_pack(const struct given *g)
     return trace_shrink(g->word[0]);
 }
 
+static int do_replay(const struct given *g)
+{
+    const struct trace_replay options = { .dir = g->word[0],
+                                          .prefix = g->prefix,
+                                          .below = g->below,
+                                          .no_think = g->no_think,
+                                          .settings = g->word + 1,
+                                          .nsettings = g->n - 1 };
+
+    for (int i = 0; i < options.nsettings; i++)
+        if (!strchr(options.settings[i], '='))
+            return trace_fail("%s is not of the form SETTING=VALUE", options.settings[i]) + 1;
+
+    return trace_replay(&options);
+}
+
 static int do_bench(const struct given *g)
 {
     return trace_bench(g->word[0] ? g->word[0] : "iofwd-run");
@@ -154,14 +193,14 @@ static const struct {
     { "diff", 2, 2, do_diff },
     { "export", 1, 1, do_export },
     { "pack", 1, 1, do_pack },
+    { "replay", 1, MAX_WORDS, do_replay },
     { "bench", 0, 1, do_bench },
     { "bench-loop", 1, 1, do_bench_loop }, /* what bench measures */
 };
 
 int main(int argc, char **argv)
 {
-    enum trace_form form = TRACE_TEXT;
-    const char *format = "jsonl";
+    struct given g = { .form = TRACE_TEXT, .format = "jsonl" };
 
     if (argc < 2) {
         fputs(usage, stderr);
@@ -178,22 +217,17 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    int n = take_options(argc - 2, argv + 2, &form, &format);
-
-    if (n < 0)
+    if (!take_options(argc - 2, argv + 2, &g))
         return WRONG;
 
-    argv[2 + n] = NULL;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
 
-        if (n < commands[i].least || n > commands[i].most) {
+        if (g.n < commands[i].least || g.n > commands[i].most) {
             trace_fail("%s takes another number of words; -help lists the commands", argv[1]);
             return WRONG;
         }
-
-        struct given g = { argv + 2, form, format };
 
         amph_stdout_check();
         return commands[i].run(&g);

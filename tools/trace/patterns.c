@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings/env_defs.h"
 #include "tools/trace/trace.h"
 
 struct rule {
@@ -117,28 +116,12 @@ static const struct rule rules[] = {
 };
 /* clang-format on */
 
-/* The settings that a remedy may name; the table of settings knows no others. */
-static bool is_setting(const char *word, size_t len)
-{
-    static const char *const names[] = {
-#define TRACE_SETTING(id, name, type, def, unit, least, most, group, help) name,
-        AMPH_ENV_TABLE(TRACE_SETTING)
-#undef TRACE_SETTING
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == len && strncmp(names[i], word, len) == 0)
-            return true;
-
-    return false;
-}
-
 static bool names_settings_only(const struct rule *rule)
 {
     for (const char *at = strstr(rule->remedy, "IOFWD_"); at; at = strstr(at + 1, "IOFWD_")) {
         size_t len = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
 
-        if (!is_setting(at, len)) {
+        if (!trace_is_setting(at, len)) {
             trace_fail("a finding names %.*s, which is no setting; build amphora again", (int)len,
                        at);
             return false;

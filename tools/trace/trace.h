@@ -12,6 +12,12 @@
  *   patterns.c  findings: what a run does badly, what it costs, which setting mends it
  *   export.c    lines of JSON, Chrome's trace events, CSV
  *   shrink.c    the compressed form of a folder's files
+ *   settings.c  the names of Amphora's settings
+ *   replay.c, replay.h     the calls of a run, made again below a scratch folder
+ *   replay_plan.c          which calls, by which process and thread, after what
+ *   replay_files.c         the files that must be there before
+ *   replay_run.c           processes, threads, waits and times
+ *   replay_call.c          one call
  *   bench.c     what recording costs, beside strace and ltrace
  */
 #ifndef AMPH_TOOLS_TRACE_H
@@ -49,6 +55,20 @@ int trace_diff(const char *a, const char *b);
 int trace_patterns(const char *dir, enum trace_form form);
 int trace_export(const char *dir, const char *format);
 int trace_shrink(const char *dir);
+
+struct trace_replay {
+    const char *dir, *prefix;
+    const char *below; /* NULL: see replay_plan.c */
+    bool no_think;
+    char **settings; /* NAME=VALUE */
+    int nsettings;
+};
+
+int trace_replay(const struct trace_replay *options);
+
+/* Is word, of len bytes, the name of a setting? */
+bool trace_is_setting(const char *word, size_t len);
+
 int trace_bench(const char *iofwd_run);
 int trace_bench_loop(const char *calls);
 
