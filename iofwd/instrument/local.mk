@@ -21,4 +21,5 @@ iofwd_instrument_LDADD = libinstrument.la libamphora.la
 dist_man_MANS += man/iofwd-instrument.1
 
 dist_check_SCRIPTS += tests/files/build/iofwd_instrument.sh tests/files/build/fwd_instrument.sh
+EXTRA_DIST += tests/files/build/instrument_debian.sh
 TESTS += tests/files/build/iofwd_instrument.sh tests/files/build/fwd_instrument.sh

@@ -206,13 +206,13 @@ for n in 20 64 800 5000; do
     refused "cut off after $n bytes" "damaged" 1 "$tool" -o bad.iofwd cut
 done
 cp original payload && echo "the rest" >>payload
-refused "data behind the end" "has data behind its end" 1 "$tool" -o bad.iofwd payload
+refused "data behind the end" "has data behind its end.*unpack it and instrument the program inside" 1 "$tool" -o bad.iofwd payload
 cp original payload && printf 'PK\005\006\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >>payload
-refused "a zip archive behind the end" "has a zip archive behind its end" 1 "$tool" -o bad.iofwd payload
+refused "a zip archive behind the end" "has a zip archive behind its end.*unpack it and instrument the program inside" 1 "$tool" -o bad.iofwd payload
 { cat original; printf 'MEI\014\013\012\013\016'; head -c 80 /dev/zero; } >payload
-refused "a PyInstaller archive behind the end" "has a PyInstaller archive" 1 "$tool" -o bad.iofwd payload
+refused "a PyInstaller archive behind the end" "has a PyInstaller archive.*unpack it and instrument the program inside" 1 "$tool" -o bad.iofwd payload
 edit appimage 8 'AI\002'
-refused "an AppImage" "AppImage" 1 "$tool" -o bad.iofwd appimage
+refused "an AppImage" "AppImage.*unpack it and instrument the program inside" 1 "$tool" -o bad.iofwd appimage
 cp original padded && head -c 100 /dev/zero >>padded
 check "zeros behind the end are kept" sh -c '"$1" -o copy4 padded && ./copy4 && "$1" -undo -o back copy4 && cmp back padded' sh "$tool"
 refused "-undo of an original" "not an output" 1 "$tool" -undo -o bad.iofwd original
