@@ -88,4 +88,4 @@ nbmrw_LDADD = libiofwd.la libamphora.la -lm -lpthread
 dist_man_MANS += man/nbmrw.1
 dist_check_SCRIPTS += tests/tools/nbmrw.sh
 TESTS += tests/tools/nbmrw.sh
-EXTRA_DIST += tools/README.md
+EXTRA_DIST += tools/README.md tests/tools/paper_figures.sh
