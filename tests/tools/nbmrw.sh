@@ -19,7 +19,7 @@ for r in rows:
     assert 0 < r["least"] <= r["q1"] <= r["median"] <= r["q3"] <= r["most"], r
     assert r["way"] == "direct" or r["ratio"] > 0, r
 P
-    grep -q '<rect.*fill-opacity' "$mp_dir/plot.svg" && python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' \
+    grep -q '<rect.*fill-opacity' "$mp_dir/plot.svg" && grep -q '>1K read, collected<' "$mp_dir/plot.svg" && python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' \
         "$mp_dir/plot.svg" || return
     [ -z "$(ls "$dir")" ]
 }

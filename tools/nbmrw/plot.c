@@ -12,13 +12,14 @@
 
 enum {
     WIDTH = 1060,
-    PANEL = 330,
+    PANEL = 390,
     LEFT = 80,
     TOP = 40,
-    BOTTOM = 50,
+    BOTTOM = 110, /* room for labels that are turned */
     RIGHT = 20,
     MAX_SERIES = 256,
     BOX = 22,
+    SLOT_MAX = 110,
     CAPTION_LINE = 18,
     CAPTION_CHARS = 165
 };
@@ -62,7 +63,7 @@ static void box(FILE *out, const struct panel *p, unsigned i)
 {
     const struct series *s = p->s[i];
     struct summary r = nbmrw_summary(s);
-    double slot = (double)(p->width - LEFT - RIGHT) / p->n;
+    double slot = fmin((double)(p->width - LEFT - RIGHT) / p->n, SLOT_MAX);
     double x = LEFT + slot * (i + 0.5);
     double half = slot * 0.3 < 12 ? slot * 0.3 : 12;
 
@@ -107,9 +108,9 @@ static void box(FILE *out, const struct panel *p, unsigned i)
     else
         fprintf(out, "%llu", (unsigned long long)s->call_bytes);
 
-    const char *kind = s->what == WRITE_OVER ? "over " : "";
+    static const char *const kind[] = { "write new", "write over", "read" };
 
-    fprintf(out, " %s%s", s->what == WRITE_FRESH ? "fresh " : kind, nbmrw_way[s->way]);
+    fprintf(out, " %s, %s", kind[s->what], nbmrw_way[s->way]);
     if (s->width > 1)
         fprintf(out, " on %u", s->width);
 
@@ -144,8 +145,9 @@ static void add(struct panel *p, const struct series *s)
         p->left_out++;
 }
 
-/* Is there more than one size of calls on the largest file? */
-static bool sweeps_calls(const struct series *s, size_t n, uint64_t largest)
+/* Returns whether the panels by call size show what no other panel shows: several sizes of calls on the
+ * largest file, or one that is not 1 KiB where there are no line charts. */
+static bool has_call_panels(const struct series *s, size_t n, uint64_t largest, bool lines)
 {
     uint64_t first = 0;
 
@@ -159,7 +161,7 @@ static bool sweeps_calls(const struct series *s, size_t n, uint64_t largest)
         first = s[i].call_bytes;
     }
 
-    return false;
+    return !lines && first != 1024;
 }
 
 /* Chooses the boxes of each panel.  by_call: the panels by call size are drawn. */
@@ -267,7 +269,7 @@ bool nbmrw_plot(const char *path, const char *caption, const struct series *s, s
 
     int lines = nbmrw_lines(NULL, s, n, 0);
 
-    fill_panels(panel, s, n, largest, !lines || sweeps_calls(s, n, largest));
+    fill_panels(panel, s, n, largest, has_call_panels(s, n, largest, lines > 0));
     report_left_out(path, panel);
 
     for (unsigned i = 0; i < 3; i++) {
