@@ -20,6 +20,18 @@ struct rule {
 #define FILES "path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%'"
 
 /* clang-format off */
+/* Who reads and writes each file: the last eight rules, of which a file belongs to one. */
+#define PROCESSES_THAT(cond) "count(DISTINCT CASE WHEN " cond " AND bytes > 0 THEN process END)"
+#define USE_OF_FILES \
+    "WITH u AS (SELECT path, " PROCESSES_THAT("class = 'read'") " AS r, " \
+    PROCESSES_THAT("class = 'write'") " AS w, " \
+    PROCESSES_THAT("class IN ('read', 'write')") " AS users, " \
+    "sum(class = 'open' AND NOT failed) AS opens, sum(ns) AS ns, count(*) AS n, sum(bytes) AS bytes " \
+    "FROM calls WHERE " FILES " GROUP BY path) " \
+    "SELECT 'all such files', sum(n), sum(ns), printf('%d files, %d bytes, such as %s', count(*), " \
+    "sum(bytes), max(path)) FROM u WHERE "
+#define ALL_SUCH_FILES " HAVING count(*) > 0"
+
 static const struct rule rules[] = {
     { "many small writes", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
       "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
@@ -108,11 +120,30 @@ static const struct rule rules[] = {
     { "files synchronised often", "fewer fsync calls; IOFWD_CONSISTENCY=session makes data visible at close",
       "SELECT path, count(*), sum(ns), '' FROM calls WHERE class = 'sync' AND " FILES
       " GROUP BY path HAVING count(*) >= 10" },
-    { "a file used by one process, once", "none: this is the cheapest way",
-      "WITH u AS (SELECT path, count(DISTINCT process) AS p, sum(class = 'open' AND NOT failed) AS o, "
-      "sum(ns) AS ns, count(*) AS n FROM calls WHERE " FILES
-      " GROUP BY path) SELECT 'all such files', sum(n), sum(ns), printf('%d files', count(*)) FROM u "
-      "WHERE p = 1 AND o = 1 HAVING count(*) > 0" },
+    { "files read by one process, once",
+      "none: this is the cheapest way",
+      USE_OF_FILES "w = 0 AND r = 1 AND opens <= 1" ALL_SUCH_FILES },
+    { "files read by one process, again and again",
+      "keep them open in the program",
+      USE_OF_FILES "w = 0 AND r = 1 AND opens > 1" ALL_SUCH_FILES },
+    { "files read by several processes",
+      "read them once and send them to the others",
+      USE_OF_FILES "w = 0 AND r > 1" ALL_SUCH_FILES },
+    { "files written by one process, once",
+      "IOFWD_CONSISTENCY=session holds data back until the file is closed",
+      USE_OF_FILES "r = 0 AND w = 1 AND opens <= 1" ALL_SUCH_FILES },
+    { "files written by one process, again and again",
+      "keep them open in the program; each close sends what is held back",
+      USE_OF_FILES "r = 0 AND w = 1 AND opens > 1" ALL_SUCH_FILES },
+    { "files written by several processes",
+      "a file for each process, or IOFWD_STRIPE, which spreads the file over servers",
+      USE_OF_FILES "r = 0 AND w > 1" ALL_SUCH_FILES },
+    { "files written and read by the same process only",
+      "keep them on the program's own host: leave their folder out of IOFWD_PREFIX",
+      USE_OF_FILES "r = 1 AND w = 1 AND users = 1" ALL_SUCH_FILES },
+    { "files written by one process and read by another",
+      "a message between them; with IOFWD_CONSISTENCY=session the writer must close before the reader opens",
+      USE_OF_FILES "r > 0 AND w > 0 AND users > 1" ALL_SUCH_FILES },
 };
 /* clang-format on */
 

@@ -1,0 +1,172 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# iofwd-trace patterns: each finding is there for a program that shows it, with a cost and a remedy, and not for one that nearly does.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+trace=$builddir/iofwd-trace
+run=$builddir/iofwd-run
+if [ ! -x "$trace" ]; then
+    for number in $(seq 48); do
+        mp_skip "case $number of the findings" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
+    done
+    mp_done
+    exit
+fi
+unset AMPHORA_JOB IOFWD_PREFIX
+XDG_RUNTIME_DIR=$mp_dir/none # no servers
+export XDG_RUNTIME_DIR
+mkdir "$mp_dir/none" "$mp_dir/work"
+
+cat >"$mp_dir/p.c" <<'C'
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char data[1 << 17];
+static int failed;
+static void need(int ok)
+{
+    failed |= !ok;
+}
+/* n writes or reads of size bytes, each step bytes behind the one before, from `from` on */
+static void data_calls(const char *name, char what, long n, long size, long step, long from)
+{
+    int fd = open(name, O_RDWR | O_CREAT, 0666);
+    for (long i = 0; i < n; i++)
+        need((what == 'w' ? pwrite(fd, data, size, from + i * step) : pread(fd, data, size, from + i * step)) >= 0);
+    close(fd);
+}
+/* WHAT N SIZE STEP FROM NAME: w, r; o: opens; s: stats; f: fsyncs; c: chmods; x: in no order; /: the next calls are a child's */
+int main(int argc, char **argv)
+{
+    struct stat st;
+    pid_t child = -1;
+    for (int i = 1; i + 5 < argc; i += 6) {
+        long n = atol(argv[i + 1]), size = atol(argv[i + 2]), step = atol(argv[i + 3]), from = atol(argv[i + 4]);
+        const char *name = argv[i + 5];
+        int fd;
+        switch (argv[i][0]) {
+        case '/':
+            if (child == 0)
+                _exit(failed);
+            if (child > 0 && strcmp(name, "later") == 0)
+                while (wait(NULL) > 0) {
+                }
+            child = fork();
+            if (child != 0)
+                for (i += 6; i + 5 < argc && argv[i][0] != '/'; i += 6) {
+                }
+            i -= child != 0 ? 6 : 0;
+            break;
+        case 'o':
+            while (n-- > 0)
+                if ((fd = open(name, O_RDONLY)) >= 0)
+                    close(fd);
+            break;
+        case 's':
+            while (n-- > 0)
+                need(stat(name, &st) == 0);
+            break;
+        case 'c':
+            need(chmod(name, 0600) == 0);
+            break;
+        case 'f':
+            fd = open(name, O_RDWR);
+            while (n-- > 0)
+                need(fsync(fd) == 0);
+            close(fd);
+            break;
+        case 'x':
+            fd = open(name, O_RDWR);
+            for (long k = 0; k < n; k++)
+                need(pread(fd, data, size, k * 7919 % n * size) >= 0);
+            close(fd);
+            break;
+        default:
+            data_calls(name, argv[i][0], n, size, step, from);
+        }
+    }
+    if (child == 0)
+        _exit(failed);
+    while (wait(NULL) > 0) {
+    }
+    return failed;
+}
+C
+${CC:-cc} -o "$mp_dir/p" "$mp_dir/p.c" || exit 99
+
+# look SHOWN FINDING ARGUMENTS: is it among the findings of the run?
+look() {
+    rm -rf "$mp_dir/r" "$mp_dir/work"
+    mkdir "$mp_dir/work"
+    head -c 1000000 /dev/zero >"$mp_dir/work/in"
+    head -c 1000000 /dev/zero >"$mp_dir/work/in2"
+    (cd "$mp_dir/work" && "$run" -record "$mp_dir/r" "$mp_dir/p" $3) >"$mp_dir/out" 2>&1 || echo "the program failed: $?" >>"$mp_dir/out"
+    answer "$1" "$2"
+}
+answer() {
+    "$trace" patterns "$mp_dir/r" -json >>"$mp_dir/out" 2>&1 || echo "patterns failed" >>"$mp_dir/out"
+    # its remedy is not empty, and it has calls and a cost
+    found=$(grep -c "^{\"finding\":\"$2\",\"remedy\":\"[^\"][^\"]*\",\"subject\":\"[^\"]*\",\"calls\":[1-9][0-9]*,\"ns\":[1-9]" "$mp_dir/out")
+    ! grep -q failed "$mp_dir/out" && if [ "$1" = yes ]; then [ "$found" -gt 0 ]; else [ "$found" = 0 ]; fi
+    mp_report $? "$2: $1" "$mp_dir/out"
+}
+# both FINDING ARGUMENTS-THAT-SHOW-IT ARGUMENTS-THAT-DO-NOT
+both() {
+    look yes "$1" "$2"
+    look no "$1" "$3"
+}
+
+both "many small writes" "w 200 100 100 0 a" "w 50 100 100 0 a"
+both "many small reads" "r 200 100 100 0 in" "r 50 100 100 0 in"
+both "a file that is opened again and again" "o 20 0 0 0 in" "o 9 0 0 0 in"
+both "opens of files that do not exist" "o 30 0 0 0 none" "o 10 0 0 0 none"
+both "many calls on names and attributes" "s 1500 0 0 0 in" "s 500 0 0 0 in"
+four="/ 0 0 0 0 - r 1 100 0 0 in / 0 0 0 0 - r 1 100 0 0 in / 0 0 0 0 - r 1 100 0 0 in / 0 0 0 0 - r 1 100 0 0"
+both "the same file read by all processes" "$four in" "/ 0 0 0 0 - r 1 9 0 0 in / 0 0 0 0 - r 1 9 0 0 in2"
+both "a file written by several processes at once, with overlap" "/ 0 0 0 0 - w 5 100 100 0 a / 0 0 0 0 - w 5 100 100 50 a" \
+    "/ 0 0 0 0 - w 5 100 100 0 a / 0 0 0 0 - w 5 100 100 500 a"
+both "data read back that has just been written" "w 1 8192 0 0 a r 1 8192 0 0 a" "w 1 8192 0 0 a r 1 100 0 0 a"
+both "reads or writes in no order" "x 100 100 0 0 in" "r 100 100 100 0 in"
+both "the same step between calls" "r 100 100 1000 0 in" "r 100 100 100 0 in"
+both "large calls that do not begin at a block's start" "w 12 65536 65536 100 a" "w 12 65536 65536 0 a"
+both "written and never read back" "w 1 100 0 0 a" "w 1 100 0 0 a r 1 100 0 0 a"
+both "attributes that were set and that nobody asks for" "c 1 0 0 0 in" "c 1 0 0 0 in s 1 0 0 0 in"
+both "files synchronised often" "f 12 0 0 0 in" "f 5 0 0 0 in"
+both "files read by one process, once" "r 1 100 0 0 in" "r 1 100 0 0 in r 1 100 0 0 in"
+both "files read by one process, again and again" "r 1 100 0 0 in r 1 100 0 0 in" "r 1 100 0 0 in"
+both "files read by several processes" "/ 0 0 0 0 - r 1 9 0 0 in / 0 0 0 0 - r 1 9 0 0 in" "/ 0 0 0 0 - r 1 9 0 0 in / 0 0 0 0 - r 1 9 0 0 in2"
+both "files written by one process, once" "w 1 100 0 0 a" "w 1 100 0 0 a w 1 100 0 0 a"
+both "files written by one process, again and again" "w 1 100 0 0 a w 1 100 0 0 a" "w 1 100 0 0 a"
+both "files written by several processes" "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 - w 1 9 0 9 a" "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 - w 1 9 0 0 b"
+both "files written and read by the same process only" "w 1 100 0 0 a r 1 100 0 0 a" "w 1 100 0 0 a r 1 100 0 0 in"
+both "files written by one process and read by another" "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 later r 1 9 0 0 a" \
+    "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 later r 1 9 0 0 in"
+
+# ranks: the same number of calls, or one with many more
+straggler() {
+    rm -rf "$mp_dir/r"
+    mkdir "$mp_dir/r"
+    : >"$mp_dir/out"
+    for rank in 0 1 2 3; do
+        writes=2000
+        [ "$rank" = 3 ] && writes=$2
+        (cd "$mp_dir/work" && AMPHORA_RANK=$rank "$run" -record "$mp_dir/r" "$mp_dir/p" w "$writes" 100 100 0 "rank$rank") >>"$mp_dir/out" 2>&1
+    done
+    answer "$1" "one process waits longer than the others"
+}
+straggler yes 100000
+straggler no 2000
+
+# servers
+one_server() {
+    rm -rf "$mp_dir/r" "$mp_dir/kept"
+    mkdir "$mp_dir/r" "$mp_dir/kept"
+    timeout 60 "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/kept" -timeout 50 -record "$mp_dir/r" \
+        "$mp_dir/p" w "$2" 131072 131072 0 /fwd/large >"$mp_dir/out" 2>&1
+    answer "$1" "one slow large file at one server"
+}
+one_server yes 800
+one_server no 80
+mp_done
