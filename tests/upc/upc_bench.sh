@@ -18,6 +18,9 @@ for r in rows:
     assert r["limit"] is None or abs(r["ratio"] * r["limit_value"] / r["value"] - 1) < 0.01, r # one pair
 picture = xml.dom.minidom.parse(sys.argv[2])
 assert len(picture.getElementsByTagName("polyline")) == 6
+words = [t.firstChild.data for t in picture.getElementsByTagName("text")]
+assert "8" in words and "4K" in words, words
+assert len(picture.getElementsByTagName("circle")) == sum(r["test"] in ("upc_put", "upc_get", "upc_cyclic") for r in rows)
 P
     [ -z "$(ls "$mp_dir/files")" ]
 }

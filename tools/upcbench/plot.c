@@ -43,6 +43,24 @@ static int kind_of(const struct bench_row *r)
     return -1;
 }
 
+/* Writes a size below the axis. */
+static void mark_size(FILE *out, const struct frame *f, double bytes)
+{
+    double shown = bytes;
+    const char *unit = "";
+
+    if (bytes >= 1 << 20) {
+        shown = bytes / (1 << 20);
+        unit = "M";
+    } else if (bytes >= 1024) {
+        shown = bytes / 1024;
+        unit = "K";
+    }
+
+    fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n", x_of(f, bytes),
+            HEIGHT - BOTTOM + 18, shown, unit);
+}
+
 static void axes(FILE *out, const struct frame *f)
 {
     for (double d = f->y0; d <= f->y1 + 0.01; d++)
@@ -52,22 +70,16 @@ static void axes(FILE *out, const struct frame *f)
                 LEFT, WIDTH - RIGHT, y_of(f, pow(10, d)), y_of(f, pow(10, d)), LEFT - 8,
                 y_of(f, pow(10, d)) + 4, pow(10, d));
 
+    double marked = f->x0;
+
     for (double d = f->x0; d <= f->x1 + 0.01; d += 3) {
-        double bytes = pow(2, d);
-        double shown = bytes;
-        const char *unit = "";
-
-        if (bytes >= 1 << 20) {
-            shown = bytes / (1 << 20);
-            unit = "M";
-        } else if (bytes >= 1024) {
-            shown = bytes / 1024;
-            unit = "K";
-        }
-
-        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g%s</text>\n",
-                x_of(f, bytes), HEIGHT - BOTTOM + 18, shown, unit);
+        mark_size(out, f, pow(2, d));
+        marked = d;
     }
+
+    /* the largest size, unless its mark would cover the last one */
+    if (f->x1 - marked > 1.5)
+        mark_size(out, f, pow(2, f->x1));
 
     fprintf(out,
             "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
@@ -92,8 +104,15 @@ static void line(FILE *out, const struct frame *f, const struct bench_row *rows,
             strcmp(rows[k].conduit, rows[i].conduit) == 0)
             fprintf(out, "%.1f,%.1f ", x_of(f, (double)rows[k].bytes), y_of(f, rows[k].value));
 
+    fprintf(out, "\"/>\n");
+    for (size_t k = i; k < n; k++)
+        if (strcmp(rows[k].test, rows[i].test) == 0 &&
+            strcmp(rows[k].conduit, rows[i].conduit) == 0)
+            fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n",
+                    x_of(f, (double)rows[k].bytes), y_of(f, rows[k].value), colour[shade % 5]);
+
     fprintf(out,
-            "\"/>\n<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" "
+            "<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" "
             "stroke-dasharray=\"%s\"/>"
             "<text x=\"%d\" y=\"%u\">%s %s</text>\n",
             WIDTH - RIGHT + 10, WIDTH - RIGHT + 40, TOP + 16 * *place, TOP + 16 * *place,
