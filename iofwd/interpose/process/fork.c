@@ -89,12 +89,16 @@ static void in_parent(void)
 {
     if (amph_ip_thread.fork.taken)
         end(amph_ip_thread.fork.loaded, errno ? -1 : 1);
+
+    amph_ip_thread.fork.taken = false;
 }
 
 static void in_child(void)
 {
     if (amph_ip_thread.fork.taken)
         end(amph_ip_thread.fork.loaded, 0);
+
+    amph_ip_thread.fork.taken = false;
 }
 
 void amph_ip_fork_watch(void)
@@ -117,10 +121,11 @@ pid_t amph_do_fork(void)
     return pid;
 }
 
-/* vfork and clone run no handlers. */
+/* vfork and clone run no handlers.  In a static program the C library's fork calls _Fork by its name:
+ * the handlers have done the work then. */
 pid_t amph_do__Fork(void)
 {
-    if (!amph_ip_state.on || amph_ip_inside)
+    if (!amph_ip_state.on || amph_ip_inside || amph_ip_thread.fork.taken)
         return libc__Fork();
 
     prepare();
