@@ -77,6 +77,26 @@ static void keep_own_preload(void)
     amph_ip_process.linked = library;
 }
 
+/* What iofwd-instrument has baked into the program: the C library's own starts (system, popen) take the
+ * environment as it is. */
+static void give_settings(void)
+{
+    char name[64];
+
+    for (size_t i = 0; i < amph_ip_process.nkept; i++) {
+        const char *entry = amph_ip_process.kept[i];
+        size_t len = name_len(entry);
+        bool setting = strncmp(entry, "AMPHORA_", 8) == 0 || strncmp(entry, "IOFWD_", 6) == 0;
+
+        if (!setting || !entry[len] || len >= sizeof name)
+            continue;
+
+        memcpy(name, entry, len);
+        name[len] = 0;
+        setenv(name, entry + len + 1, 0);
+    }
+}
+
 void amph_ip_environment_preload(void)
 {
     char *list = NULL;
@@ -86,8 +106,10 @@ void amph_ip_environment_preload(void)
             asprintf(&list, "%s:%s", amph_ip_process.linked, *e + sizeof "LD_PRELOAD") < 0)
             return;
 
-    if (amph_ip_process.linked)
+    if (amph_ip_process.linked) {
         setenv("LD_PRELOAD", list ? list : amph_ip_process.linked, 1);
+        give_settings();
+    }
 
     free(list);
 }
