@@ -179,6 +179,32 @@ bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *
     return false;
 }
 
+bool amph_fwd_prefix_may_share_top(const struct amph_fwd_prefixes *set, const char *path)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const char *top = set->item[i].path;
+        size_t len = 1 + strcspn(top + 1, "/");
+
+        if (len >= FWD_TOP_BYTES || strncmp(path, top, len) == 0)
+            return true;
+    }
+
+    return false;
+}
+
+/* Fills starts from the prefixes. */
+static void note_starts(struct amph_fwd_prefixes *set)
+{
+    memset(set->starts, 0, sizeof set->starts);
+    for (size_t i = 0; i < set->count; i++) {
+        const char *at = set->item[i].path;
+
+        set->starts[(unsigned char)at[1]] |= FWD_STARTS_TOP;
+        for (; at; at = strchr(at + 1, '/'))
+            set->starts[(unsigned char)at[1]] |= FWD_STARTS_ANY;
+    }
+}
+
 static const char *add_entry(struct amph_fwd_prefixes *set, const char *entry, size_t len,
                              size_t *used_p)
 {
@@ -235,5 +261,6 @@ bool amph_fwd_prefix_parse(struct amph_fwd_prefixes *set, const char *spec, cons
         spec += len + (spec[len] == ':');
     }
 
+    note_starts(set);
     return true;
 }

@@ -23,6 +23,13 @@ struct amph_fwd_prefixes {
     size_t count;
     struct amph_fwd_prefix item[FWD_PREFIX_MAX];
     char text[4096]; /* what the items point into */
+    /* by a name's first byte: FWD_STARTS_... */
+    unsigned char starts[256];
+};
+
+enum {
+    FWD_STARTS_TOP = 1, /* the first component of a prefix begins with it */
+    FWD_STARTS_ANY = 2  /* some component of a prefix does */
 };
 
 /* Fills set from IOFWD_PREFIX's value: PATH[=DIR][:PATH[=DIR]]...  The servers' DIR is
@@ -40,6 +47,11 @@ const struct amph_fwd_prefix *amph_fwd_prefix_match(const struct amph_fwd_prefix
  * so the check costs a few comparisons and nearly always returns false.
  */
 bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *path);
+
+/* Returns whether the first component of path (absolute) is that of a prefix; a quick check of the
+ * paths whose second byte has FWD_STARTS_TOP.  At most FWD_TOP_BYTES of path are read. */
+#define FWD_TOP_BYTES 64
+bool amph_fwd_prefix_may_share_top(const struct amph_fwd_prefixes *set, const char *path);
 
 /*
  * Joins base (absolute, or NULL where path is absolute) and path and cleans the result into out: no

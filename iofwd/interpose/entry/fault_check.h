@@ -53,6 +53,21 @@ static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
     return false;
 }
 
+/* How far the memory from `at` on is known to be readable; 0: nothing is known of it. */
+static inline uintptr_t amph_ip_mem_known_end(const void *at)
+{
+    const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
+
+    if (r->epoch != __atomic_load_n(&amph_ip_state.mem_epoch, __ATOMIC_RELAXED))
+        return 0;
+
+    for (int i = 0; i < AMPH_IP_MEM_CACHED; i++)
+        if ((uintptr_t)at >= r->range[i].from && (uintptr_t)at < r->range[i].to)
+            return r->range[i].to;
+
+    return 0;
+}
+
 /* How many of len bytes are there, from the first on. */
 static inline size_t amph_ip_mem(const void *at, size_t len, bool write)
 {

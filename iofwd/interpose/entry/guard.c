@@ -158,19 +158,103 @@ bool amph_ip_text(const char *path)
            amph_ip_is_number(path);
 }
 
+#define WORD_ONES UINT64_C(0x0101010101010101)
+#define WORD_HIGHS UINT64_C(0x8080808080808080)
+
+/* A word with the high bit of each zero byte, and perhaps of others beside one. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    return (word - WORD_ONES) & ~word & WORD_HIGHS;
+}
+
+#define IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
+/* The bits of zero_bytes for the byte that comes first, or last, in memory. */
+#define FIRST_BYTE (IS_LITTLE ? UINT64_C(0x80) : UINT64_C(1) << 63)
+#define LAST_BYTE (IS_LITTLE ? UINT64_C(1) << 63 : UINT64_C(0x80))
+
+/* The word at `at`, with bytes other than 0 and '.' in front of text. */
+__attribute__((no_sanitize("address"))) static uint64_t first_word(const char *at, const char *text)
+{
+    unsigned bits = 8 * (unsigned)(text - at);
+    const uint64_t all = ~UINT64_C(0);
+    uint64_t word;
+
+    memcpy(&word, at, sizeof word);
+    return word | ~(IS_LITTLE ? all << bits : all >> bits);
+}
+
+/* Has text certainly no two dots in a row?  Looks at whole aligned words, which no page boundary
+ * divides, up to end; what follows the text in its last word may make the answer false. */
+__attribute__((no_sanitize("address"))) static bool has_no_dots(const char *text, uintptr_t end)
+{
+    const char *at = (const char *)((uintptr_t)text & ~(uintptr_t)7);
+    uint64_t word = first_word(at, text);
+    uint64_t before = 0; /* the dots of the word before */
+
+    for (;;) {
+        uint64_t dots = zero_bytes(word ^ '.' * WORD_ONES);
+
+        if ((dots & (dots >> 8)) || ((dots & FIRST_BYTE) && (before & LAST_BYTE)))
+            return false;
+        if (zero_bytes(word))
+            return true;
+
+        before = dots;
+        at += sizeof word;
+        if ((uintptr_t)at >= end)
+            return false;
+
+        memcpy(&word, at, sizeof word);
+    }
+}
+
+/* The bytes of a path that are looked at before it is known to be longer. */
+#define PATH_START_BYTES FWD_TOP_BYTES
+
+/* Is path certainly local?  Nearly every path of a program is, and this says so before any other work is
+ * done: its first component begins none of the prefixes, and no ".." leads up to another one. */
+static bool is_plainly_local(const char *path)
+{
+    uintptr_t end = amph_ip_mem_known_end(path);
+
+    if (end < (uintptr_t)path + PATH_START_BYTES)
+        return false;
+
+    const unsigned char *at = (const unsigned char *)path;
+
+    if (at[0] != '/') /* a digit may be the name of a descriptor, a dot leads up */
+        return !amph_ip_state.cwd && !(amph_ip_state.prefixes.starts[at[0]] & FWD_STARTS_ANY) &&
+               at[0] != '.' && (at[0] < '0' || at[0] > '9');
+
+    if (at[1] == '/' || at[1] == '.' || (at[1] == 'd' && at[2] == 'e') ||
+        (at[1] == 'p' && at[2] == 'r')) /* /dev and /proc have names of descriptors */
+        return false;
+
+    if ((amph_ip_state.prefixes.starts[at[1]] & FWD_STARTS_TOP) &&
+        amph_fwd_prefix_may_share_top(&amph_ip_state.prefixes, path))
+        return false;
+
+    return has_no_dots(path + 1, end);
+}
+
 /* A path that cannot be read, or is too long for the kernel, is left to it: EFAULT,
  * ENAMETOOLONG. */
 bool amph_ip_path(const char *path)
 {
-    return amph_ip_state.on && !amph_ip_inside && path && amph_ip_can_read_text(path) &&
-           amph_ip_text(path);
+    if (!amph_ip_state.on || amph_ip_inside || !path || AMPH_LIKELY(is_plainly_local(path)))
+        return false;
+
+    return amph_ip_can_read_text(path) && amph_ip_text(path);
 }
 
 bool amph_ip_at(int dir, const char *path)
 {
+    if (dir == AT_FDCWD)
+        return amph_ip_path(path);
     if (!amph_ip_state.on || amph_ip_inside || (path && !amph_ip_can_read_text(path)))
         return false;
-    if (dir == AT_FDCWD || (path && path[0] == '/'))
+    if (path && path[0] == '/')
         return amph_ip_path(path);
 
     return amph_ip_fd(dir) ||
