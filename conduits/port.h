@@ -26,6 +26,12 @@ struct amph_port_out {
     size_t len_bytes; /* of all parts */
 };
 
+/* Where a datagram is received to: its first bytes, the next ones, and the padding at its end. */
+struct amph_port_in_parts {
+    void *head, *bulk;
+    size_t head_len, bulk_len, pad_len; /* pad_len < 8 */
+};
+
 /* A received datagram, valid until the next recv into the same set. */
 struct amph_port_in {
     const void *at; /* aligned to 8 */
@@ -52,6 +58,7 @@ struct amph_port {
     size_t addr_len;
     uint32_t datagram;    /* longest datagram that it receives, a multiple of 8 */
     uint64_t queue_bytes; /* size of the receive queue; datagrams beyond it are dropped */
+    bool peeks;           /* peek and take work */
 };
 
 struct amph_port_ops {
@@ -69,6 +76,11 @@ struct amph_port_ops {
     /* Receives into *set_p, which is empty, or makes a set if it is NULL.  Returns the number of
      * datagrams. */
     unsigned (*recv)(struct amph_port *port, struct amph_port_set **set_p);
+    /* Copies the first bytes of the datagram that recv would return next, at most `room`.  Returns the
+     * datagram's length, or 0 if none waits.  Only if the port peeks. */
+    size_t (*peek)(struct amph_port *port, void *head, size_t room);
+    /* Receives the datagram that peek has shown to several places.  Returns false if it cannot. */
+    bool (*take)(struct amph_port *port, const struct amph_port_in_parts *parts);
     void (*free_set)(struct amph_port *port, struct amph_port_set *set);
     /* Returns a peer whose host reported that no process receives at its port, or UINT32_MAX. */
     uint32_t (*refused)(struct amph_port *port);

@@ -23,6 +23,9 @@
     ENV(UDP_PORT, "AMPHORA_UDP_PORT", ENUM, "auto|socket|ofi", "", 0, 0, "conduits", \
         "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp " \
         "provider; auto: the faster, as measured") \
+    ENV(UDP_MAC, "AMPHORA_UDP_MAC", BOOL, "1", "", 0, 0, "conduits", \
+        "packets of the udp conduit carry message authentication codes; 0: only for a network on " \
+        "which nobody can inject packets, and for all processes of a job alike") \
     ENV(UDP_TIMEOUT, "AMPHORA_UDP_TIMEOUT", DUR, "600s", "ns", 0, 0, "conduits", \
         "time without an acknowledgement after which the udp conduit counts a peer as dead (0: " \
         "never)") \

@@ -360,6 +360,17 @@ static unsigned port_recv(struct amph_port *base, struct amph_port_set **set_p)
     return s->base.end;
 }
 
+/* Datagrams are received into buffers that were posted before. */
+static size_t port_peek(struct amph_port *base, void *head, size_t room)
+{
+    return 0;
+}
+
+static bool port_take(struct amph_port *base, const struct amph_port_in_parts *parts)
+{
+    return false;
+}
+
 static void port_free_set(struct amph_port *base, struct amph_port_set *set)
 {
     free(set);
@@ -392,6 +403,8 @@ const struct amph_port_ops amph_conduit_port_ofi_ops = {
     .del_peer = port_del_peer,
     .send = port_send,
     .recv = port_recv,
+    .peek = port_peek,
+    .take = port_take,
     .free_set = port_free_set,
     .refused = port_refused,
     .fd = port_fd,

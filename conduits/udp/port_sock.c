@@ -34,6 +34,9 @@
 #define SHORT_ROUTE 16384u
 #define SMALL_BYTES 512u /* datagrams up to this are joined here instead of by the kernel */
 #define STREAK 2u
+/* Datagrams of this length are received one at a time: a batch of them does not fit the processor's
+ * cache, and a system call costs little beside the copy of one. */
+#define ALONE_BYTES 16384u
 #define LANES 16u       /* connected sockets at most; a power of two */
 #define LANE_AFTER 64u  /* short datagrams to one peer */
 #define PROBE_PIECE 24u /* with its two bytes swapped, longer than any datagram */
@@ -65,7 +68,8 @@ struct sock_port {
     int fd;
     uint32_t max_peers;
     bool gso, gro;
-    unsigned streak; /* receive calls in a row that found something */
+    unsigned streak;   /* receive calls in a row that found something */
+    size_t last_bytes; /* length of the datagram received last */
     uint32_t refused;
     struct dest *dest; /* [max_peers] */
     union name own;    /* our address, with port 0 */
@@ -293,6 +297,7 @@ static enum amph_status sock_open(const struct amph_port_config *cfg, struct amp
 
     p->base.queue_bytes = set_queue(p->fd);
     p->base.datagram = AMPH_INET_DATAGRAM_MAX;
+    p->base.peeks = true;
     p->base.addr_len = amph_conduit_inet_put_port(&sa, p->base.datagram, p->base.addr);
     *port_p = &p->base;
 
@@ -356,6 +361,8 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
     /* long datagrams are never joined */
     if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso))
         p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+
+    p->base.peeks = !p->gro; /* several joined ones cannot go to several places */
 
     return AMPH_OK;
 }
@@ -536,12 +543,10 @@ static int lane_to(struct sock_port *p, uint32_t peer)
     return lane->fd;
 }
 
-/* Sends one short datagram in the cheapest way; returns as sendto does.  A direct system call,
- * because the C library's function is a cancellation point, which this one must not be, and
- * which costs time. */
-static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
+/* Sends one short datagram from a copy; returns -1 as sendto does.  The system call is made directly,
+ * because the C library's is a cancellation point, which costs time and must not be one here. */
+static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o, int lane)
 {
-    int lane = lane_to(p, o->peer);
     uint64_t text[SMALL_BYTES / 8];
     size_t n = 0;
     struct dest *dest = &p->dest[o->peer];
@@ -557,6 +562,23 @@ static ssize_t send_small(struct sock_port *p, const struct amph_port_out *o)
     return syscall(SYS_sendto, p->fd, text, n, MSG_DONTWAIT, &dest->name.sa, dest->len);
 }
 
+/* Sends one datagram in the cheapest way; returns -1 with errno as sendmsg does. */
+static ssize_t send_one(struct sock_port *p, const struct amph_port_out *o)
+{
+    int lane = lane_to(p, o->peer);
+
+    if (o->len_bytes <= SMALL_BYTES)
+        return send_small(p, o, lane);
+
+    struct dest *dest = &p->dest[o->peer];
+    struct msghdr h = { .msg_name = lane < 0 ? &dest->name : NULL,
+                        .msg_namelen = lane < 0 ? dest->len : 0,
+                        .msg_iov = p->iov,
+                        .msg_iovlen = add_parts(p->iov, o) };
+
+    return syscall(SYS_sendmsg, lane < 0 ? p->fd : lane, &h, MSG_DONTWAIT);
+}
+
 /* Sends the n > 0 datagrams at out.  Returns how many the kernel took, or -1 with errno. */
 static int send_datagrams(const struct sock_port *p, struct mmsghdr *out, unsigned n)
 {
@@ -568,7 +590,7 @@ static int send_datagrams(const struct sock_port *p, struct mmsghdr *out, unsign
 
 static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
-    if (n == 1 && v->len_bytes <= SMALL_BYTES && send_small(p, v) >= 0)
+    if (n == 1 && send_one(p, v) >= 0)
         return 1; /* the call below reports an error again */
 
     unsigned covers[OUT_BATCH];
@@ -658,7 +680,8 @@ static void split(struct sock_set *s, unsigned i)
 }
 
 /* Receives one datagram.  Used while datagrams arrive one at a time, because a call for many
- * would look into the empty queue a second time. */
+ * would look into the empty queue a second time, and for long ones, which then reuse memory that is in
+ * the cache. */
 static unsigned recv_one(struct sock_port *p, struct sock_set *s)
 {
     ssize_t n = syscall(SYS_recvfrom, p->fd, s->mem, BUFFER_BYTES, MSG_DONTWAIT, NULL, NULL);
@@ -672,6 +695,7 @@ static unsigned recv_one(struct sock_port *p, struct sock_set *s)
     }
 
     p->streak++;
+    p->last_bytes = (size_t)n;
     s->base.in[0] = (struct amph_port_in){ s->mem, (size_t)n };
     s->base.end = 1;
 
@@ -693,7 +717,7 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 
     *set_p = &s->base;
     s->base.at = s->base.end = 0;
-    if (p->streak < STREAK && !p->gro)
+    if (!p->gro && (p->streak < STREAK || p->last_bytes >= ALONE_BYTES))
         return recv_one(p, s);
 
     for (unsigned i = 0; i < AMPH_PORT_BATCH; i++)
@@ -710,7 +734,39 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
     for (int i = 0; i < n; i++)
         split(s, (unsigned)i);
 
+    if (n > 0)
+        p->last_bytes = s->msg[n - 1].msg_len;
+
     return s->base.end;
+}
+
+static size_t sock_peek(struct amph_port *base, void *head, size_t room)
+{
+    struct sock_port *p = port_of(base);
+    ssize_t n = syscall(SYS_recvfrom, p->fd, head, room, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC, NULL,
+                        NULL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        read_errors(p);
+
+    if (n < 0)
+        p->streak = 0;
+
+    return n < 0 ? 0 : (size_t)n;
+}
+
+static bool sock_take(struct amph_port *base, const struct amph_port_in_parts *parts)
+{
+    struct sock_port *p = port_of(base);
+    uint64_t pad;
+    struct iovec iov[] = { { parts->head, parts->head_len },
+                           { parts->bulk, parts->bulk_len },
+                           { &pad, parts->pad_len } };
+    struct msghdr h = { .msg_iov = iov, .msg_iovlen = parts->pad_len ? 3 : 2 };
+    size_t len = parts->head_len + parts->bulk_len + parts->pad_len;
+
+    p->last_bytes = len;
+    return syscall(SYS_recvmsg, p->fd, &h, MSG_DONTWAIT | MSG_TRUNC) == (ssize_t)len;
 }
 
 static int sock_fd(struct amph_port *base)
@@ -732,6 +788,8 @@ const struct amph_port_ops amph_conduit_port_socket_ops = {
     .del_peer = sock_del_peer,
     .send = sock_send,
     .recv = sock_recv,
+    .peek = sock_peek,
+    .take = sock_take,
     .free_set = sock_free_set,
     .refused = sock_refused,
     .fd = sock_fd,

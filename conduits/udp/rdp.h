@@ -51,6 +51,9 @@ struct amph_rdp_env {
     uint64_t (*now)(void *ctx);
     /* Returns how many were accepted; fewer than n: no room now. */
     unsigned (*send)(void *ctx, const struct amph_port_out *v, unsigned n);
+    /* As in conduits/port.h; only for amph_rdp_input_placed. */
+    size_t (*peek)(void *ctx, void *head, size_t room);
+    bool (*take)(void *ctx, const struct amph_port_in_parts *parts);
 };
 
 struct amph_rdp_config {
@@ -59,6 +62,8 @@ struct amph_rdp_config {
     void *up;
     uint32_t max_peers;
     bool threaded;
+    bool trusted;         /* packets have no MACs; the peers must agree */
+    uint32_t place_min;   /* shortest bulk that amph_rdp_input_placed places */
     uint32_t datagram;    /* longest datagram that this side receives */
     uint64_t queue_bytes; /* size of its receive queue; 0: unknown */
     uint64_t timeout_ns;  /* a peer that is silent for longer fails; 0: never */
@@ -68,13 +73,17 @@ struct amph_rdp_config {
 /* ---- MACs (rdp_auth.c) ---- */
 
 #define RDP_HASH_BLOCK 2048u /* block of the universal hash */
+#define RDP_HASH_BLOCKS (RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 1)
 struct amph_rdp_hash {
-    uint64_t key[RDP_HASH_BLOCK / 8];
+    uint64_t block[RDP_HASH_BLOCK / 8];   /* key for a block */
+    uint64_t second[2 * RDP_HASH_BLOCKS]; /* key for the hashes of all blocks */
 };
 
 /* The keys of one direction. */
 struct amph_rdp_keys {
-    struct amph_mac_key mac;
+    uint64_t prf[2];
+    uint64_t word; /* in the place of a MAC if the network is trusted */
+    bool trusted;
     struct amph_rdp_hash *hash; /* made for the first packet of a session */
 };
 
@@ -83,13 +92,20 @@ void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonc
                            struct amph_rdp_keys *k);
 void amph_rdp_keys_fini(struct amph_rdp_keys *k);
 bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
-/* Returns the MAC of a packet: over its head and the first `split` bytes of its body (in parts), and
- * over the rest of the body.  hash NULL: the packet is a HELLO. */
-uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
-                      const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
-                      unsigned nbody, const void *bulk, size_t bulk_len);
-bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
-                     const void *packet, const struct amph_rdp_packet *p);
+/* SipHash-2-4 of nwords words under a key of 128 bits: a pseudorandom function. */
+uint64_t amph_rdp_prf(const uint64_t key[2], const uint64_t *word, unsigned nwords);
+/* The code of the bulk of a body, and that of the packet: its head, which names the bulk's code, and
+ * the first `split` bytes of its body (in parts).  Need the hash. */
+uint64_t amph_rdp_bulk_code(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes);
+uint64_t amph_rdp_head_code(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
+                            const struct amph_mac_part *body, unsigned nbody);
+uint64_t amph_rdp_hello_code(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
+                             const struct amph_mac_part *body);
+bool amph_rdp_hello_ok(const struct amph_mac_key *mac, const void *packet,
+                       const struct amph_rdp_packet *p);
+bool amph_rdp_head_ok(const struct amph_rdp_keys *k, const void *packet,
+                      const struct amph_rdp_packet *p);
+bool amph_rdp_bulk_ok(const struct amph_rdp_keys *k, const struct amph_rdp_packet *p);
 
 /* ---- memory (rdp_pool.c) ---- */
 
@@ -160,6 +176,7 @@ struct amph_rdp_seg {
     uint64_t last_pn; /* of the newest packet that carried it */
     uint8_t *head;    /* in the pool */
     uint32_t head_len, head_room;
+    uint32_t lead;       /* bytes of head before its first payload */
     const uint8_t *data; /* elsewhere */
     uint32_t data_len, body_len;
     uint32_t refs; /* by the records of packets that carried it, and by its lane */
@@ -347,11 +364,13 @@ struct amph_rdp {
     unsigned idle_looks;
     bool slept;      /* the process has slept since the clock was last read */
     uint32_t nready; /* lanes with something to deliver */
+    uint32_t bulky;  /* a long datagram was among so many of the last */
     unsigned work;   /* requests of peers served since it was last reported */
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
     /* packets that are sent together */
     unsigned nout;
+    size_t out_bytes; /* of packets with segments */
     struct amph_port_out out[RDP_OUT_BATCH];
     uint64_t head[RDP_OUT_BATCH][RDP_HEAD_MAX / 8 + 1];
     struct {
@@ -384,6 +403,20 @@ void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_mem_region *region);
  * delivered. */
 unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes, unsigned lanes,
                         unsigned budget);
+enum amph_rdp_next {
+    RDP_NEXT_NONE,     /* no datagram waits */
+    RDP_NEXT_HANDLED,  /* it has been received and handled */
+    RDP_NEXT_ELSEWHERE /* it still waits, for amph_rdp_input */
+};
+/* Receives the next datagram, its bulk directly into the memory where it belongs: that of a put, a
+ * get or a long message.  *n_p: number of messages delivered. */
+enum amph_rdp_next amph_rdp_input_placed(struct amph_rdp *r, unsigned lanes, unsigned budget,
+                                         unsigned *n_p);
+/* Returns true if a long datagram is likely to come next. */
+static inline bool amph_rdp_is_bulky(const struct amph_rdp *r)
+{
+    return r->bulky > 0;
+}
 /* Delivers messages that wait, and handles deadlines that have passed. */
 unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget);
 /* After a batch of datagrams: sends what congestion and windows allow, completes operations. */
@@ -436,7 +469,8 @@ enum {
     RDP_WHY_SILENT,
     RDP_WHY_REFUSED,
     RDP_WHY_LEFT,
-    RDP_WHY_MEMORY
+    RDP_WHY_MEMORY,
+    RDP_WHY_MAC
 };
 
 /* rdp_send.c */
@@ -475,6 +509,10 @@ bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq);
 /* rdp_rma.c */
 /* Handles an RMA segment.  Returns false if it must be treated as not received. */
 bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
+/* The memory into which the data of an RMA segment belongs, or NULL.  The segment's head is
+ * authentic. */
+uint8_t *amph_rdp_rma_place(struct amph_rdp *r, struct amph_rdp_conn *c,
+                            const struct amph_rdp_packet *p, uint32_t *len_bytes_p);
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane);
 void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
 void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st);

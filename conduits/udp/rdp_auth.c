@@ -3,14 +3,17 @@
  * MACs of packets.
  * Layer: conduits (udp).  Thread rule: pure functions on the caller's memory.
  *
- * Each direction of a session has its own key, derived from the pair's cookie and the nonces of both
+ * Each direction of a session has its own keys, derived from the pair's cookie and the nonces of both
  * peers.  So the MAC of a packet of an earlier session, or of one sent back to its sender, is wrong.
  *
- * HMAC-SHA256 runs at 2 GB/s, which would halve the speed of the loopback interface.  So packets are
- * first hashed with a keyed universal hash (the NH function of UMAC, RFC 4418, with words of 64 bits:
- * two different texts collide with probability 2^-64; 22 GB/s), in blocks of 2048 bytes.  The HMAC is
- * computed over the hashes, 16 bytes for each block.  There is no hash key before the session is up,
- * so the HMAC of a HELLO is computed over its bytes.
+ * A MAC is a pseudorandom function (SipHash-2-4) of a keyed universal hash of the text: the NH
+ * function of UMAC (RFC 4418) with words of 64 bits, whose two different texts of one length collide
+ * with probability 2^-64, in blocks of 2048 bytes.  The hashes of several blocks are hashed once more,
+ * with another key.  HELLOs, which make the session's keys, have an HMAC-SHA256 instead.
+ *
+ * A packet has two codes.  That of the bulk covers the long last part of the body.  That of the head
+ * covers all the rest, the bulk's code included.  So the head can be trusted, and the place of the
+ * bulk be found, before the bulk is received.
  */
 #include <stdlib.h>
 
@@ -18,6 +21,13 @@
 #include "conduits/udp/rdp.h"
 
 #define GROUP 32u /* bytes that the hash processes at a time */
+
+/* What the pseudorandom function is used for; in the first word of its text. */
+enum {
+    CODE_HEAD = 1,
+    CODE_BULK,
+    CODE_KEY
+};
 
 static void put_u64(uint8_t *at, uint64_t v)
 {
@@ -30,6 +40,53 @@ static void cookie_key(uint64_t cookie, uint8_t key[AMPH_KEY_BYTES])
     memset(key, 0, AMPH_KEY_BYTES);
     put_u64(key, cookie);
 }
+
+/* ---- SipHash-2-4 (Aumasson and Bernstein, 2012) ---- */
+
+static inline uint64_t rotate(uint64_t v, unsigned bits)
+{
+    return v << bits | v >> (64 - bits);
+}
+
+static inline void sip_rounds(uint64_t v[4], unsigned n)
+{
+    for (; n > 0; n--) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotate(v[1], 13) ^ v[0];
+        v[3] = rotate(v[3], 16) ^ v[2];
+        v[0] = rotate(v[0], 32);
+
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotate(v[1], 17) ^ v[2];
+        v[3] = rotate(v[3], 21) ^ v[0];
+        v[2] = rotate(v[2], 32);
+    }
+}
+
+uint64_t amph_rdp_prf(const uint64_t key[2], const uint64_t *word, unsigned nwords)
+{
+    uint64_t v[4] = { key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+                      key[0] ^ UINT64_C(0x6c7967656e657261),
+                      key[1] ^ UINT64_C(0x7465646279746573) };
+    uint64_t last = (uint64_t)(8 * nwords) << 56;
+
+    for (unsigned i = 0; i <= nwords; i++) {
+        uint64_t w = i < nwords ? word[i] : last;
+
+        v[3] ^= w;
+        sip_rounds(v, 2);
+        v[0] ^= w;
+    }
+
+    v[2] ^= 0xff;
+    sip_rounds(v, 4);
+
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* ---- keys ---- */
 
 void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k)
 {
@@ -45,12 +102,28 @@ void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonc
     uint8_t key[AMPH_KEY_BYTES];
     uint8_t text[24] = "session";
     uint8_t mac[AMPH_MAC_BYTES];
+    struct amph_rd r;
 
     cookie_key(cookie, key);
     put_u64(text + 8, nonce_sender);
     put_u64(text + 16, nonce_receiver);
     amph_mac(key, text, sizeof text, mac);
-    amph_mac_key_init(&k->mac, mac);
+
+    amph_rd_init(&r, mac, sizeof mac);
+    for (unsigned i = 0; i < AMPH_COUNTOF(k->prf); i++)
+        k->prf[i] = amph_rd_u64(&r);
+
+    k->word = amph_rd_u64(&r);
+}
+
+/* Fills key[0..n).  The first word of the text distinguishes it from those of codes. */
+static void make_keys(const struct amph_rdp_keys *k, uint64_t which, uint64_t *key, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t text[3] = { (uint64_t)CODE_KEY << 32 | which, i, 0 };
+
+        key[i] = amph_rdp_prf(k->prf, text, AMPH_COUNTOF(text));
+    }
 }
 
 bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k)
@@ -59,16 +132,13 @@ bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k)
         return true;
 
     k->hash = malloc(sizeof *k->hash);
-    for (uint64_t i = 0; k->hash && i < AMPH_COUNTOF(k->hash->key); i++) {
-        uint8_t text[16] = "hash";
+    if (!k->hash)
+        return false;
 
-        put_u64(text + 8, i);
-        struct amph_mac_part part = { text, sizeof text };
+    make_keys(k, 0, k->hash->block, AMPH_COUNTOF(k->hash->block));
+    make_keys(k, 1, k->hash->second, AMPH_COUNTOF(k->hash->second));
 
-        k->hash->key[i] = amph_mac64(&k->mac, &part, 1);
-    }
-
-    return k->hash != NULL;
+    return true;
 }
 
 void amph_rdp_keys_fini(struct amph_rdp_keys *k)
@@ -76,6 +146,8 @@ void amph_rdp_keys_fini(struct amph_rdp_keys *k)
     free(k->hash);
     k->hash = NULL;
 }
+
+/* ---- the universal hash ---- */
 
 static inline uint64_t load(const uint8_t *at)
 {
@@ -93,85 +165,138 @@ static void hash_groups(const uint64_t *key, const uint8_t *at, size_t groups, u
     }
 }
 
-/* Hashes one block.  A short one is padded with zeros; the packet's header has its length. */
-static void hash_block(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
-                       uint8_t out[16])
+/* Hashes one block.  A short one is padded with zeros; its length is hashed elsewhere. */
+static void hash_block(const uint64_t *key, const uint8_t *at, size_t len_bytes, uint64_t out[2])
 {
     size_t whole = len_bytes / GROUP;
     size_t rest = len_bytes % GROUP;
     uint64_t sum[4] = { 0, 0, 0, 0 };
 
-    hash_groups(hash->key, at, whole, sum);
+    hash_groups(key, at, whole, sum);
     if (rest) {
         uint8_t tail[GROUP] = { 0 };
 
         memcpy(tail, at + whole * GROUP, rest);
-        hash_groups(hash->key + whole * (GROUP / 8), tail, 1, sum);
+        hash_groups(key + whole * (GROUP / 8), tail, 1, sum);
     }
 
-    sum[0] += sum[2];
-    sum[1] += sum[3] + (sum[0] < sum[2]);
-    put_u64(out, sum[0]);
-    put_u64(out + 8, sum[1]);
+    out[0] = sum[0] + sum[2];
+    out[1] = sum[1] + sum[3] + (out[0] < sum[2]);
 }
 
-/* Hashes len_bytes, 16 bytes for each block.  Returns the number of bytes written. */
-static size_t hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
-                       uint8_t *digest)
+/* Hashes len_bytes: the hash of the hashes of all blocks. */
+static void hash_all(const struct amph_rdp_hash *hash, const uint8_t *at, size_t len_bytes,
+                     uint64_t out[2])
 {
-    size_t out = 0;
+    uint64_t sum[4] = { 0, 0, 0, 0 };
+    const uint64_t *key = hash->second;
 
-    for (size_t i = 0; i < len_bytes; i += RDP_HASH_BLOCK, out += 16)
-        hash_block(hash, at + i, len_bytes - i < RDP_HASH_BLOCK ? len_bytes - i : RDP_HASH_BLOCK,
-                   digest + out);
+    for (size_t i = 0; i < len_bytes; i += RDP_HASH_BLOCK, key += 2) {
+        size_t left = len_bytes - i;
+        uint64_t one[2];
 
-    return out;
+        hash_block(hash->block, at + i, left < RDP_HASH_BLOCK ? left : RDP_HASH_BLOCK, one);
+        amph_add_product(sum, one[0] + key[0], one[1] + key[1]);
+    }
+
+    out[0] = sum[0];
+    out[1] = sum[1];
 }
 
-uint64_t amph_rdp_mac(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
-                      const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
-                      unsigned nbody, const void *bulk, size_t bulk_len)
-{
-    uint8_t digest[8 + (RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 3) * 16];
-    uint8_t plain[RDP_HEAD_MAX + RDP_BULK_BYTES + 8];
-    struct amph_mac_part part = { plain, 0 };
+/* ---- codes ---- */
 
-    memcpy(plain, head + sizeof(uint64_t), part.len_bytes = head_len - sizeof(uint64_t));
+/* The code of a text of at most one block. */
+static uint64_t short_code(const struct amph_rdp_keys *k, const uint8_t *at, size_t len_bytes)
+{
+    uint64_t text[3] = { (uint64_t)CODE_HEAD << 32 | len_bytes };
+
+    hash_block(k->hash->block, at, len_bytes, text + 1);
+    return amph_rdp_prf(k->prf, text, AMPH_COUNTOF(text));
+}
+
+/* Copies head and plain part of the body, without the code itself, to `plain`, as on the wire. */
+static size_t gather(const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
+                     unsigned nbody, uint8_t *plain)
+{
+    size_t n = head_len - sizeof(uint64_t);
+
+    memcpy(plain, head + sizeof(uint64_t), n);
     for (unsigned i = 0; i < nbody; i++) {
         if (body[i].len_bytes)
-            memcpy(plain + part.len_bytes, body[i].at, body[i].len_bytes);
+            memcpy(plain + n, body[i].at, body[i].len_bytes);
 
-        part.len_bytes += body[i].len_bytes;
+        n += body[i].len_bytes;
     }
 
-    for (; part.len_bytes % 8; part.len_bytes++) /* as on the wire */
-        plain[part.len_bytes] = 0;
+    for (; n % 8; n++)
+        plain[n] = 0;
 
-    /* The lengths are included, because the hash ignores zeros at the end. */
-    if (hash) {
-        /* the length with padding, as on the wire */
-        put_u64(digest, (uint64_t)part.len_bytes << 32 | amph_rdp_pad8(bulk_len));
+    return n;
+}
 
-        size_t n = 8 + hash_all(hash, plain, part.len_bytes, digest + 8);
-
-        n += hash_all(hash, bulk, bulk_len, digest + n);
-        part = (struct amph_mac_part){ digest, n };
-    }
+uint64_t amph_rdp_hello_code(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
+                             const struct amph_mac_part *body)
+{
+    uint8_t plain[RDP_PLAIN_MAX];
+    struct amph_mac_part part = { plain, gather(head, head_len, body, 1, plain) };
 
     return amph_mac64(mac, &part, 1);
 }
 
-bool amph_rdp_mac_ok(const struct amph_mac_key *mac, const struct amph_rdp_hash *hash,
-                     const void *packet, const struct amph_rdp_packet *p)
+uint64_t amph_rdp_head_code(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
+                            const struct amph_mac_part *body, unsigned nbody)
 {
-    size_t bulk = p->h.body_len - p->h.split;
-    struct amph_mac_part body = { p->body, p->h.split };
+    uint8_t plain[RDP_PLAIN_MAX];
 
-    if ((bulk && !hash) || p->h.split > RDP_BULK_BYTES)
+    if (k->trusted)
+        return k->word;
+
+    return short_code(k, plain, gather(head, head_len, body, nbody, plain));
+}
+
+uint64_t amph_rdp_bulk_code(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes)
+{
+    size_t pad = amph_rdp_pad8(len_bytes) - len_bytes;
+
+    if (k->trusted || !len_bytes)
+        return 0;
+
+    /* The hash ignores zeros at the end, and padding consists of zeros. */
+    uint64_t text[3] = { (uint64_t)CODE_BULK << 32 | (len_bytes + pad) };
+
+    hash_all(k->hash, bulk, len_bytes, text + 1);
+    return amph_rdp_prf(k->prf, text, AMPH_COUNTOF(text));
+}
+
+bool amph_rdp_hello_ok(const struct amph_mac_key *mac, const void *packet,
+                       const struct amph_rdp_packet *p)
+{
+    struct amph_mac_part body = { p->body, p->h.body_len };
+
+    if (p->h.split != p->h.body_len || p->h.split > RDP_BULK_BYTES)
         return false;
 
-    uint64_t code = amph_rdp_mac(mac, hash, packet, p->head_len, &body, 1, p->body + p->h.split,
-                                 bulk);
+    uint64_t code = amph_rdp_hello_code(mac, packet, p->head_len, &body);
 
     return amph_mac_equal(&code, &p->h.mac, sizeof code);
+}
+
+bool amph_rdp_head_ok(const struct amph_rdp_keys *k, const void *packet,
+                      const struct amph_rdp_packet *p)
+{
+    struct amph_mac_part body = { p->body, p->h.split };
+
+    if (p->h.split > RDP_BULK_BYTES)
+        return false;
+
+    uint64_t code = amph_rdp_head_code(k, packet, p->head_len, &body, 1);
+
+    return amph_mac_equal(&code, &p->h.mac, sizeof code);
+}
+
+bool amph_rdp_bulk_ok(const struct amph_rdp_keys *k, const struct amph_rdp_packet *p)
+{
+    uint64_t code = amph_rdp_bulk_code(k, p->bulk, p->bulk_len);
+
+    return amph_mac_equal(&code, &p->h.bulk_mac, sizeof code);
 }

@@ -145,6 +145,7 @@ void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t n
     struct amph_rdp_hello hello = { .nonce = c->nonce,
                                     .echo = c->peer_nonce,
                                     .want = c->state == RDP_CONN_HELLO,
+                                    .auth = r->cfg.trusted ? RDP_AUTH_NONE : RDP_AUTH_MAC,
                                     .queue = r->cfg.queue_bytes };
     struct amph_rdp_hdr h = { .src = c->remote_index,
                               .type = RDP_HELLO | RDP_VERSION << 4,
@@ -157,7 +158,7 @@ void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t n
     struct amph_mac_part body = { r->hello[n], sizeof hello };
 
     amph_rdp_keys_hello(c->cookie_out, &key);
-    h.mac = amph_rdp_mac(&key, NULL, (uint8_t *)r->head[n], sizeof h, &body, 1, NULL, 0);
+    h.mac = amph_rdp_hello_code(&key, (uint8_t *)r->head[n], sizeof h, &body);
     amph_rdp_put_hdr(r->head[n], &h);
     r->out_from[n].c = c;
     r->out_from[n].pn = 0;
@@ -187,7 +188,7 @@ static void session_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
     amph_rdp_pump(r, c, now);
 }
 
-static void set_nonce(struct amph_rdp_conn *c, uint64_t nonce)
+static void set_nonce(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t nonce)
 {
     if (c->peer_nonce == nonce)
         return;
@@ -197,6 +198,7 @@ static void set_nonce(struct amph_rdp_conn *c, uint64_t nonce)
     amph_rdp_keys_fini(&c->out);
     amph_rdp_keys_session(c->cookie_out, c->nonce, nonce, &c->out);
     amph_rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
+    c->in.trusted = c->out.trusted = r->cfg.trusted;
 }
 
 void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
@@ -206,7 +208,7 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     struct amph_mac_key key;
 
     amph_rdp_keys_hello(c->cookie_in, &key);
-    if (!amph_rdp_mac_ok(&key, NULL, (const uint8_t *)p->body - p->head_len, p)) {
+    if (!amph_rdp_hello_ok(&key, p->body - p->head_len, p)) {
         amph_count(DROP_COOKIE);
         return;
     }
@@ -216,8 +218,17 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
         return;
     }
 
+    if (c->state == RDP_CONN_HELLO &&
+        hello.auth != (r->cfg.trusted ? RDP_AUTH_NONE : RDP_AUTH_MAC)) {
+        if (hello.want)
+            amph_rdp_send_hello(r, c, now); /* so that the peer fails, too */
+
+        amph_rdp_fail(r, c, RDP_WHY_MAC);
+        return;
+    }
+
     if (c->state == RDP_CONN_HELLO)
-        set_nonce(c, hello.nonce);
+        set_nonce(r, c, hello.nonce);
     else if (hello.nonce != c->peer_nonce)
         return; /* of an earlier session, or of one whose peer has not been added here yet */
 

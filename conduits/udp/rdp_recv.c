@@ -18,6 +18,7 @@
 #define WINDOW_MAX (16u << 20)
 #define LOOKS 4u                      /* idle polls between two readings of the clock */
 #define AWAY_NS (20 * AMPH_NS_PER_MS) /* time without progress after which the guard acts */
+#define BULKY 8u                      /* datagrams after a long one for which another is expected */
 #define TURN 8u                       /* messages of one peer before it is the next one's turn */
 
 /* ---- numbers of an RMA lane ---- */
@@ -242,7 +243,9 @@ static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
         return false;
     }
 
-    memcpy(rx->assembly + rx->assembled, body, take);
+    if (body != rx->assembly + rx->assembled)
+        memcpy(rx->assembly + rx->assembled, body, take);
+
     rx->assembled += take;
     if (rx->assembled < rx->assembly_len)
         return false;
@@ -259,41 +262,65 @@ static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     return true;
 }
 
+/* Makes the memory for a message longer than one segment. */
+static bool make_assembly(struct amph_rdp_rxlane *rx, uint32_t nbytes)
+{
+    /* Memory that is there already was made for a segment that was not authentic, or the peer has
+     * violated the protocol. */
+    free(rx->assembly);
+    rx->assembly = malloc(nbytes);
+    rx->assembly_len = nbytes;
+    rx->assembled = 0;
+
+    return rx->assembly != NULL;
+}
+
 static bool start_assembly(struct amph_rdp_rxlane *rx, const struct amph_rdp_msg *m,
                            const int32_t *args, const uint8_t *part, uint32_t len)
 {
-    free(rx->assembly); /* the peer has violated the protocol */
-    rx->assembly = malloc(m->nbytes);
-    if (!rx->assembly)
+    bool placed = rx->assembly && part == rx->assembly;
+
+    if (!placed && !make_assembly(rx, m->nbytes))
         return false;
 
     rx->msg = *m;
     memcpy(rx->args, args, sizeof rx->args);
-    rx->assembly_len = m->nbytes;
     rx->assembled = len;
-    memcpy(rx->assembly, part, len);
+    if (!placed)
+        memcpy(rx->assembly, part, len);
 
     return true;
+}
+
+/* The bytes of a segment.  Those from `split` on are elsewhere if the packet was placed. */
+struct text {
+    const uint8_t *body, *bulk;
+    uint32_t len_bytes, split;
+};
+
+static const uint8_t *text_at(const struct text *t, uint32_t at)
+{
+    return at < t->split ? t->body + at : t->bulk + (at - t->split);
 }
 
 /* Delivers messages of a segment from *at_p on, until the budget is used up.  Returns their number.
  * *at_p == len_bytes: the segment is finished. */
 static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
-                             const uint8_t *body, uint32_t len_bytes, uint32_t *at_p,
-                             unsigned flags, unsigned budget)
+                             const struct text *t, uint32_t *at_p, unsigned flags, unsigned budget)
 {
     struct amph_rdp_rxlane *rx = &c->rx[lane];
+    uint32_t len_bytes = t->len_bytes;
     unsigned n = 0;
 
     if (flags & (RDP_F_CONT | RDP_F_VOID)) {
         *at_p = len_bytes;
-        return flags & RDP_F_CONT ? assemble(r, c, lane, body, len_bytes) : 0;
+        return flags & RDP_F_CONT ? assemble(r, c, lane, text_at(t, 0), len_bytes) : 0;
     }
 
     while (*at_p < len_bytes && n < budget && !c->gone) {
         struct amph_rdp_msg m;
         int32_t args[AMPH_AM_MAX_ARGS] = { 0 };
-        const uint8_t *at = body + *at_p;
+        const uint8_t *at = text_at(t, *at_p);
         uint32_t left = len_bytes - *at_p;
         size_t head = amph_rdp_get_msg(at, left, &m, args);
         uint32_t payload = amph_rdp_kind_packs(m.kind) ? m.nbytes : 0;
@@ -305,7 +332,8 @@ static unsigned deliver_body(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
         }
 
         if (payload > left - head) {
-            if (!start_assembly(rx, &m, args, at + head, (uint32_t)(left - head)))
+            if (!start_assembly(rx, &m, args, text_at(t, *at_p + (uint32_t)head),
+                                (uint32_t)(left - head)))
                 break; /* no memory: tried again later */
 
             *at_p = len_bytes;
@@ -373,8 +401,11 @@ static unsigned deliver_held(struct amph_rdp *r, struct amph_rdp_conn *c, unsign
 
         rx->busy = true;
         update_ready(r, c, lane);
-        n += deliver_body(r, c, lane, (const uint8_t *)h->body, h->len_bytes, &at, h->flags,
-                          budget - n);
+        struct text t = { .body = (const uint8_t *)h->body,
+                          .len_bytes = h->len_bytes,
+                          .split = h->len_bytes };
+
+        n += deliver_body(r, c, lane, &t, &at, h->flags, budget - n);
         rx->busy = false;
         if (c->gone)
             break;
@@ -457,7 +488,9 @@ static void on_segment(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     uint32_t at = 0;
 
     rx->busy = true;
-    *n_p = deliver_body(r, c, lane, p->body, p->h.body_len, &at, p->h.flags, budget);
+    struct text t = { p->body, p->bulk, p->h.body_len, p->h.split };
+
+    *n_p = deliver_body(r, c, lane, &t, &at, p->h.flags, budget);
     rx->busy = false;
     if (c->gone)
         return;
@@ -482,6 +515,15 @@ static void on_bye(struct amph_rdp *r, struct amph_rdp_conn *c)
         amph_rdp_fail(r, c, RDP_WHY_LEFT);
 }
 
+static void note_bulk(struct amph_rdp *r, const struct amph_rdp_packet *p)
+{
+    if (p->bulk_len >= r->cfg.place_min)
+        r->bulky = BULKY;
+    else
+        r->bulky -= r->bulky > 0;
+}
+
+/* Returns true if the head of a packet is authentic. */
 static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
                          const struct amph_rdp_packet *p)
 {
@@ -490,7 +532,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
     if (!amph_rdp_keys_want_hash(&c->in))
         return false;
 
-    return amph_rdp_mac_ok(&c->in.mac, c->in.hash, packet, p);
+    return amph_rdp_head_ok(&c->in, packet, p);
 }
 
 /* Handles an authenticated packet of this session. */
@@ -501,6 +543,7 @@ static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct am
 
     c->last_heard_ns = now;
     c->confirmed = true;
+    note_bulk(r, p);
 
     if (c->state == RDP_CONN_HELLO) { /* its MAC was made with our nonce */
         c->state = RDP_CONN_UP;
@@ -553,7 +596,7 @@ unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes
     } else if (p.kind == RDP_HELLO) {
         amph_rdp_on_hello(r, c, &p, amph_rdp_now(r));
         amph_rdp_flush(r);
-    } else if (!is_authentic(c, packet, &p)) {
+    } else if (!is_authentic(c, packet, &p) || !amph_rdp_bulk_ok(&c->in, &p)) {
         amph_count(DROP_COOKIE);
     } else {
         on_data(r, c, &p, len_bytes, lanes, budget, &n);
@@ -563,13 +606,106 @@ unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes
     return n;
 }
 
+/* ---- packets whose bulk is received in place ---- */
+
+/* The memory into which the bulk of a message's segment belongs, or NULL. */
+static uint8_t *message_place(struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                              unsigned lanes, uint32_t *len_bytes_p)
+{
+    unsigned lane = p->h.lane;
+    struct amph_rdp_rxlane *rx = &c->rx[lane];
+    uint32_t bulk = p->h.body_len - p->h.split;
+    struct amph_rdp_msg m;
+    int32_t args[AMPH_AM_MAX_ARGS];
+
+    if (p->seg.lseq != rx->expected || is_held(rx, p->seg.lseq) || !(lanes >> lane & 1) ||
+        !in_turn(c, rx, p->seg.after) || (p->h.flags & RDP_F_VOID))
+        return NULL;
+
+    if (p->h.flags & RDP_F_CONT) {
+        uint32_t left = rx->assembly ? rx->assembly_len - rx->assembled : 0;
+
+        *len_bytes_p = bulk < left ? bulk : left;
+        return p->h.split == 0 && bulk - *len_bytes_p < 8 ? rx->assembly + rx->assembled : NULL;
+    }
+
+    size_t head = amph_rdp_get_msg(p->body, p->h.split, &m, args);
+
+    if (!head || head != p->h.split || !amph_rdp_kind_packs(m.kind) || m.nbytes <= bulk ||
+        m.nbytes > RDP_MAX_MEDIUM || !make_assembly(rx, m.nbytes))
+        return NULL;
+
+    *len_bytes_p = bulk;
+    return rx->assembly;
+}
+
+static uint8_t *place_of(struct amph_rdp *r, struct amph_rdp_conn *c,
+                         const struct amph_rdp_packet *p, unsigned lanes, uint32_t *len_bytes_p)
+{
+    if (p->kind != RDP_DATA || !(p->h.flags & RDP_F_SEG) || !p->bulk_len ||
+        p->bulk_len < r->cfg.place_min)
+        return NULL;
+
+    return p->h.lane < AMPH_NLANES ? message_place(c, p, lanes, len_bytes_p)
+                                   : amph_rdp_rma_place(r, c, p, len_bytes_p);
+}
+
+/* Receives the packet whose head is p, its bulk to `to`.  Returns false if it still waits. */
+static bool take(struct amph_rdp *r, struct amph_rdp_packet *p, void *head, uint8_t *to,
+                 uint32_t len_bytes)
+{
+    struct amph_port_in_parts parts = { .head = head,
+                                        .head_len = p->head_len + p->h.split,
+                                        .bulk = to,
+                                        .bulk_len = len_bytes,
+                                        .pad_len = p->bulk_len - len_bytes };
+
+    p->bulk = to;
+    p->bulk_len = len_bytes;
+    p->placed = true;
+
+    return r->cfg.env.take(r->cfg.env.ctx, &parts);
+}
+
+enum amph_rdp_next amph_rdp_input_placed(struct amph_rdp *r, unsigned lanes, unsigned budget,
+                                         unsigned *n_p)
+{
+    uint64_t head[RDP_PLAIN_MAX / 8];
+    struct amph_rdp_packet p;
+    size_t len = r->cfg.env.peek(r->cfg.env.ctx, head, sizeof head);
+    uint32_t data = 0;
+
+    *n_p = 0;
+    if (!len)
+        return RDP_NEXT_NONE;
+    if (!amph_rdp_parse_head(head, len < sizeof head ? len : sizeof head, len, &p))
+        return RDP_NEXT_ELSEWHERE;
+
+    /* The lock is held while the packet is received, so that its memory stays valid. */
+    amph_rdp_lock(r);
+
+    struct amph_rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
+    uint8_t *to = c && budget && is_authentic(c, head, &p) ? place_of(r, c, &p, lanes, &data)
+                                                           : NULL;
+    bool taken = to && take(r, &p, head, to, data);
+
+    if (taken && amph_rdp_bulk_ok(&c->in, &p))
+        on_data(r, c, &p, p.head_len + p.h.body_len, lanes, budget, n_p);
+    else if (taken)
+        amph_count(DROP_COOKIE);
+
+    amph_rdp_unlock(r);
+    return taken ? RDP_NEXT_HANDLED : RDP_NEXT_ELSEWHERE;
+}
+
 /* ---- progress ---- */
 
 static const char *const reasons[] = {
     [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
     [RDP_WHY_REFUSED] = "its host reports that no process listens at its address",
     [RDP_WHY_LEFT] = "it has left",
-    [RDP_WHY_MEMORY] = "memory for its messages has run out"
+    [RDP_WHY_MEMORY] = "memory for its messages has run out",
+    [RDP_WHY_MAC] = "AMPHORA_UDP_MAC is not the same there as here"
 };
 
 static unsigned report_failures(struct amph_rdp *r)

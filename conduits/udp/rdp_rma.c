@@ -310,9 +310,9 @@ static bool on_put(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amp
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
 
-    if (to)
+    if (to && to != data)
         memcpy(to, data, m->len_bytes);
-    else
+    else if (!to)
         refuse(r, c, m->id);
 
     return to != NULL;
@@ -342,19 +342,26 @@ static bool on_get(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amp
     return true;
 }
 
+static bool is_part_of(const struct amph_rdp_get *g, const struct amph_rdp_rma *m)
+{
+    return m->len_bytes <= g->len_bytes - g->got && m->offset <= g->len_bytes &&
+           m->len_bytes <= g->len_bytes - m->offset;
+}
+
 static bool on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
                     const uint8_t *data)
 {
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
     struct amph_rdp_get *g = at ? *at : NULL;
 
-    if (!g || m->len_bytes > g->len_bytes - g->got || m->offset > g->len_bytes ||
-        m->len_bytes > g->len_bytes - m->offset) {
+    if (!g || !is_part_of(g, m)) {
         amph_count(DROP_MALFORMED);
         return true;
     }
 
-    memcpy(g->dst + m->offset, data, m->len_bytes);
+    if (data != g->dst + m->offset)
+        memcpy(g->dst + m->offset, data, m->len_bytes);
+
     g->got += m->len_bytes;
     if (g->got == g->len_bytes)
         end_get(r, at, AMPH_OK);
@@ -445,6 +452,28 @@ bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
     }
 
     return amph_rdp_seen_mark(seen, p->seg.lseq);
+}
+
+/* A segment that was received before is not written again: the operation may have completed. */
+uint8_t *amph_rdp_rma_place(struct amph_rdp *r, struct amph_rdp_conn *c,
+                            const struct amph_rdp_packet *p, uint32_t *len_bytes_p)
+{
+    struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
+    struct amph_rdp_rma m;
+    const uint8_t *data;
+
+    if ((p->h.flags & RDP_F_VOID) || p->h.split != sizeof m ||
+        amph_rdp_seen_test(seen, p->seg.lseq) || p->seg.lseq - seen->floor >= 2 * RDP_RMA_SPAN ||
+        !amph_rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
+        return NULL;
+
+    *len_bytes_p = m.len_bytes;
+    if (m.code == RDP_RMA_PUT)
+        return find(r, m.key, m.offset, m.len_bytes);
+
+    struct amph_rdp_get **at = m.code == RDP_RMA_DATA ? find_get(r, c->peer, m.id) : NULL;
+
+    return at && is_part_of(*at, &m) ? (*at)->dst + m.offset : NULL;
 }
 
 void amph_rdp_mem_dereg(struct amph_rdp *r, struct amph_mem_region *region)

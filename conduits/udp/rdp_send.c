@@ -13,6 +13,9 @@
 #include "conduits/udp/rdp.h"
 
 #define BLOCKED_NS (100 * AMPH_NS_PER_US) /* after the wire took nothing */
+/* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
+ * brought into the cache, and the receiver can begin. */
+#define BATCH_BYTES (60u << 10)
 
 /* ---- segments ---- */
 
@@ -229,6 +232,7 @@ void amph_rdp_flush(struct amph_rdp *r)
     unsigned taken = n ? r->cfg.env.send(r->cfg.env.ctx, r->out, n) : 0;
 
     r->nout = 0;
+    r->out_bytes = 0;
 
     /* the port has no room: sent again a little later; no sign of congestion */
     for (unsigned i = taken; i < n; i++) {
@@ -257,7 +261,7 @@ void amph_rdp_flush(struct amph_rdp *r)
 struct packet {
     struct amph_rdp_hdr h;
     struct amph_rdp_seghdr seg;
-    struct amph_mac_part part[2];
+    struct amph_mac_part part[3];
     unsigned nparts;
 };
 
@@ -287,12 +291,12 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
     return len;
 }
 
-/* Computes the packet's MAC.  The long part of the body comes last and is hashed in place.  Its
- * padding is elsewhere, but the hash assumes zeros. */
+/* Gives the packet its codes.  The bulk is the last part of a long body, and is hashed in place.  Its
+ * padding is elsewhere, but the hash ignores zeros. */
 static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len,
                  size_t body_len)
 {
-    struct amph_mac_part plain[2];
+    struct amph_mac_part plain[3];
     struct amph_mac_part bulk = { NULL, 0 };
     unsigned n = p->nparts;
 
@@ -301,12 +305,12 @@ static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_
 
     p->h.body_len = (uint32_t)body_len;
     p->h.split = (uint32_t)(bulk.len_bytes ? body_len - amph_rdp_pad8(bulk.len_bytes) : body_len);
+    p->h.bulk_mac = amph_rdp_bulk_code(&c->out, bulk.at, bulk.len_bytes);
     for (unsigned i = 0; i < n; i++)
         plain[i] = p->part[i];
 
     amph_rdp_put_hdr(head, &p->h);
-    p->h.mac = amph_rdp_mac(&c->out.mac, c->out.hash, head, head_len, plain, n, bulk.at,
-                            bulk.len_bytes);
+    p->h.mac = amph_rdp_head_code(&c->out, head, head_len, plain, n);
     amph_rdp_put_hdr(head, &p->h);
 }
 
@@ -438,7 +442,14 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
                         .seg = { s->lseq, s->after } };
 
     if (!(s->flags & RDP_F_VOID)) {
-        p.part[p.nparts++] = (struct amph_mac_part){ s->head, s->head_len };
+        uint32_t lead = s->lead ? s->lead : s->head_len;
+
+        if (lead)
+            p.part[p.nparts++] = (struct amph_mac_part){ s->head, lead };
+
+        if (lead < s->head_len)
+            p.part[p.nparts++] = (struct amph_mac_part){ s->head + lead, s->head_len - lead };
+
         if (s->data_len)
             p.part[p.nparts++] = (struct amph_mac_part){ s->data, s->data_len };
     }
@@ -447,6 +458,9 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
 
     record(c, s, bytes, now, more);
     s->state = RDP_SEG_OUT;
+    r->out_bytes += bytes;
+    if (r->out_bytes >= BATCH_BYTES)
+        amph_rdp_flush(r);
 }
 
 /* ---- the choice of what goes next ---- */
@@ -627,6 +641,7 @@ static struct amph_rdp_seg *make_segment(struct amph_rdp *r, struct amph_rdp_con
         return NULL;
 
     s->flags = at ? RDP_F_CONT : 0;
+    s->lead = (uint32_t)head;
     if (!at)
         amph_rdp_put_msg(s->head, am);
 

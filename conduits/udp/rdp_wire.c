@@ -12,9 +12,14 @@ static bool type_is_known(struct amph_rdp_packet *p)
 
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p)
 {
+    return amph_rdp_parse_head(buf, len_bytes, len_bytes, p);
+}
+
+bool amph_rdp_parse_head(const void *buf, size_t have, size_t len_bytes, struct amph_rdp_packet *p)
+{
     const uint8_t *at = buf;
 
-    if (len_bytes < sizeof p->h || len_bytes % 8)
+    if (have < sizeof p->h || len_bytes % 8)
         return false;
 
     memcpy(&p->h, at, sizeof p->h);
@@ -23,6 +28,7 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
     p->h.pn = amph_le64(p->h.pn);
     p->h.body_len = amph_le32(p->h.body_len);
     p->h.split = amph_le32(p->h.split);
+    p->h.bulk_mac = amph_le64(p->h.bulk_mac);
 
     size_t head = sizeof p->h;
     if (!type_is_known(p) || p->h.ack_words > RDP_ACK_WORDS || p->h.split > p->h.body_len ||
@@ -34,7 +40,7 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
 
     p->head_len = head + ack_len + seg_len;
     if ((p->h.ack_words && !ack_len) || len_bytes < p->head_len ||
-        len_bytes - p->head_len != p->h.body_len)
+        len_bytes - p->head_len != p->h.body_len || have < p->head_len + p->h.split)
         return false;
 
     if (ack_len) {
@@ -53,6 +59,10 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
     }
 
     p->body = at + p->head_len;
+    p->bulk = p->body + p->h.split;
+    p->bulk_len = p->h.body_len - p->h.split;
+    p->placed = false;
+
     return true;
 }
 
@@ -65,9 +75,10 @@ bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *
     m->nonce = amph_le64(m->nonce);
     m->echo = amph_le64(m->echo);
     m->want = amph_le32(m->want);
+    m->auth = amph_le32(m->auth);
     m->queue = amph_le64(m->queue);
 
-    return m->nonce != 0 && m->want <= 1 && m->zero == 0;
+    return m->nonce != 0 && m->want <= 1 && (m->auth == RDP_AUTH_MAC || m->auth == RDP_AUTH_NONE);
 }
 
 size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
@@ -98,7 +109,7 @@ size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
 bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
                       const uint8_t **data_p)
 {
-    if (p->h.body_len < sizeof *m)
+    if (p->h.body_len < sizeof *m || (p->placed && p->h.split != sizeof *m))
         return false;
 
     memcpy(m, p->body, sizeof *m);
@@ -107,7 +118,7 @@ bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
     m->key = amph_le64(m->key);
     m->offset = amph_le64(m->offset);
     m->total = amph_le64(m->total);
-    *data_p = p->body + sizeof *m;
+    *data_p = p->placed ? p->bulk : p->body + sizeof *m;
 
     size_t data = p->h.body_len - sizeof *m;
     bool carries = m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA;
@@ -126,6 +137,7 @@ size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)
     w.pn = amph_le64(h->pn);
     w.body_len = amph_le32(h->body_len);
     w.split = amph_le32(h->split);
+    w.bulk_mac = amph_le64(h->bulk_mac);
     memcpy(buf, &w, sizeof w);
 
     return sizeof w;
@@ -162,6 +174,7 @@ size_t amph_rdp_put_hello(void *buf, const struct amph_rdp_hello *m)
     struct amph_rdp_hello w = { .nonce = amph_le64(m->nonce),
                                 .echo = amph_le64(m->echo),
                                 .want = amph_le32(m->want),
+                                .auth = amph_le32(m->auth),
                                 .queue = amph_le64(m->queue) };
 
     memcpy(buf, &w, sizeof w);

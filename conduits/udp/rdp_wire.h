@@ -10,8 +10,9 @@
  * number, so an acknowledgement identifies the transmission that arrived.  The segment that a packet
  * carries is numbered within its lane.
  *
- * The MAC covers all bytes after itself, in two parts, each through a universal hash (rdp_auth.c):
- * up to and including the first `split` bytes of the body, and the rest of the body.
+ * The first `split` bytes of the body are its plain part, the rest is its bulk.  The MAC covers the
+ * header after itself, which contains the MAC of the bulk, up to the end of the plain part
+ * (rdp_auth.c).
  *
  * Body of a HELLO:      struct amph_rdp_hello
  * Body in an AM lane:   messages, each struct amph_rdp_msg | arguments | payload; or the first part of
@@ -24,7 +25,7 @@
 #include "base/wire.h"
 #include "conduits/conduit.h"
 
-#define RDP_VERSION 1
+#define RDP_VERSION 2
 
 enum amph_rdp_type {
     RDP_HELLO = 1,
@@ -59,6 +60,7 @@ struct amph_rdp_hdr {
     uint64_t pn; /* number of the packet */
     uint32_t body_len;
     uint32_t split;
+    uint64_t bulk_mac; /* of the body from byte `split` on, or 0 */
 };
 
 /* Bit i of word w: packet (largest - largest % 64) - 64 w + i has been received. */
@@ -76,11 +78,17 @@ struct amph_rdp_seghdr {
         after; /* segments of the PUT lane that must be received before this one is delivered */
 };
 
+/* What the sender puts into the field for MACs, and expects there. */
+enum amph_rdp_auth {
+    RDP_AUTH_MAC = 1,
+    RDP_AUTH_NONE = 2 /* a word that is the same in all packets of a session */
+};
+
 struct amph_rdp_hello {
     uint64_t nonce; /* the sender's, of this session */
     uint64_t echo;  /* the receiver's nonce as far as the sender knows it, or 0 */
     uint32_t want;  /* 1: answer with a HELLO; the sender has not seen its nonce echoed yet */
-    uint32_t zero;
+    uint32_t auth;  /* enum amph_rdp_auth */
     /* size of the sender's receive queue in bytes */
     uint64_t queue;
 };
@@ -113,7 +121,7 @@ struct amph_rdp_rma {
     uint64_t total;     /* GET: bytes wanted */
 };
 
-_Static_assert(sizeof(struct amph_rdp_hdr) == 32 && sizeof(struct amph_rdp_ackblk) == 32 &&
+_Static_assert(sizeof(struct amph_rdp_hdr) == 40 && sizeof(struct amph_rdp_ackblk) == 32 &&
                    sizeof(struct amph_rdp_seghdr) == 16,
                "wire format");
 _Static_assert(sizeof(struct amph_rdp_hello) == 32 && sizeof(struct amph_rdp_msg) == 24 &&
@@ -133,7 +141,8 @@ _Static_assert(offsetof(struct amph_rdp_hdr, split) == 28 &&
     (sizeof(struct amph_rdp_hdr) + sizeof(struct amph_rdp_ackblk) + 16 + \
      sizeof(struct amph_rdp_seghdr))
 #define RDP_DATAGRAM_MIN 512u
-#define RDP_BULK_BYTES 512u /* longest body without a second part */
+#define RDP_BULK_BYTES 512u /* longest plain part of a body */
+#define RDP_PLAIN_MAX (RDP_HEAD_MAX + RDP_BULK_BYTES)
 
 /* A parsed packet, in host order except the bytes that `body` and `word` point to. */
 struct amph_rdp_packet {
@@ -141,13 +150,19 @@ struct amph_rdp_packet {
     struct amph_rdp_ackblk ack;
     struct amph_rdp_seghdr seg;
     const uint8_t *word; /* h.ack_words of them */
-    const uint8_t *body; /* h.body_len bytes, aligned like the packet */
-    size_t head_len;     /* of all before the body */
-    uint8_t kind;        /* enum amph_rdp_type */
+    const uint8_t
+        *body; /* h.body_len bytes, aligned like the packet; if placed, only the plain part */
+    const uint8_t *bulk;
+    size_t bulk_len; /* without padding if placed */
+    bool placed;     /* the bulk is already where it belongs */
+    size_t head_len; /* of all before the body */
+    uint8_t kind;    /* enum amph_rdp_type */
 };
 
-/* Parses a packet, which is not trusted.  Returns false if it is malformed. */
+/* Parses a packet, which is not trusted.  Returns false if it is malformed.  amph_rdp_parse_head needs
+ * the first `have` bytes only, and returns false also if these are not all before the bulk. */
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p);
+bool amph_rdp_parse_head(const void *buf, size_t have, size_t len_bytes, struct amph_rdp_packet *p);
 /* The same for the contents of bodies.  amph_rdp_get_msg parses a message of at most `left` bytes and
  * returns the length of its head, or 0. */
 bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);

@@ -16,6 +16,8 @@
 #define KEY_VERSION 3u
 #define LINGER_NS (250 * AMPH_NS_PER_MS) /* for packets in flight when an instance is closed */
 #define LOSS_SCALE 10000u
+/* Bulk from this length on is received in place: a copy of it takes longer than another system call. */
+#define PLACE_MIN 8192u
 
 static enum amph_status amph_udp_probe(char *why, size_t why_len)
 {
@@ -48,6 +50,18 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
 {
     struct amph_udp_cx *u = ctx;
     return u->port->ops->send(u->port, v, n);
+}
+
+static size_t wire_peek(void *ctx, void *head, size_t room)
+{
+    struct amph_udp_cx *u = ctx;
+    return u->port->ops->peek(u->port, head, room);
+}
+
+static bool wire_take(void *ctx, const struct amph_port_in_parts *parts)
+{
+    struct amph_udp_cx *u = ctx;
+    return u->port->ops->take(u->port, parts);
 }
 
 static bool should_lose(struct amph_udp_cx *u)
@@ -126,11 +140,17 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
                     u->port->addr[3];
 
     struct amph_rdp_config cfg = {
-        .env = { u, clock_now, u->loss || u->lose_handler ? wire_lossy : wire_send },
+        .env = { .ctx = u,
+                 .now = clock_now,
+                 .send = u->loss || u->lose_handler ? wire_lossy : wire_send,
+                 .peek = wire_peek,
+                 .take = wire_take },
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
         .max_peers = u->base.cfg.max_peers,
         .threaded = true, /* the guard is a second thread */
+        .place_min = PLACE_MIN,
+        .trusted = !amph_env_bool(AMPH_ENV_UDP_MAC),
         .datagram = u->port->datagram,
         .queue_bytes = u->port->queue_bytes,
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),
@@ -322,6 +342,30 @@ static struct amph_port_set *unfinished(struct amph_udp_cx *u)
     return NULL;
 }
 
+/* Receives long datagrams in place, until one of another kind is next.  Adds to *n_p the messages
+ * delivered, up to `budget` in all, and sets *any_p if it received anything.  Returns false if nothing
+ * more shall be received now. */
+static bool receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget, unsigned *n_p,
+                         bool *any_p)
+{
+    for (unsigned i = 0; u->port->peeks && amph_rdp_is_bulky(u->rdp); i++) {
+        unsigned n;
+
+        if (i == AMPH_PORT_BATCH || *n_p >= budget)
+            return false;
+
+        enum amph_rdp_next next = amph_rdp_input_placed(u->rdp, lanes, budget - *n_p, &n);
+
+        if (next != RDP_NEXT_HANDLED)
+            return next == RDP_NEXT_ELSEWHERE;
+
+        *n_p += n;
+        *any_p = true;
+    }
+
+    return true;
+}
+
 /* Handles received datagrams, at most `budget` messages.  Returns the number of messages. */
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
@@ -339,7 +383,7 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
         struct amph_port_set *set = unfinished(u);
 
         if (!set) {
-            if (dry)
+            if (dry || !receive_bulk(u, lanes, budget, &n, &any))
                 break;
 
             unsigned came = u->port->ops->recv(u->port, own);

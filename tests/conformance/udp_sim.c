@@ -141,6 +141,45 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
     return n;
 }
 
+/* ---- receiving ---- */
+
+static size_t peek(void *ctx, void *head, size_t room)
+{
+    const struct sim_packet *p = ((struct sim_node *)ctx)->next;
+
+    memcpy(head, p->bytes, p->len_bytes < room ? p->len_bytes : room);
+    return p->len_bytes;
+}
+
+static bool take(void *ctx, const struct amph_port_in_parts *parts)
+{
+    const struct sim_packet *p = ((struct sim_node *)ctx)->next;
+    const uint8_t *bytes = (const uint8_t *)p->bytes;
+
+    if (parts->head_len + parts->bulk_len + parts->pad_len != p->len_bytes)
+        abort();
+
+    memcpy(parts->head, bytes, parts->head_len);
+    memcpy(parts->bulk, bytes + parts->head_len, parts->bulk_len);
+    return true;
+}
+
+/* The bulk of every other packet is received in place if it has a place. */
+static unsigned receive(struct sim_node *node, struct sim_packet *p, unsigned budget)
+{
+    uint64_t refused = amph_count_now(AMPH_COUNTER_DROP_COOKIE);
+    unsigned n = 0;
+
+    node->next = p;
+    if (p->order % 2 == 0 && amph_rdp_input_placed(node->rdp, 3, budget, &n) == RDP_NEXT_HANDLED) {
+        node->sim->placed++;
+        node->sim->refused += amph_count_now(AMPH_COUNTER_DROP_COOKIE) - refused;
+        return n;
+    }
+
+    return amph_rdp_input(node->rdp, p->bytes, p->len_bytes, 3, budget);
+}
+
 static uint64_t virtual_now(void *ctx)
 {
     return ((struct sim_node *)ctx)->sim->now;
@@ -170,7 +209,7 @@ static void take_turn(struct sim_node *node)
         if (!node->kernel)
             node->kernel_tail = &node->kernel;
 
-        n += amph_rdp_input(node->rdp, p->bytes, p->len_bytes, 3, s->budget - n);
+        n += receive(node, p, s->budget - n);
         free(p);
     }
 
@@ -256,8 +295,7 @@ bool sim_step(struct sim *s)
     }
 
     if (to->rdp) {
-        amph_rdp_input(to->rdp, p->bytes, p->len_bytes, 3,
-                       s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
+        receive(to, p, s->napping ? (unsigned)(sim_random(s) % 3) : 1000);
         look(to);
     }
 
@@ -362,7 +400,8 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
         node->index = i;
         node->kernel_tail = &node->kernel;
 
-        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send },
+        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send, peek, take },
+                                       .place_min = 1,
                                        .upcalls = upcalls,
                                        .up = node,
                                        .max_peers = n,

@@ -31,6 +31,7 @@ struct sim_node {
     uint64_t asleep_until; /* does not look before */
     /* where sim.budget counts: wait for the node's turn */
     struct sim_packet *kernel, **kernel_tail;
+    struct sim_packet *next; /* that the node may receive in place */
     uint64_t failures;
     void *user;
 };
@@ -45,6 +46,8 @@ struct sim {
     size_t nheap, room;
     uint64_t order;
     uint64_t packets, lost, bytes;
+    uint64_t placed;    /* packets whose bulk was received in place */
+    uint64_t refused;   /* of these, packets whose bulk had the wrong code */
     uint64_t most_held; /* bytes of received messages that waited in one node */
     bool napping;       /* nodes do not always look */
     unsigned budget;    /* messages that a node takes in one turn, as am/ does; 0: unlimited */

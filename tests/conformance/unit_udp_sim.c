@@ -286,7 +286,7 @@ static uint32_t up_to(struct sim *s, uint32_t most)
     return (uint32_t)(sim_random(s) % (most + 1));
 }
 
-static uint64_t total_packets, total_lost;
+static uint64_t total_packets, total_lost, total_placed;
 
 /* One event, after which all accounts must be right.  false: nothing will ever happen again. */
 static bool step(struct sim *s)
@@ -333,6 +333,9 @@ static void one_seed(uint64_t seed, unsigned budget)
 
     s->napping = up_to(&dice, 1);
     s->budget = budget;
+    for (unsigned i = 0; i < s->n && !link.damage; i++)
+        s->node[i].rdp->cfg.trusted = seed % 4 == 0;
+
     open_traffic(s, up_to(&dice, 3) ? 2000 : RDP_MAX_MEDIUM);
 
     for (unsigned i = 0; i < s->n; i++) {
@@ -375,8 +378,11 @@ static void one_seed(uint64_t seed, unsigned budget)
 
     MUST(s->most_held <= MEMORY + 2 * RDP_MAX_MEDIUM, "%llu bytes waited in a node",
          (unsigned long long)s->most_held);
+    MUST(link.damage || !s->refused, "%llu packets received in place were refused",
+         (unsigned long long)s->refused);
     total_packets += s->packets;
     total_lost += s->lost;
+    total_placed += s->placed;
     close_traffic(s);
 }
 
@@ -400,6 +406,55 @@ static void many_seeds(uint64_t first, unsigned count)
            count, (unsigned long long)first, (unsigned long long)total_packets,
            (unsigned long long)total_lost,
            (unsigned long long)((amph_now_ns() - start) / AMPH_NS_PER_MS));
+}
+
+/* ---- MACs ---- */
+
+static void known_codes(void)
+{
+    /* the first words of the test vectors of SipHash's authors: key 00 01 .. 0f, text 00 01 02 .. */
+    static const uint64_t key[2] = { UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908) };
+    static const uint64_t code[] = { UINT64_C(0x726fdb47dd0e0e31), UINT64_C(0x93f5f5799a932462),
+                                     UINT64_C(0x3f2acc7f57c29bdb) };
+    unsigned right = 0;
+
+    for (unsigned i = 0; i < AMPH_COUNTOF(code); i++)
+        right += amph_rdp_prf(key, key, i) == code[i];
+
+    report(right == AMPH_COUNTOF(code), "SipHash-2-4 of %u known texts", right);
+}
+
+static unsigned refusals;
+
+static void no_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    MUST(false, "a message without a MAC arrived");
+}
+
+static void on_refusal(void *up, uint32_t peer, enum amph_status st, const char *why)
+{
+    refusals += st == AMPH_ERR_PEER && strstr(why, "AMPHORA_UDP_MAC") != NULL;
+}
+
+/* One of two nodes has its MACs off: both must say so, and nothing is delivered. */
+static void disagreement(void)
+{
+    static const struct amph_upcalls loud = { no_message, on_refusal };
+    const struct sim_link link = { .delay_ns = 50000, .datagram = 1472 };
+    const struct amph_am am = { .kind = AMPH_AM_SHORT };
+
+    for (unsigned from = 0; from < 2; from++) {
+        struct sim *s = sim_open(2, &link, 1 + from, &loud, MEMORY);
+
+        s->node[0].rdp->cfg.trusted = true;
+        amph_rdp_am_send(s->node[from].rdp, 1 - from, AMPH_LANE_REQUEST, &am, NULL);
+        for (unsigned i = 0; i < 100 && sim_step(s); i++)
+            continue;
+
+        sim_close(s);
+    }
+
+    report(refusals == 4, "peers of which one sends no MACs refuse each other (%u of 4)", refusals);
 }
 
 /* ---- long links ---- */
@@ -655,6 +710,10 @@ int main(int argc, char **argv)
     report(fuzz_udp_made_up(first, 200000) > 1000,
            "200000 packets, right and nearly right, from somebody who knows the keys");
     many_seeds(first, seeds);
+    report(total_placed > seeds, "%llu of these packets were received in place",
+           (unsigned long long)total_placed);
+    known_codes();
+    disagreement();
     refused_puts();
     if (seconds)
         long_links(seconds);

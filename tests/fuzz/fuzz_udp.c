@@ -6,7 +6,7 @@
  *
  * The first byte of an input says what is done with the rest: 0, given to the protocol as it is;
  * else first given the code that the peer would give it, so that what lies behind the code is
- * reached.  Bit 1: to a peer with whom the acquaintance is not made yet.
+ * reached.  Bit 5: its bulk is received in place if it has a place.
  */
 #include "tests/fuzz/fuzz_udp.h"
 
@@ -25,6 +25,12 @@ static struct amph_mem_region *region;
 static unsigned delivered, inputs;
 static struct amph_op idle_op;
 
+/* The datagram that comes next. */
+static struct fuzz_next {
+    const uint8_t *at;
+    size_t len_bytes;
+} next;
+
 static uint64_t virtual_now(void *ctx)
 {
     return now_ns += 1000;
@@ -40,6 +46,22 @@ static unsigned take_all(void *ctx, const struct amph_port_out *v, unsigned n)
                 sink ^= ((const uint8_t *)v[i].part[k].at)[b];
 
     return n;
+}
+
+static size_t peek(void *ctx, void *head, size_t room)
+{
+    memcpy(head, next.at, next.len_bytes < room ? next.len_bytes : room);
+    return next.len_bytes;
+}
+
+static bool take(void *ctx, const struct amph_port_in_parts *parts)
+{
+    if (parts->head_len + parts->bulk_len + parts->pad_len != next.len_bytes)
+        abort();
+
+    memcpy(parts->head, next.at, parts->head_len);
+    memcpy(parts->bulk, next.at + parts->head_len, parts->bulk_len);
+    return true;
 }
 
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -71,7 +93,8 @@ static void start(void)
 {
     static const struct amph_upcalls upcalls = { on_am, on_error };
     static uint8_t buffer[2048];
-    const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all },
+    const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all, peek, take },
+                                         .place_min = 1,
                                          .upcalls = &upcalls,
                                          .max_peers = 2,
                                          .memory = 1 << 20,
@@ -124,10 +147,15 @@ static void seal(uint8_t *packet, size_t len)
     if (hello && p.h.split < p.h.body_len)
         return;
 
-    uint64_t code = amph_le64(amph_rdp_mac(hello ? &key : &c->in.mac, hello ? NULL : c->in.hash,
-                                           packet, p.head_len, &body, 1, p.body + p.h.split,
-                                           p.h.body_len - p.h.split));
+    uint64_t bulk = hello ? 0 : amph_rdp_bulk_code(&c->in, p.bulk, p.bulk_len);
 
+    bulk = amph_le64(bulk);
+    memcpy(packet + offsetof(struct amph_rdp_hdr, bulk_mac), &bulk, sizeof bulk);
+
+    uint64_t code = hello ? amph_rdp_hello_code(&key, packet, p.head_len, &body)
+                          : amph_rdp_head_code(&c->in, packet, p.head_len, &body, 1);
+
+    code = amph_le64(code);
     memcpy(packet, &code, sizeof code);
 }
 
@@ -155,7 +183,15 @@ unsigned fuzz_udp_feed(const uint8_t *bytes, size_t len)
     if (how)
         seal(packet, len - 1);
 
-    amph_rdp_input(r, packet, len - 1, how & 4 ? 2 : 3, how & 8 ? 1 : 64);
+    next = (struct fuzz_next){ packet, len - 1 };
+
+    unsigned lanes = how & 4 ? 2 : 3;
+    unsigned budget = how & 8 ? 1 : 64;
+    unsigned n = 0;
+
+    if (!(how & 32) || amph_rdp_input_placed(r, lanes, budget, &n) != RDP_NEXT_HANDLED)
+        amph_rdp_input(r, packet, len - 1, lanes, budget);
+
     if (how & 16) {
         now_ns += (uint64_t)how << 20;
         amph_rdp_progress(r, 3, 64);
@@ -247,7 +283,8 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     if ((h.type & 15) == RDP_HELLO) {
         struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s),
                                         .echo = dice(s) % 4 ? NONCE : 0,
-                                        .want = dice(s) & 1 };
+                                        .want = dice(s) & 1,
+                                        .auth = dice(s) % 8 ? RDP_AUTH_MAC : RDP_AUTH_NONE };
 
         len = amph_rdp_put_hello(body, &hello);
         h.flags = 0;
@@ -258,6 +295,8 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
     h.split = len < RDP_BULK_BYTES ? (uint32_t)len : 0;
     if (dice(s) % 4 == 0)
         h.split = (uint32_t)(dice(s) % 2000);
+    else if (dice(s) % 4 == 0)
+        h.split = h.lane >= RDP_PUT ? (uint32_t)sizeof(struct amph_rdp_rma) : 24;
 
     size_t n = amph_rdp_put_hdr(to, &h);
     uint64_t words[4] = { dice(s), dice(s), dice(s), dice(s) };
