@@ -14,6 +14,8 @@ libamphora_la_SOURCES += \
 	base/os/arena.h \
 	base/auth.c \
 	base/auth.h \
+	base/clmul.c \
+	base/clmul.h \
 	base/os/clock.h \
 	base/settings/counter_defs.h \
 	base/settings/counters.c \

@@ -62,7 +62,7 @@ struct amph_rdp_config {
     void *up;
     uint32_t max_peers;
     bool threaded;
-    bool trusted;         /* packets have no MACs; the peers must agree */
+    uint32_t auth;        /* bits of enum amph_rdp_auth that this side accepts */
     uint32_t place_min;   /* shortest bulk that amph_rdp_input_placed places */
     uint32_t datagram;    /* longest datagram that this side receives */
     uint64_t queue_bytes; /* size of its receive queue; 0: unknown */
@@ -84,6 +84,7 @@ struct amph_rdp_keys {
     uint64_t prf[2];
     uint64_t word; /* in the place of a MAC if the network is trusted */
     bool trusted;
+    bool clmul;                 /* the hash multiplies without carries */
     struct amph_rdp_hash *hash; /* made for the first packet of a session */
 };
 

@@ -145,7 +145,7 @@ void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t n
     struct amph_rdp_hello hello = { .nonce = c->nonce,
                                     .echo = c->peer_nonce,
                                     .want = c->state == RDP_CONN_HELLO,
-                                    .auth = r->cfg.trusted ? RDP_AUTH_NONE : RDP_AUTH_MAC,
+                                    .auth = r->cfg.auth,
                                     .queue = r->cfg.queue_bytes };
     struct amph_rdp_hdr h = { .src = c->remote_index,
                               .type = RDP_HELLO | RDP_VERSION << 4,
@@ -188,7 +188,8 @@ static void session_up(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
     amph_rdp_pump(r, c, now);
 }
 
-static void set_nonce(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t nonce)
+/* auth: what both peers accept. */
+static void set_nonce(struct amph_rdp_conn *c, uint64_t nonce, uint32_t auth)
 {
     if (c->peer_nonce == nonce)
         return;
@@ -198,7 +199,8 @@ static void set_nonce(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t nonc
     amph_rdp_keys_fini(&c->out);
     amph_rdp_keys_session(c->cookie_out, c->nonce, nonce, &c->out);
     amph_rdp_keys_session(c->cookie_in, nonce, c->nonce, &c->in);
-    c->in.trusted = c->out.trusted = r->cfg.trusted;
+    c->in.trusted = c->out.trusted = auth == RDP_AUTH_NONE;
+    c->in.clmul = c->out.clmul = (auth & RDP_AUTH_CLMUL) != 0;
 }
 
 void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
@@ -218,8 +220,7 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
         return;
     }
 
-    if (c->state == RDP_CONN_HELLO &&
-        hello.auth != (r->cfg.trusted ? RDP_AUTH_NONE : RDP_AUTH_MAC)) {
+    if (c->state == RDP_CONN_HELLO && !(hello.auth & r->cfg.auth)) {
         if (hello.want)
             amph_rdp_send_hello(r, c, now); /* so that the peer fails, too */
 
@@ -228,7 +229,7 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     }
 
     if (c->state == RDP_CONN_HELLO)
-        set_nonce(r, c, hello.nonce);
+        set_nonce(c, hello.nonce, hello.auth & r->cfg.auth);
     else if (hello.nonce != c->peer_nonce)
         return; /* of an earlier session, or of one whose peer has not been added here yet */
 

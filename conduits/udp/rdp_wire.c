@@ -78,7 +78,7 @@ bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *
     m->auth = amph_le32(m->auth);
     m->queue = amph_le64(m->queue);
 
-    return m->nonce != 0 && m->want <= 1 && (m->auth == RDP_AUTH_MAC || m->auth == RDP_AUTH_NONE);
+    return m->nonce != 0 && m->want <= 1 && m->auth != 0;
 }
 
 size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,

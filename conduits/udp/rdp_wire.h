@@ -78,17 +78,18 @@ struct amph_rdp_seghdr {
         after; /* segments of the PUT lane that must be received before this one is delivered */
 };
 
-/* What the sender puts into the field for MACs, and expects there. */
+/* How packets are authenticated: by the last of these that both peers accept. */
 enum amph_rdp_auth {
-    RDP_AUTH_MAC = 1,
-    RDP_AUTH_NONE = 2 /* a word that is the same in all packets of a session */
+    RDP_AUTH_NONE = 1, /* not: a word that is the same in all packets of a session */
+    RDP_AUTH_NH = 2,   /* by a MAC whose hash multiplies numbers */
+    RDP_AUTH_CLMUL = 4 /* by a MAC whose hash multiplies without carries */
 };
 
 struct amph_rdp_hello {
     uint64_t nonce; /* the sender's, of this session */
     uint64_t echo;  /* the receiver's nonce as far as the sender knows it, or 0 */
     uint32_t want;  /* 1: answer with a HELLO; the sender has not seen its nonce echoed yet */
-    uint32_t auth;  /* enum amph_rdp_auth */
+    uint32_t auth;  /* bits of enum amph_rdp_auth that the sender accepts */
     /* size of the sender's receive queue in bytes */
     uint64_t queue;
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/settings/env.h"
+#include "base/clmul.h"
 #include "base/log.h"
 #include "conduits/memkey.h"
 #include "conduits/udp/udp.h"
@@ -132,6 +133,14 @@ static void amph_udp_close(struct amph_cx *cx)
     free(u);
 }
 
+static uint32_t accepted_auth(void)
+{
+    if (!amph_env_bool(AMPH_ENV_UDP_MAC))
+        return RDP_AUTH_NONE;
+
+    return RDP_AUTH_NH | (amph_clmul_works() ? RDP_AUTH_CLMUL : 0);
+}
+
 static enum amph_status open_protocol(struct amph_udp_cx *u)
 {
     u->loss = (uint32_t)amph_env_int(AMPH_ENV_UDP_LOSS) * (LOSS_SCALE / 100);
@@ -150,7 +159,7 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
         .max_peers = u->base.cfg.max_peers,
         .threaded = true, /* the guard is a second thread */
         .place_min = PLACE_MIN,
-        .trusted = !amph_env_bool(AMPH_ENV_UDP_MAC),
+        .auth = accepted_auth(),
         .datagram = u->port->datagram,
         .queue_bytes = u->port->queue_bytes,
         .timeout_ns = amph_env_ns(AMPH_ENV_UDP_TIMEOUT),

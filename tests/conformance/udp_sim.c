@@ -402,6 +402,7 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
 
         struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send, peek, take },
                                        .place_min = 1,
+                                       .auth = RDP_AUTH_NH,
                                        .upcalls = upcalls,
                                        .up = node,
                                        .max_peers = n,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/os/clock.h"
+#include "base/clmul.h"
 #include "tests/fuzz/fuzz_udp.h"
 #include "tests/conformance/udp_sim.h"
 
@@ -308,6 +309,17 @@ static unsigned any_budget(uint64_t seed)
     return budgets[sim_random(&dice) % AMPH_COUNTOF(budgets)];
 }
 
+/* Nodes without MACs, nodes of machines with carry-less multiplication, and mixtures with others. */
+static uint32_t any_auth(uint64_t seed, unsigned node, bool damage)
+{
+    if (seed % 4 == 0 && !damage)
+        return RDP_AUTH_NONE;
+
+    bool fast = amph_clmul_works() && (seed % 4 == 1 || (seed % 4 == 2 && node % 2));
+
+    return RDP_AUTH_NH | (fast ? RDP_AUTH_CLMUL : 0);
+}
+
 static void one_seed(uint64_t seed, unsigned budget)
 {
     static const uint32_t datagrams[] = { 512, 1472, 1472, 8952, 65504 };
@@ -333,8 +345,8 @@ static void one_seed(uint64_t seed, unsigned budget)
 
     s->napping = up_to(&dice, 1);
     s->budget = budget;
-    for (unsigned i = 0; i < s->n && !link.damage; i++)
-        s->node[i].rdp->cfg.trusted = seed % 4 == 0;
+    for (unsigned i = 0; i < s->n; i++)
+        s->node[i].rdp->cfg.auth = any_auth(seed, i, link.damage > 0);
 
     open_traffic(s, up_to(&dice, 3) ? 2000 : RDP_MAX_MEDIUM);
 
@@ -424,6 +436,43 @@ static void known_codes(void)
     report(right == AMPH_COUNTOF(code), "SipHash-2-4 of %u known texts", right);
 }
 
+/* The sum that amph_clmul_sum computes, bit by bit. */
+static void slow_sum(const uint64_t *key, const uint64_t *word, unsigned n, uint64_t sum[2])
+{
+    sum[0] = sum[1] = 0;
+    for (unsigned i = 0; i < n; i += 2) {
+        uint64_t a = amph_le64(word[i]) ^ key[i];
+        uint64_t b = amph_le64(word[i + 1]) ^ key[i + 1];
+
+        for (unsigned bit = 0; bit < 64; bit++)
+            if (b >> bit & 1) {
+                sum[0] ^= a << bit;
+                sum[1] ^= bit ? a >> (64 - bit) : 0;
+            }
+    }
+}
+
+static void products(void)
+{
+    struct sim dice = { .random = 4711 };
+    uint64_t key[64], word[64], fast[2], slow[2];
+    unsigned wrong = 0;
+
+    for (unsigned i = 0; i < 64; i++) {
+        key[i] = sim_random(&dice);
+        word[i] = sim_random(&dice);
+    }
+
+    for (unsigned groups = 0; groups <= 16 && amph_clmul_works(); groups++) {
+        amph_clmul_sum(key, word, groups, fast);
+        slow_sum(key, word, 4 * groups, slow);
+        wrong += fast[0] != slow[0] || fast[1] != slow[1];
+    }
+
+    report(!wrong, "sums of carry-less products%s",
+           amph_clmul_works() ? "" : " # SKIP this processor has no instructions for them");
+}
+
 static unsigned refusals;
 
 static void no_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -446,7 +495,7 @@ static void disagreement(void)
     for (unsigned from = 0; from < 2; from++) {
         struct sim *s = sim_open(2, &link, 1 + from, &loud, MEMORY);
 
-        s->node[0].rdp->cfg.trusted = true;
+        s->node[0].rdp->cfg.auth = RDP_AUTH_NONE;
         amph_rdp_am_send(s->node[from].rdp, 1 - from, AMPH_LANE_REQUEST, &am, NULL);
         for (unsigned i = 0; i < 100 && sim_step(s); i++)
             continue;
@@ -713,6 +762,7 @@ int main(int argc, char **argv)
     report(total_placed > seeds, "%llu of these packets were received in place",
            (unsigned long long)total_placed);
     known_codes();
+    products();
     disagreement();
     refused_puts();
     if (seconds)

@@ -95,6 +95,7 @@ static void start(void)
     static uint8_t buffer[2048];
     const struct amph_rdp_config cfg = { .env = { NULL, virtual_now, take_all, peek, take },
                                          .place_min = 1,
+                                         .auth = RDP_AUTH_NH,
                                          .upcalls = &upcalls,
                                          .max_peers = 2,
                                          .memory = 1 << 20,
@@ -284,7 +285,7 @@ static size_t make_packet(uint64_t *s, uint8_t *to)
         struct amph_rdp_hello hello = { .nonce = dice(s) % 4 ? NONCE : dice(s),
                                         .echo = dice(s) % 4 ? NONCE : 0,
                                         .want = dice(s) & 1,
-                                        .auth = dice(s) % 8 ? RDP_AUTH_MAC : RDP_AUTH_NONE };
+                                        .auth = (uint32_t)dice(s) % 8 };
 
         len = amph_rdp_put_hello(body, &hello);
         h.flags = 0;
