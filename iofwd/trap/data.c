@@ -28,7 +28,7 @@ struct pieces {
     size_t left;
 };
 
-/* One call's wishes. */
+/* What one call asks for. */
 struct transfer {
     struct amph_fwd_file file; /* a copy, which may hold RWF_* */
     bool at_offset;
@@ -127,7 +127,7 @@ static int write_piece(void *arg)
 }
 
 /* Carries out a piece that may wait.  If the file is ready, it does not stand in the queue of those that
- * wait (wait.c): one who writes into a FIFO gets past those who wait to read. */
+ * wait (wait.c): a writer of a FIFO does not wait behind its readers. */
 static int move_waiting(struct amph_trap_call *c, int (*attempt)(void *arg), struct piece *p)
 {
     size_t wanted = attempt == read_piece ? POLLIN : POLLOUT;

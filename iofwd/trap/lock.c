@@ -238,7 +238,7 @@ static int carry_out(struct amph_trap_call *c, struct request *r, bool waits)
     /* the holder may be a process that has just ended, or a file that has just been closed */
     if (err == EAGAIN) {
         amph_trap_process_reap();
-        amph_trap_number_settle();
+        amph_trap_number_flush();
         amph_trap_file_reap();
         err = attempt(r);
     }

@@ -105,7 +105,7 @@ static int find_number(struct amph_trap_call *c, int min, bool believe)
 }
 
 /* Between the reply and the close of the supervisor's copy, the program can close its own and would
- * find the file still open (a lock of it still held).  amph_trap_number_settle waits for the end of
+ * find the file still open (a lock of it still held).  amph_trap_number_flush waits for the end of
  * that. */
 static pthread_rwlock_t replying = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -122,7 +122,7 @@ int amph_trap_number_give(struct amph_trap_call *c, struct amph_trap_file *file,
     return ret;
 }
 
-void amph_trap_number_settle(void)
+void amph_trap_number_flush(void)
 {
     pthread_rwlock_wrlock(&replying);
     pthread_rwlock_unlock(&replying);
@@ -163,7 +163,7 @@ void amph_trap_number_freed(struct amph_trap_process *p, int fd)
 {
     int i = fd - amph_trap.first_fd;
 
-    if (fd == amph_trap.last_fd) /* fork gives it anew */
+    if (fd == amph_trap.last_fd) /* fork gives another one */
         p->carried = UINT_MAX;
 
     if (fd >= amph_trap.first_fd && fd < amph_trap.last_fd)

@@ -42,7 +42,7 @@ static void let_go(void)
         return;
 
     amph_trap_process_reap();
-    amph_trap_number_settle();
+    amph_trap_number_flush();
     amph_trap_file_reap();
 }
 

@@ -175,7 +175,7 @@ int amph_trap_number_give(struct amph_trap_call *c, struct amph_trap_file *file,
 int amph_trap_number_reply(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
                            int min, bool cloexec);
 /* Waits until no file is open only because a reply that has given it is not over. */
-void amph_trap_number_settle(void);
+void amph_trap_number_flush(void);
 /* A descriptor of the range is about to be closed. */
 void amph_trap_number_freed(struct amph_trap_process *p, int fd);
 
