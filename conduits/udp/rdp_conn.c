@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/auth.h"
+#include "base/log.h"
 #include "conduits/udp/rdp.h"
 
 #define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)
@@ -224,6 +225,10 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
         if (hello.want)
             amph_rdp_send_hello(r, c, now); /* so that the peer fails, too */
 
+        amph_error(
+            "udp: peer %u is refused, because AMPHORA_UDP_MAC is not the same there as here; "
+            "set it alike for all processes and servers of a job",
+            c->peer);
         amph_rdp_fail(r, c, RDP_WHY_MAC);
         return;
     }
