@@ -228,6 +228,10 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
                                  .credits = AMPH_AM_WINDOW };
         if (self)
             ep->self = peer;
+        if (peer >= ep->peers_end)
+            ep->peers_end = peer + 1;
+
+        amph_ep_lost_forget(ep, peer);
 
         p->fast = ep->threaded || p->windowed || self ? NULL : p->send;
         activate(ep, cx);

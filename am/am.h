@@ -356,10 +356,13 @@ struct amph_job {
     int exit_code; /* of the exit in progress */
     /* member 0: number of members that are exiting; others: 1 if all are */
     unsigned exits_seen;
-    bool member_died;           /* the launcher has said so */
-    bool member_lost;           /* a member died, left, or cannot be reached any more */
-    bool cause_awaited;         /* a fatal error has waited for the launcher's cause; atomic */
-    bool drop_warned;           /* the first dropped message has been logged; atomic */
+    bool member_died;    /* the launcher has said so */
+    bool member_lost;    /* a member died, left, or cannot be reached any more */
+    bool cause_awaited;  /* a fatal error has waited for the launcher's cause; atomic */
+    bool drop_warned;    /* the first dropped message has been logged; atomic */
+    uint64_t loss_at_ns; /* when messages to or from loss_peer were found lost; 0: none */
+    uint32_t loss_peer;
+    char loss_why[128];
     bool shutdown_requested;    /* the launcher ends the job, so this exit is not reported */
     uint64_t shutdown_at_ns;    /* when this process is ended if it has not exited by then */
     int32_t pid;                /* of the process that joined; a forked child has another */

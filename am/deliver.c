@@ -179,6 +179,12 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
         }
     }
 
+    if (am->kind == AMPH_AM_INTERNAL && amph_ep_lost_take(ep, peer, am))
+        return;
+
+    if (am->kind != AMPH_AM_INTERNAL || am->handler < AMPH_EMULATE_FIRST)
+        __atomic_store_n(&p->received, p->received + 1, __ATOMIC_RELAXED);
+
     if (am->kind == AMPH_AM_INTERNAL) {
         if (am->handler >= AMPH_EMULATE_FIRST && p->cx == ep->cx[AMPH_CX_EMULATED])
             amph_conduit_emulate_take(p->cx, peer, lane, am);

@@ -58,6 +58,9 @@ static enum amph_status open_conduits(struct amph_am_ep *ep)
         st = amph_conduit_emulate_beside(ep->cx[AMPH_CX_NET], ep->threaded ? &ep->send_lock : NULL,
                                          &ep->cx[AMPH_CX_EMULATED]);
 
+    if (st == AMPH_OK && net && !net->caps.self_flow)
+        st = amph_ep_lost_open(ep);
+
     if (st == AMPH_OK)
         st = amph_am_address_make(ep);
 
@@ -106,6 +109,7 @@ enum amph_status amph_am_open(const struct amph_am_config *cfg, struct amph_am_e
 close_kick:
     close(ep->kick_fd);
 free_peers:
+    amph_ep_lost_close(ep);
     free(ep->peer);
 free_ep:
     pthread_mutex_destroy(&ep->send_lock);
@@ -121,6 +125,7 @@ void amph_am_close(struct amph_am_ep *ep)
     close_conduits(ep);
     amph_ep_drop_deferred(ep);
     amph_am_carry_close(ep);
+    amph_ep_lost_close(ep);
     for (unsigned i = 1; i < AMPH_AM_CONTEXTS; i++)
         free(ep->context[i]);
 

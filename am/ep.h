@@ -32,7 +32,14 @@ enum {
 #define AMPH_AM_WATCH_MAX 32u
 #define AMPH_AM_PACKED_BYTES (16u << 10) /* longs up to this travel in one message */
 #define AMPH_AM_LONG_BYTES (1u << 30)
-#define AMPH_AM_INTERNAL_CREDITS 1 /* code of an AMPH_AM_INTERNAL that only brings aux */
+#define AMPH_EP_NUMBERS 3 /* arguments of questions and answers about lost messages */
+
+/* Codes of an AMPH_AM_INTERNAL. */
+enum {
+    AMPH_AM_INTERNAL_CREDITS = 1, /* only brings aux */
+    AMPH_AM_INTERNAL_ASK,         /* messages sent, received; 0 (lost.c) */
+    AMPH_AM_INTERNAL_ANSWER       /* messages sent, received; the first number of the question */
+};
 
 typedef enum amph_status (*amph_am_send_fn)(struct amph_cx *, uint32_t, enum amph_lane,
                                             const struct amph_am *, struct amph_op *);
@@ -53,6 +60,8 @@ struct amph_peer {
     uint8_t late;     /* enum amph_late: whether puts of longs take long (longs.c) */
     uint32_t credits; /* requests that may still be sent */
     uint32_t owed;    /* requests received since credits were last returned */
+    /* messages of both lanes, of a windowed peer, without questions and answers (lost.c) */
+    uint32_t sent, received;
     struct amph_rmem segment;
     /* process whose memory the kernel can copy (vm.c), or 0 */
     int32_t vm_pid;
@@ -114,10 +123,13 @@ struct amph_am_ep {
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
     unsigned idle_polls;
-    uint32_t copied_bytes;  /* payloads of longs, copied, whose puts are in flight */
-    uint32_t self;          /* the peer that is this endpoint; UINT32_MAX: not added */
-    uint32_t *own_messages; /* sent to itself and not handled yet */
-    uint32_t own_counter;   /* what own_messages is until amph_am_count_own */
+    uint32_t copied_bytes;    /* payloads of longs, copied, whose puts are in flight */
+    uint32_t self;            /* the peer that is this endpoint; UINT32_MAX: not added */
+    uint32_t peers_end;       /* peers that were ever added have smaller numbers */
+    struct amph_audit *audit; /* lost.c; NULL: no conduit counts credits */
+    uint64_t look_at_ns;      /* lost.c: when peers are looked at again */
+    uint32_t *own_messages;   /* sent to itself and not handled yet */
+    uint32_t own_counter;     /* what own_messages is until amph_am_count_own */
     pthread_mutex_t send_lock;
 
     /* waiting */
@@ -250,6 +262,18 @@ static inline bool amph_ep_emulates(const struct amph_am_ep *ep)
 
     return false;
 }
+
+/* ---- lost.c ---- */
+
+/* When the endpoint opens a conduit that counts credits. */
+enum amph_status amph_ep_lost_open(struct amph_am_ep *ep);
+void amph_ep_lost_close(struct amph_am_ep *ep);
+/* The peer's numbers begin again at 0. */
+void amph_ep_lost_forget(struct amph_am_ep *ep, uint32_t peer);
+/* Asks silent peers for their numbers.  From ticks; tries the poll lock. */
+void amph_ep_lost_tick(struct amph_am_ep *ep);
+/* Handles a question or an answer; returns false for any other internal message.  Poll lock held. */
+bool amph_ep_lost_take(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am);
 
 /* ---- vm.c ---- */
 

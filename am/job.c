@@ -29,6 +29,9 @@ struct amph_job amph_job;
 /* Time for a process that must shut down to finish its output and exit by itself. */
 #define SHUTDOWN_GRACE_NS (100 * AMPH_NS_PER_MS)
 
+/* Time for the launcher to report a death that explains lost messages. */
+#define LOSS_GRACE_NS (2 * AMPH_NS_PER_S)
+
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
 /* The description of a member of this process's group. */
@@ -94,6 +97,24 @@ static void signal_client(void)
         raise(SIGQUIT);
 }
 
+/* Ends this process if messages to or from a member were lost and the launcher has reported no death that
+ * explains it: whoever waits for those messages would wait for ever. */
+static void check_loss(void)
+{
+    uint64_t at_ns = __atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_ACQUIRE);
+
+    if (!at_ns || amph_now_ns() - at_ns < LOSS_GRACE_NS || amph_job.exiting ||
+        amph_job.member_died || amph_job.shutdown_requested)
+        return;
+
+    const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
+
+    amph_fatal("%s %u on host %s cannot be reached: %s; check the network between these hosts and "
+               "start the job again",
+               group_name[amph_boot_group(amph_job.boot)], amph_job.loss_peer,
+               host_of(desc, amph_job.first + amph_job.loss_peer), amph_job.loss_why);
+}
+
 static void tick(struct amph_am_ep *ep)
 {
     struct amph_boot_event e;
@@ -112,14 +133,23 @@ static void tick(struct amph_am_ep *ep)
         signal_client();
         amph_job_exit(amph_job.exit_code);
     }
+
+    check_loss();
 }
 
 /* Only logs, and remembers it for amph_fatal: the launcher ends the job if a process dies, and a peer
- * that has left in order is no error. */
+ * that has left in order is no error.  If messages are lost, the peer's process may be alive:
+ * check_loss. */
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
     __atomic_store_n(&amph_job.member_lost, true, __ATOMIC_RELAXED);
+    if (st == AMPH_ERR_LOST && !__atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_RELAXED)) {
+        amph_job.loss_peer = peer;
+        snprintf(amph_job.loss_why, sizeof amph_job.loss_why, "%s", why);
+        __atomic_store_n(&amph_job.loss_at_ns, amph_now_ns(), __ATOMIC_RELEASE);
+    }
+
     amph_info("%s %u cannot be reached any more: %s", group_name[amph_boot_group(amph_job.boot)],
               peer, why);
 }

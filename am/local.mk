@@ -17,6 +17,7 @@ libamphora_la_SOURCES += \
 	am/job.c \
 	am/job.h \
 	am/longs.c \
+	am/lost.c \
 	am/pagesize.c \
 	am/poll.c \
 	am/prepare.c \
@@ -28,12 +29,12 @@ libamphora_la_SOURCES += \
 if HAVE_CRITERION
 check_PROGRAMS += tests/unit/unit_am
 TESTS += tests/unit/unit_am
-tests_unit_unit_am_SOURCES = tests/unit/unit_am.c tests/unit/unit_am.h tests/unit/unit_am_long.c tests/unit/unit_am_fake.c tests/unit/unit_am_fake.h
+tests_unit_unit_am_SOURCES = tests/unit/unit_am.c tests/unit/unit_am.h tests/unit/unit_am_long.c tests/unit/unit_am_lost.c tests/unit/unit_am_fake.c tests/unit/unit_am_fake.h
 tests_unit_unit_am_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_am_LDADD = $(UNIT_LIBS)
 endif
 
-am_mp = tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_threads tests/am/am_traffic
+am_mp = tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_reset tests/am/am_threads tests/am/am_traffic
 check_PROGRAMS += $(am_mp)
 dist_check_SCRIPTS += $(am_mp:=.sh)
 TESTS += $(am_mp:=.sh)
@@ -43,6 +44,8 @@ tests_am_am_gather_SOURCES = tests/am/am_gather.c tests/am/am_common.h
 tests_am_am_gather_LDADD = $(inside_amphora_net)
 tests_am_am_idle_SOURCES = tests/am/am_idle.c tests/am/am_common.h
 tests_am_am_idle_LDADD = $(inside_amphora_net)
+tests_am_am_reset_SOURCES = tests/am/am_reset.c tests/am/am_common.h
+tests_am_am_reset_LDADD = $(inside_amphora_net)
 tests_am_am_threads_SOURCES = tests/am/am_threads.c tests/am/am_common.h
 tests_am_am_threads_LDADD = $(inside_amphora_net) -lpthread
 tests_am_am_traffic_SOURCES = tests/am/am_traffic.c tests/am/am_common.h

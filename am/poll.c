@@ -58,6 +58,9 @@ unsigned amph_ep_poll_once(struct amph_am_ep *ep)
 
 void amph_ep_tick(struct amph_am_ep *ep)
 {
+    if (ep->audit)
+        amph_ep_lost_tick(ep);
+
     if (!ep->tick || __atomic_exchange_n(&ep->in_tick, true, __ATOMIC_ACQUIRE))
         return;
 

@@ -35,7 +35,9 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
 
     enum amph_status st = send(p->cx, peer, lane, &m, lc);
 
-    if (st != AMPH_OK) {
+    if (st == AMPH_OK) {
+        __atomic_store_n(&p->sent, p->sent + 1, __ATOMIC_RELAXED);
+    } else {
         __atomic_add_fetch(&p->owed, owed, __ATOMIC_RELAXED);
         if (lane == AMPH_LANE_REQUEST)
             __atomic_add_fetch(&p->credits, 1, __ATOMIC_RELAXED);

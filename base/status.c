@@ -27,6 +27,7 @@ static const char *const texts[AMPH_STATUS_COUNT] = {
     [AMPH_ERR_NOSYS] = "not available on this machine",
     [AMPH_ERR_SYS] = "system call failed",
     [AMPH_ERR_FULL] = "the peer accepts no more now",
+    [AMPH_ERR_LOST] = "the network connection broke",
 };
 /* clang-format on */
 

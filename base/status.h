@@ -25,6 +25,7 @@ enum amph_status {
     AMPH_ERR_NOSYS,   /* this machine or build cannot do it */
     AMPH_ERR_SYS,     /* a system call failed; errno says how */
     AMPH_ERR_FULL,    /* the peer is alive but accepts no more now; a later attempt may succeed */
+    AMPH_ERR_LOST,    /* the peer may be alive, but messages or transfers to or from it are lost */
     AMPH_STATUS_COUNT
 };
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
+static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st, const char *why)
 {
     struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
@@ -20,7 +20,7 @@ static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, const char *why)
         return;
 
     __atomic_store_n(&p->state, OFI_PEER_DEAD, __ATOMIC_RELAXED);
-    cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, AMPH_ERR_PEER, why);
+    cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, st, why);
 }
 
 /* Reports the peers that the send side found unreachable. */
@@ -36,11 +36,19 @@ static unsigned report_failed(struct amph_ofi_cx *cx)
 
     for (uint32_t i = 0; i < cx->base.cfg.max_peers; i++)
         if (__atomic_load_n(&cx->peer[i].state, __ATOMIC_RELAXED) == OFI_PEER_FAILED) {
-            peer_lost(cx, i, "its address accepts no connection");
+            peer_lost(cx, i, AMPH_ERR_PEER, "its address accepts no connection");
             n++;
         }
 
     return n;
+}
+
+/* A connection that ends cancels what is in flight over it. */
+static const char *lost_text(int err)
+{
+    return err == FI_ECANCELED || err == FI_ECONNRESET
+               ? "the network connection to it broke during a transfer"
+               : fi_strerror(err);
 }
 
 static void handle_error(struct amph_ofi_cx *cx)
@@ -66,7 +74,7 @@ static void handle_error(struct amph_ofi_cx *cx)
     uint32_t peer = op->peer;
 
     amph_ofi_op_finish(cx, op, AMPH_ERR_PEER);
-    peer_lost(cx, peer, fi_strerror(err.err));
+    peer_lost(cx, peer, AMPH_ERR_LOST, lost_text(err.err));
 }
 
 /* Reads the next completions if all earlier ones have been handled.  Reading also makes the

@@ -103,7 +103,7 @@ void count(struct amph_token *token, const struct amph_am *am)
     }
 }
 
-static void count_reply(struct amph_token *token, const struct amph_am *am)
+void count_reply(struct amph_token *token, const struct amph_am *am)
 {
     cr_assert_not(token->is_request);
     seen.replies++;
@@ -112,7 +112,7 @@ static void count_reply(struct amph_token *token, const struct amph_am *am)
     seen.st = amph_am_reply(token, &again, 0, NULL);
 }
 
-static void answer(struct amph_token *token, const struct amph_am *am)
+void answer(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = 21 };
 

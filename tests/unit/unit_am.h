@@ -21,6 +21,9 @@ extern struct seen seen;
 extern uint8_t segment[256 << 10] __attribute__((aligned(64)));
 void start(void);
 void teardown(void);
+/* Handlers: a request that is answered (by handler 21), and that reply. */
+void answer(struct amph_token *token, const struct amph_am *am);
+void count_reply(struct amph_token *token, const struct amph_am *am);
 void count(struct amph_token *token, const struct amph_am *am);
 void add(struct amph_am_ep *ep, unsigned index, amph_am_fn fn, int kinds, int dirs, int nargs);
 enum amph_status send_short(unsigned handler, unsigned nargs, unsigned flags);

@@ -238,6 +238,18 @@ static enum amph_status get(struct amph_cx *base, uint32_t peer, const struct am
     return AMPH_OK;
 }
 
+static struct message *dequeue(struct fake_cx *cx, int lane)
+{
+    struct message *m = cx->queue[lane].first;
+
+    cx->queue[lane].first = m->next;
+    if (!m->next)
+        cx->queue[lane].last = &cx->queue[lane].first;
+
+    cx->queue[lane].n--;
+    return m;
+}
+
 static unsigned progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct fake_cx *cx = (struct fake_cx *)base;
@@ -260,13 +272,8 @@ static unsigned progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 
     for (int lane = 0; lane < AMPH_NLANES; lane++)
         while ((lanes & 1u << lane) && cx->queue[lane].first && n < budget) {
-            struct message *m = cx->queue[lane].first;
+            struct message *m = dequeue(cx, lane);
 
-            cx->queue[lane].first = m->next;
-            if (!m->next)
-                cx->queue[lane].last = &cx->queue[lane].first;
-
-            cx->queue[lane].n--;
             cx->base.cfg.upcalls->on_am(cx->base.cfg.up, m->peer, lane, &m->am);
             free(m);
             n++;
@@ -312,6 +319,14 @@ const struct amph_conduit_ops fake_ops = {
 void fake_inject(unsigned to, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
     enqueue(instance[to], peer, lane, am);
+}
+
+void fake_lose(unsigned to, enum amph_lane lane)
+{
+    if (!instance[to]->queue[lane].first)
+        abort();
+
+    free(dequeue(instance[to], lane));
 }
 
 void fake_fail_peer(unsigned to, uint32_t peer)

@@ -26,6 +26,9 @@ void fake_reset(void);
  * it. */
 void fake_inject(unsigned to, uint32_t peer, enum amph_lane lane, const struct amph_am *am);
 
+/* Drops the first message of a lane in the queue of instance `to`, as a connection that is reset does. */
+void fake_lose(unsigned to, enum amph_lane lane);
+
 /* Tells instance `to` that a peer cannot be reached. */
 void fake_fail_peer(unsigned to, uint32_t peer);
 

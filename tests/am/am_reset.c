@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The network resets the connection of two processes, as a firewall or a rebooted switch does.
+ *
+ *   am_reset WHAT DIRECTORY
+ *
+ * WHAT is lost with the connection: `nothing` (both must go on), `request`, `reply`, `get`.
+ */
+#include <dirent.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/am/am_common.h"
+
+static const char *dir;
+static unsigned came, replies;
+
+static void on_request(struct amph_token *token, const struct amph_am *am)
+{
+    const struct amph_am reply = { .kind = AMPH_AM_SHORT, .handler = 131 };
+
+    came++;
+    CHECK(amph_am_reply(token, &reply, 0, NULL) == AMPH_OK, "reply");
+}
+
+static void on_reply(struct amph_token *token, const struct amph_am *am)
+{
+    replies++;
+}
+
+/* The two processes agree by files, because their messages are what is tested. */
+static void path_of(char *path, size_t len, const char *event)
+{
+    snprintf(path, len, "%s/%s", dir, event);
+}
+
+static void tell(const char *event)
+{
+    char path[4096];
+
+    path_of(path, sizeof path, event);
+
+    FILE *f = fopen(path, "w");
+
+    CHECK(f && fclose(f) == 0, "%s", path);
+}
+
+static void await(const char *event)
+{
+    char path[4096];
+
+    path_of(path, sizeof path, event);
+    while (access(path, F_OK) != 0)
+        usleep(1000);
+}
+
+static int option_of(int fd, int option)
+{
+    int value;
+    socklen_t len = sizeof value;
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+/* Calls fn, or only counts, for each TCP connection of this process, also one that has been reset and not
+ * closed yet. */
+static unsigned each_connection(void (*fn)(int fd))
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    CHECK(d, "/proc/self/fd");
+    for (struct dirent *e; (e = readdir(d));) {
+        int fd = atoi(e->d_name);
+
+        if (option_of(fd, SO_PROTOCOL) != IPPROTO_TCP || option_of(fd, SO_ACCEPTCONN) != 0)
+            continue;
+
+        n++;
+        if (fn)
+            fn(fd);
+    }
+
+    closedir(d);
+    return n;
+}
+
+/* What has not been read is dropped, the other side gets an RST, and this side an end of file. */
+static void reset(int fd)
+{
+    const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+
+    CHECK(connect(fd, &nowhere, sizeof nowhere) == 0, "reset");
+    shutdown(fd, SHUT_RDWR);
+}
+
+static void request(void)
+{
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 130 };
+
+    CHECK(amph_am_request(amph_job.ep, 1, &am, 0, NULL) == AMPH_OK, "request");
+}
+
+static void finish_get(struct amph_op *op, enum amph_status st)
+{
+    replies += st == AMPH_OK;
+}
+
+/* A new message would be lost with a connection whose end has not been noticed. */
+static void await_notice(void)
+{
+    while (each_connection(NULL) > 0)
+        amph_am_poll(amph_job.ep);
+}
+
+/* Member 0 sends; what it sends is lost, or the reply. */
+static void run_sender(const char *what, const struct amph_rmem *rmem)
+{
+    static uint8_t buf[100000];
+    static struct amph_op op = { finish_get };
+
+    await("ready"); /* member 1 does not poll */
+    if (strcmp(what, "get") == 0)
+        CHECK(amph_am_get(amph_job.ep, 1, &rmem[1], 0, buf, sizeof buf, 0, &op) == AMPH_OK, "get");
+    else if (strcmp(what, "nothing") != 0)
+        request();
+
+    tell("sent");
+    await("came");
+
+    if (strcmp(what, "reply") == 0)
+        CHECK(each_connection(reset) > 0, "there is no connection");
+
+    if (strcmp(what, "nothing") == 0) {
+        await_notice();
+        request();
+    }
+
+    WAIT_UNTIL(replies == 2);
+}
+
+static void run_receiver(const char *what)
+{
+    tell("ready");
+    await("sent");
+    if (strcmp(what, "reply") == 0)
+        WAIT_UNTIL(came == 2);
+    else
+        CHECK(each_connection(reset) > 0, "there is no connection");
+
+    tell("came");
+    WAIT_UNTIL(came == 2);
+}
+
+int main(int argc, char **argv)
+{
+    static struct amph_rmem rmem[2];
+    uint8_t *segment;
+
+    CHECK(argc == 3, "WHAT DIRECTORY");
+    dir = argv[2];
+    am_start(false);
+    am_handler(130, on_request, 1, 3, 0);
+    am_handler(131, on_reply, 1, 2, 0);
+    am_segment(1 << 20, rmem, &segment);
+
+    if (amph_job.rank == 0) {
+        request();
+        WAIT_UNTIL(replies == 1);
+    } else {
+        WAIT_UNTIL(came == 1);
+    }
+
+    am_barrier();
+    if (amph_job.rank == 0)
+        run_sender(argv[1], rmem);
+    else
+        run_receiver(argv[1]);
+
+    am_barrier();
+    amph_job_exit(0);
+}
