@@ -694,6 +694,15 @@ bool amph_server_peer_disconnecting(const struct amph_server *s)
     return false;
 }
 
+bool amph_server_peer_disconnect(struct amph_server *s, uint32_t index)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    const struct amph_server_peer *p = index < s->max_peers ? s->progress.peer[index] : NULL;
+
+    return p && !p->gone && p->conn && shutdown(p->conn->fd, SHUT_RDWR) == 0;
+}
+
 void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
 {
     amph_server_assert_owner(&s->progress.owner);

@@ -474,6 +474,10 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *conn)
 /* Has a client closed its connection without the GONE event having arrived yet? */
 bool amph_server_peer_disconnecting(const struct amph_server *s);
 
+/* Ends the control connection of peer number index, so that the client learns that its calls are not
+ * answered and the listener reports its end.  Returns false if there is no such client any more. */
+bool amph_server_peer_disconnect(struct amph_server *s, uint32_t index);
+
 /* Drops a client's files, locks and waiting requests.  The last request calls peer_end. */
 void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *peer);
 void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *peer);

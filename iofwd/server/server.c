@@ -60,7 +60,15 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
                           const char *why)
 {
     /* the end of its control connection tells when it has gone */
-    amph_debug("client %" PRIu32 " of the endpoint cannot be reached: %s", peer, why);
+    if (st != AMPH_ERR_LOST || !amph_server_peer_disconnect(amph_am_user(ep), peer)) {
+        amph_debug("client %" PRIu32 " of the endpoint cannot be reached: %s", peer, why);
+        return;
+    }
+
+    amph_warn("client %" PRIu32
+              " is disconnected: %s; its program gets EIO, or continues at another "
+              "server",
+              peer, why);
 }
 
 static enum amph_status open_endpoint(struct amph_server *s)
