@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Workarounds for faults of libfabric: a slow start, addresses on big-endian hosts, and (greeting.c)
- * incomplete greetings.
+ * Workarounds for faults of libfabric: a slow start, addresses on big-endian hosts, half-open
+ * connections, and (greeting.c) incomplete greetings.
  * Layer: conduits (ofi).  Thread rule: amph_ofi_prepare runs once in a process and serialises itself.
  *
  * Each one redirects a function that libfabric imports (its slot in the global offset table) to a
@@ -12,6 +12,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -195,9 +197,37 @@ static int getsockname_of_size(int fd, struct sockaddr *sa, socklen_t *len)
     return ret;
 }
 
+/* ---- half-open connections ---- */
+
+/* If a firewall forgets or resets a connection, often only one side learns of it.  That side connects again,
+ * and the tcp providers reject it as long as the other side considers the old connection alive. */
+void amph_ofi_keep_alive(int fd)
+{
+    const int on = 1;
+    const int idle_s = 20;
+    const int between_s = 5;
+    const int probes = 6;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+static int connect_alive(int fd, const struct sockaddr *sa, socklen_t len)
+{
+    if (sa->sa_family == AF_INET || sa->sa_family == AF_INET6)
+        amph_ofi_keep_alive(fd);
+
+    return connect(fd, sa, len);
+}
+
 static void prepare(void)
 {
     start_libfabric();
+    if (!amph_ofi_swap_import("connect", (void *)(uintptr_t)connect_alive))
+        amph_debug("libfabric's connect was not found; half-open connections are not detected");
+
     if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 &&
         !amph_ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))
         amph_debug("libfabric's getsockname was not found; tcp may fail on this host");

@@ -138,6 +138,7 @@ static int inner_fd(struct amph_ofi_cx *cx)
          * sockets inherit this limit, so a peer that stops in the middle of it does not block this
          * process for long; later reads never block. */
         setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        amph_ofi_keep_alive(listener);
         cx->listen_fd = listener;
         cx->listened = true;
         amph_ofi_guard(listener);
