@@ -23,6 +23,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/api/file.h \
 	iofwd/server/fs/beneath.c \
 	iofwd/client/attach/attach.c \
+	iofwd/client/attach/dead_servers.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
 	iofwd/wire/show.c \

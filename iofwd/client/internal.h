@@ -37,7 +37,8 @@
  *   data/collective.c   collective (two-phase) reads and writes
  *
  *   attach/             opening, fork, exec and end of a client
- *   attach/attach.c     opens the client and its links, detects dead servers
+ *   attach/attach.c     opens the client and its links
+ *   attach/dead_servers.c   detects servers that cannot be reached any more, and reports them
  *   attach/lifecycle.c  fork, exec and exit; holds; files as text
  *   attach/mpmd.c       jobs of other launchers with programs that are no GASNet clients
  *   attach/private_server.c, .h   a server that the process starts for itself
@@ -165,12 +166,16 @@ struct amph_fwd_client {
 /* client/attach/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
+/* client/attach/dead_servers.c */
+/* Returns whether the servers are standing ones, without a launcher. */
+bool amph_client_is_standing(const struct amph_fwd_client *cl);
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
                            const char *why);
+void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
+/* client/attach/attach.c */
 /* Returns false if the server has published no address. */
 bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
                                 struct amph_fwd_server_addr *addr_p);
-void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
 /* Opens a connection to a server that carries no calls.  On AMPH_OK the caller owns *fd_p. */
 enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
                                        const struct amph_client_link *link, uint8_t kind,

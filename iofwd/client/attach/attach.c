@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -368,97 +367,6 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
     return AMPH_OK;
 }
 
-/* ---- dead servers ---- */
-
-static bool is_standing(const struct amph_fwd_client *cl)
-{
-    return cl->boot && strcmp(amph_boot_kind(cl->boot), "standing") == 0;
-}
-
-/* Returns whether the launcher reports the server's death: it ends the job for it, or the server
- * has ended because the job is being ended. */
-static bool launcher_reports(const struct amph_fwd_client *cl)
-{
-    static const unsigned word_end = 0;
-    return amph_env_enum(AMPH_ENV_ON_SERVER_DEATH) == word_end && cl->boot && !is_standing(cl);
-}
-
-static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why,
-                      enum amph_log_level level)
-{
-    uint32_t state = atomic_exchange(&link->state, AMPH_CLIENT_LINK_DEAD);
-
-    if (state == AMPH_CLIENT_LINK_DEAD)
-        return;
-
-    atomic_fetch_add(&cl->deaths, 1);
-    if (state == AMPH_CLIENT_LINK_READY) {
-        amph_am_unwatch_fd(cl->ep, link->control_fd);
-
-        /* if the server is alive after all, it releases the client's files and locks */
-        shutdown(link->control_fd, SHUT_RDWR);
-
-        /* wakes threads that wait for room to send */
-        amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
-    }
-
-    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
-             cl->failover && cl->nlinks > 1 ? "the next one takes over"
-                                            : "calls on its files give EIO");
-}
-
-void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
-                           const char *why)
-{
-    drop_link(cl, link, why, AMPH_LOG_ERROR);
-}
-
-/* Handles the end of the server's process. */
-static void server_gone(struct amph_fwd_client *cl, struct amph_client_link *link, const char *why)
-{
-    drop_link(cl, link, why, launcher_reports(cl) ? AMPH_LOG_INFO : AMPH_LOG_ERROR);
-}
-
-static void take_notices(struct amph_fwd_client *cl)
-{
-    struct amph_boot_event ev;
-
-    if (pthread_mutex_trylock(&cl->boot_lock) != 0)
-        return;
-
-    while (amph_boot_progress(cl->boot, &ev) == AMPH_OK)
-        if (ev.kind == AMPH_BOOT_DEATH && ev.rank >= cl->first && ev.rank - cl->first < cl->nlinks)
-            server_gone(cl, &cl->link[ev.rank - cl->first], "its process has ended");
-
-    pthread_mutex_unlock(&cl->boot_lock);
-}
-
-void amph_client_check(struct amph_fwd_client *cl)
-{
-    uint64_t now = amph_now_ns();
-    uint64_t last = atomic_load(&cl->checked_ns);
-
-    if (now - last < AMPH_NS_PER_MS || !atomic_compare_exchange_strong(&cl->checked_ns, &last, now))
-        return;
-
-    amph_client_let_default_actions_in();
-
-    for (uint32_t i = 0; i < cl->nlinks; i++) {
-        struct amph_client_link *link = &cl->link[i];
-        char byte;
-
-        if (atomic_load(&link->state) != AMPH_CLIENT_LINK_READY)
-            continue;
-
-        ssize_t n = recv(link->control_fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            server_gone(cl, link, "it has closed the connection");
-    }
-
-    take_notices(cl);
-}
-
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
@@ -679,7 +587,8 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         else if (state == AMPH_CLIENT_LINK_DEAD)
             one = AMPH_ERR_PEER;
 
-        if (one == AMPH_OK || one == AMPH_ERR_FULL || !(cl->failover || is_standing(cl)))
+        if (one == AMPH_OK || one == AMPH_ERR_FULL ||
+            !(cl->failover || amph_client_is_standing(cl)))
             return one;
 
         if (!cl->failover) {
@@ -699,7 +608,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 /* Reports why the client could not be opened.  opens: the failure was in reaching the servers. */
 static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_status st)
 {
-    bool standing = is_standing(cl);
+    bool standing = amph_client_is_standing(cl);
 
     if (st == AMPH_ERR_FULL)
         amph_error("files cannot be forwarded: the I/O servers are too busy for another process; "

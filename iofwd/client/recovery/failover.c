@@ -480,11 +480,17 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
 
         bool repeats = may_repeat(id, args, e);
 
-        amph_debug("%s: its I/O server died during the call, which %s", amph_fwd_calls[id].name,
-                   repeats ? "is made again at the next server"
-                           : "may not be made twice, and gives EIO");
-        if (!repeats)
+        if (!repeats) {
+            amph_error("%s: its I/O server died during the call, which gives EIO: it may have been "
+                       "executed, so it is not made again; look at the result and repeat the call "
+                       "if that is right",
+                       amph_fwd_calls[id].name);
             break;
+        }
+
+        amph_debug(
+            "%s: its I/O server died during the call, which is made again at the next server",
+            amph_fwd_calls[id].name);
 
         put_offset_back(cl, id, e);
         amph_client_inflight_strand(&flight);

@@ -337,8 +337,14 @@ int amph_client_record_recover(struct amph_fwd_client *cl, struct amph_client_re
             self = (uint64_t)gettid();
 
         int err = become_mover(s, self, &stopped);
-        if (err == EDEADLK)
+        if (err == EDEADLK) {
+            amph_error(
+                "%s: a signal handler used it while its thread was reopening it after the death of "
+                "its I/O server; the call gives EIO and can be repeated after the handler",
+                e->path);
             return EIO;
+        }
+
         if (err)
             continue;
 
