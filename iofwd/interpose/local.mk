@@ -223,6 +223,7 @@ preload_scripts += \
 	tests/files/process/fwd_relay.sh \
 	tests/files/programs/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \
+	tests/files/failover/fwd_reset.sh \
 	tests/files/failover/fwd_start_faults.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \
@@ -343,6 +344,7 @@ TESTS += $(preload_scripts)
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
+	tests/files/failover/fwd_reset.c \
 	tests/files/failover/fault_start.c \
 	tests/files/programs/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
