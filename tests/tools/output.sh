@@ -32,8 +32,13 @@ check() {
 }
 
 for target in /dev/full closed; do
-    for program in amphora-run iofwd-run iofwd-server amphora-perf nbmrw upc-bench amphora-upcc amphora-upcrun iofwd-ctl; do
-        check "$program -help, output $target" told $target "$builddir/$program" -help
+    for program in amphora-run iofwd-run iofwd-server amphora-perf nbmrw upc-bench amphora-upcc amphora-upcrun iofwd-ctl iofwd-trace \
+        iofwd-instrument iofwd-mount; do
+        if [ -x "$builddir/$program" ]; then
+            check "$program -help, output $target" told $target "$builddir/$program" -help
+        else
+            mp_skip "$program -help, output $target" "built without libfuse3"
+        fi
     done
     check "upcxlate --help, output $target" told $target "$builddir/upcxlate" --help
     check "amphora-info, output $target" told $target "$builddir/amphora-info" -c

@@ -202,6 +202,7 @@ int main(int argc, char **argv)
 {
     struct given g = { .form = TRACE_TEXT, .format = "jsonl" };
 
+    amph_stdout_check();
     if (argc < 2) {
         fputs(usage, stderr);
         return WRONG;
@@ -229,7 +230,6 @@ int main(int argc, char **argv)
             return WRONG;
         }
 
-        amph_stdout_check();
         return commands[i].run(&g);
     }
 
