@@ -195,7 +195,7 @@ function succeeds(c) {
 }
 
 # Does the function that executes the call preserve errno itself, or never return?
-function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|_Exit|_exit)$/ }
+function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|__assert_fail|_Exit|_exit|sigaction|__sigaction|signal)$/ }
 
 # Prints the forwarded call.  A call that succeeds leaves errno unchanged, like one of the kernel, because programs such as LMDB read it later.
 #   declared: the variable `result` exists   saved: the variable `before` contains errno
@@ -227,7 +227,7 @@ function print_returned(c, indent, saved) {
 # ---- traces ----
 
 # Functions without a trace: a child of clone continues in another function, and main does not return here.
-function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort)$/ }
+function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert_fail|sigaction|__sigaction|signal|openlog|closelog)$/ }
 
 # Returns the type word of calls.def for the argument of that name, if traces show this type specially.
 function word_of(c, name,    called, w) {
@@ -433,13 +433,15 @@ function make_c(    c, ret, real, call) {
                 print trace_args(c) "\n    struct amph_ip_trace_frame traced_frame;\n    bool traced = amph_ip_traces();\n"
                 print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_begin(&traced_frame, AMPH_IP_NAME_" f_name[c] ", traced_arg);\n"
             }
-            print "    " star(f_type[c]) "result;"
+            if (ret != "") print "    " star(f_type[c]) "result;"
             print "    " (real != "" ? "if (" f_guard[c] ") " : "") "{"
-            print_ours(c, "        ", 1, 0)
-            print "    }" (real != "" ? " else\n        result = " real ";" : "")
+            if (ret != "") print_ours(c, "        ", 1, 0)
+            else print_returned(c, "        ", 0)
+            print "    }" (real != "" ? " else\n        " (ret != "" ? "result = " : "") real ";" : "")
             if (is_traced(c))
-                print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_end(&traced_frame, " (f_type[c] ~ /\*$/ ? "(intptr_t)" : "") "result);\n"
-            print "    va_end(ap);\n    return result;\n}\n"
+                print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_end(&traced_frame, " \
+                    (ret == "" ? "0" : (f_type[c] ~ /\*$/ ? "(intptr_t)" : "") "result") ");\n"
+            print "    va_end(ap);\n" (ret != "" ? "    return result;\n" : "") "}\n"
             continue
         }
         if (variadic)

@@ -81,6 +81,8 @@ preload_sources = \
 	iofwd/wire/show.c \
 	iofwd/wire/show.h \
 	iofwd/interpose/entry/refuse.h \
+	iofwd/interpose/stdio/abort_text.c \
+	iofwd/interpose/stdio/abort_text.h \
 	iofwd/interpose/stdio/foreign_file.c \
 	iofwd/interpose/stdio/foreign_file.h \
 	iofwd/interpose/process/fork.c \
@@ -98,6 +100,7 @@ preload_sources = \
 	iofwd/interpose/fd/own_table.h \
 	iofwd/interpose/libc/time64.c \
 	iofwd/interpose/libc/time64.h \
+	iofwd/interpose/stdio/libc_text.c \
 	iofwd/interpose/stdio/lost_data.c \
 	iofwd/interpose/memory/map.c \
 	iofwd/interpose/path/names.c \

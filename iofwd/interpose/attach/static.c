@@ -8,6 +8,7 @@
 #include "base/program/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/stdio/abort_text.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
@@ -70,6 +71,13 @@ const FILE *amph_ip_std_original(int fd)
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     return fopencookie(cookie, mode, functions);
+}
+
+extern const struct amph_ip_abort_text *__abort_msg __attribute__((weak));
+
+const struct amph_ip_abort_text *const *amph_ip_abort_variable(void)
+{
+    return &__abort_msg;
 }
 
 extern void _IO_link_in(FILE *f); /* into the C library's list of all streams */

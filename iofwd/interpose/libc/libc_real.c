@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "iofwd/interpose/entry/state.h"
+#include "iofwd/interpose/stdio/abort_text.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 
@@ -23,6 +24,11 @@ const FILE *amph_ip_std_original(int fd)
     static const char *const names[] = { "_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_" };
 
     return dlsym(RTLD_NEXT, names[fd]);
+}
+
+const struct amph_ip_abort_text *const *amph_ip_abort_variable(void)
+{
+    return dlsym(RTLD_NEXT, "__abort_msg");
 }
 
 /* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around

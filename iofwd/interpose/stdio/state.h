@@ -15,6 +15,7 @@
 
 #include "base/platform.h"
 
+struct amph_ip_abort_text;
 struct amph_ip_stream;
 
 #define AMPH_IP_STREAM_BUCKETS 64
@@ -39,6 +40,18 @@ struct amph_ip_stdio_state {
         FILE *last;   /* a stream that is synchronised when all others are flushed, or NULL */
         char unread[1];
     } lost;
+
+    /* abort_text.c; both are atomic */
+    struct {
+        bool asserted; /* an assertion has failed: its text went through stderr */
+        const struct amph_ip_abort_text *const *variable; /* of the C library, or NULL */
+    } abort;
+
+    /* libc_text.c: what openlog was given; both are atomic */
+    struct {
+        const char *ident; /* the program's text, or NULL: the program's name */
+        int options;
+    } log;
 
     /* foreign_file.c: the descriptors that local streams have had; for any other descriptor the list
      * of streams is not searched.  Written atomically by any thread. */

@@ -14,6 +14,7 @@
 #include <stdio_ext.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/stdio/abort_text.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/poll.h"
@@ -41,8 +42,7 @@ struct amph_ip_stream {
     FILE *file;
     int fd;
     int orientation; /* as fwide gives it; 0: see amph_ip_stream_orient */
-    bool reopened;   /* its earlier use does not determine the orientation */
-    bool used;       /* it has been read or written */
+    bool used;       /* it has been read or written since it was opened */
     bool jumped;     /* the offset was changed since the last read */
     bool converted;  /* `file` was made by the C library: foreign_file.c */
     char *buffer;    /* BUFFER bytes or NULL; `file` uses it unless the program set another */
@@ -390,7 +390,7 @@ int amph_ip_stream_orient(FILE *f, int mode)
     if (!s)
         return -1;
 
-    if (!s->orientation && !s->reopened && (s->used || f->_IO_write_ptr > f->_IO_write_base))
+    if (!s->orientation && (s->used || f->_IO_write_ptr > f->_IO_write_base))
         s->orientation = -1;
 
     if (!s->orientation)
@@ -530,7 +530,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     amph_ip_charset_close(s->charset);
     s->charset = NULL;
     s->orientation = 0;
-    s->reopened = true;
+    s->used = false;
     give_buffer(s, (flags & O_ACCMODE) == O_RDONLY);
 
     f->_flags = (f->_flags & ~(NO_READS | NO_WRITES | APPENDING)) | stream_flags(flags);
@@ -612,6 +612,9 @@ void amph_ip_stream_landed(int fd)
     for (size_t i = 0; i < n; i++)
         if (!take(found[i], fd))
             amph_ip_lost_watch();
+
+    if (fd == STDERR_FILENO)
+        amph_ip_abort_watch();
 
     errno = saved;
 }

@@ -304,6 +304,16 @@ wint_t amph_do_fputwc(wchar_t c, FILE *f)
     return (wint_t)c;
 }
 
+/* glibc's putwc and putwchar do not look at the orientation, as fputwc does: on a byte stream they put
+ * the lowest byte of c.  That is how wcout reaches a standard output that cout has used. */
+wint_t amph_do_putwc(wchar_t c, FILE *f)
+{
+    if (is_wide(f))
+        return amph_do_fputwc(c, f);
+
+    return putc((unsigned char)c, f) == EOF ? WEOF : (wint_t)(unsigned char)c;
+}
+
 int amph_do_fputws(const wchar_t *text, FILE *f)
 {
     for (; *text; text++)

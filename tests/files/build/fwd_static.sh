@@ -35,7 +35,7 @@ mp_report $? "a static program's files are forwarded, also what it writes after 
 ${CC:-cc} -static -D_GNU_SOURCE -o "$mp_dir/streams" "$srcdir/tests/files/stdio/fwd_streams.c" "@$builddir/iofwd/calls/iofwd-wrap.args" \
     $libs -lnettle -ldl -lpthread >"$mp_dir/out" 2>&1
 mp_report $? "a static program of streams is linked" "$mp_dir/out"
-for mode in out buffered lines in foreign reopened wide messages; do
+for mode in out buffered lines in foreign reopened wide mixed messages aborted; do
     fwd_both "static streams and dup2: $mode" "$mp_dir/streams" $mode
 done
 

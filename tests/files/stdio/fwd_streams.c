@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -282,6 +284,34 @@ static void wide(void)
     lead_back(0, saved);
 }
 
+/* Wide calls on streams that byte calls have used: putwc puts bytes, the others fail.  C++'s wcout uses
+ * putwc after cout. */
+static void mixed(void)
+{
+    int saved = lead(1, "mixed", O_CREAT | O_WRONLY | O_TRUNC);
+
+    printf("bytes\n");
+    dprintf(report, "putwc %d\n", (int)putwc(L'w', stdout));
+    dprintf(report, "putwchar %d\n", (int)putwchar(0x141));
+    dprintf(report, "fputwc %d\n", (int)fputwc(L'f', stdout));
+    dprintf(report, "wprintf %d\n", wprintf(L"never there"));
+    dprintf(report, "orientation %d, error %d\n", fwide(stdout, 0), ferror(stdout) != 0);
+    fflush(stdout);
+    lead_back(1, saved);
+
+    FILE *f = fopen("/dev/null", "w");
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/mixed-again", dir);
+    if (!f || !(f = freopen(path, "w", f)) || !(f = freopen(path, "w", f)))
+        die("freopen");
+
+    setvbuf(f, NULL, _IONBF, 0);
+    fputs("bytes after freopen\n", f);
+    dprintf(report, "after freopen: fwprintf %d\n", fwprintf(f, L"never there"));
+    fclose(f);
+}
+
 /* What the C library writes to stderr by itself, and what it flushes. */
 static void messages(void)
 {
@@ -297,6 +327,16 @@ static void messages(void)
     warnx("warnx");
     error(0, EACCES, "error");
     (void)getopt(2, bad, "a");
+    openlog("logger", LOG_PERROR, LOG_USER);
+    errno = ENOENT;
+    syslog(LOG_INFO, "syslog %d: %m", 1);
+    syslog(LOG_INFO, "syslog's line\n");
+    setlogmask(LOG_UPTO(LOG_ERR));
+    syslog(LOG_INFO, "masked");
+    closelog();
+    syslog(LOG_ERR, "after closelog");
+    h_errno = HOST_NOT_FOUND;
+    herror("herror");
     fprintf(stderr, "fprintf %d\n", 1);
 
     pid_t child = fork();
@@ -316,6 +356,72 @@ static void messages(void)
     waitpid(child, &code, 0);
     lead_back(2, saved);
     dprintf(report, "signal %d, code %d\n", WTERMSIG(status), WEXITSTATUS(code));
+}
+
+static void *write_lines(void *arg)
+{
+    for (int i = 0; i < 2000; i++)
+        fprintf(arg, "%08d\n", i);
+
+    return NULL;
+}
+
+extern void __chk_fail(void) __attribute__((noreturn)); /* of fortified functions */
+
+static void free_twice(void)
+{
+    void *volatile p = malloc(100);
+
+    free(p);
+    free(p);
+}
+
+static void overflow(void)
+{
+    __chk_fail();
+}
+
+static void overflow_in_thread_program(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, write_lines, fopen("/dev/null", "w"));
+    signal(SIGABRT, SIG_IGN);
+    dprintf(report, "signal gives the program's action: %d\n", signal(SIGABRT, SIG_DFL) == SIG_IGN);
+    __chk_fail();
+}
+
+static void failed_assertion(void)
+{
+    assert(dir == NULL);
+}
+
+/* What the C library prints before it aborts. */
+static void aborted(void)
+{
+    static void (*const ways[])(void) = { free_twice, overflow, overflow_in_thread_program,
+                                          failed_assertion, abort };
+    struct sigaction act;
+    int saved = lead(2, "aborted", O_CREAT | O_WRONLY | O_TRUNC | O_APPEND);
+
+    sigaction(SIGABRT, NULL, &act);
+    dprintf(report, "default action %d, signal %d\n", act.sa_handler == SIG_DFL,
+            signal(SIGABRT, SIG_DFL) == SIG_DFL);
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            ways[i]();
+            _exit(0);
+        }
+
+        int status = 0;
+
+        waitpid(child, &status, 0);
+        dprintf(report, "way %zu: signal %d\n", i, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    }
+
+    lead_back(2, saved);
 }
 
 static void processes(void)
@@ -360,14 +466,6 @@ static void processes(void)
 }
 
 /* stdout is replaced while other threads write. */
-static void *write_lines(void *arg)
-{
-    for (int i = 0; i < 2000; i++)
-        fprintf(arg, "%08d\n", i);
-
-    return NULL;
-}
-
 static void threads(void)
 {
     pthread_t thread[3];
@@ -454,7 +552,9 @@ int main(int argc, char **argv)
         { "foreign", foreign },
         { "reopened", reopened },
         { "wide", wide },
+        { "mixed", mixed },
         { "messages", messages },
+        { "aborted", aborted },
         { "processes", processes },
         { "threads", threads },
         { "lost", lost },

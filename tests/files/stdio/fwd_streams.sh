@@ -5,7 +5,7 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 streams=$builddir/tests/files/stdio/fwd_streams
 
-for mode in out buffered lines in foreign reopened wide messages processes; do
+for mode in out buffered lines in foreign reopened wide mixed messages aborted processes; do
     fwd_both "streams and dup2: $mode" "$streams" $mode
 done
 
@@ -103,8 +103,8 @@ int main(int argc, char **argv)
     std::system("echo from system");
     std::cout << "end";
     std::cout.put('\n');
-    if (argc > 2)
-        std::wcout << L"never there" << std::endl;
+    if (argc <= 1)
+        std::wcout << L"wide after narrow" << std::endl;
     return 0;
 }
 Z
