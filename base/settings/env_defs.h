@@ -259,6 +259,7 @@
 #define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"
 #define AMPH_PRIVATE_LIBS "IOFWD_PRIVATE_LIBS"
 #define AMPH_PRIVATE_REPORTED "IOFWD_PRIVATE_REPORTED"
+#define AMPH_PRIVATE_LEFT "IOFWD_PRIVATE_LEFT"
 #define AMPH_ENV_PRIVATE(PRIVATE) \
     PRIVATE(CWD, AMPH_PRIVATE_CWD, \
             "the forwarded working directory of the process before an exec: descriptor:path") \
@@ -267,6 +268,8 @@
             "copies of forwarded libraries that the dynamic linker has been given") \
     PRIVATE(REPORTED, AMPH_PRIVATE_REPORTED, \
             "the list of programs whose calls are not forwarded and that have been reported") \
+    PRIVATE(LEFT, AMPH_PRIVATE_LEFT, \
+            "iofwd-mount or iofwd-run starts itself again without the preload library") \
     PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", \
             "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
     PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", \

@@ -1,5 +1,7 @@
 # iofwd-mount: a prefix of the servers as a file system, over libiofwd and libfuse3.
 iofwd_mount_files = \
+	base/program/leave_preload.c \
+	base/program/leave_preload.h \
 	iofwd/mount/data.c \
 	iofwd/mount/dir.c \
 	iofwd/mount/exchange.c \

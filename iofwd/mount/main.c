@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/settings/env.h"
+#include "base/program/leave_preload.h"
 #include "base/program/stdout_check.h"
 #include "base/os/thread.h"
 #include "iofwd/mount/mount.h"
@@ -24,8 +25,6 @@
 enum {
     WRONG = 2
 };
-
-static const char preload_name[] = "libiofwd_preload.so";
 
 struct amph_mount amph_mount = {
     .o = { .cache = AMPH_MOUNT_CACHE_OPEN, .attr_s = -1, .ready_fd = -1 },
@@ -395,23 +394,11 @@ static void raise_limit(void)
     }
 }
 
-/* Restarts this program without the preload library, which a shell under iofwd-run passes on:
- * its own calls must not be forwarded. */
-static void leave_preload(char **argv)
-{
-    const char *list = amph_env_foreign("LD_PRELOAD");
-
-    if (list && strstr(list, preload_name)) {
-        unsetenv("LD_PRELOAD");
-        execv("/proc/self/exe", argv);
-    }
-}
-
 int main(int argc, char **argv)
 {
     int pair[2];
 
-    leave_preload(argv);
+    amph_leave_preload(argv);
     amph_stdout_check();
 
     int code = parse(&amph_mount.o, argv);

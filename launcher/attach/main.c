@@ -18,6 +18,7 @@
 #include "base/settings/env.h"
 #include "base/os/limits.h"
 #include "base/log.h"
+#include "base/program/leave_preload.h"
 #include "base/program/stdout_check.h"
 #include "boot/control.h"
 #include "boot/standing.h"
@@ -420,6 +421,18 @@ static int choose_way(struct given *g, const char *program, const char *only, bo
     return ok ? -1 : AMPH_PROGRAM_NOT_EXECUTABLE;
 }
 
+/* Will the way be mount or trap?  Then iofwd-run's own calls must not be forwarded. */
+static bool takes_other_way(const struct given *g, const char *program, bool has_standing)
+{
+    struct amph_image image;
+
+    if (g->way != AMPH_WAY_ANY || only_preload(g, has_standing))
+        return g->way == AMPH_WAY_MOUNT || g->way == AMPH_WAY_TRAP;
+
+    amph_program_look(program, &image);
+    return amph_image_evades(&image);
+}
+
 int main(int argc, char **argv)
 {
     struct given g = { 0 };
@@ -460,6 +473,8 @@ int main(int argc, char **argv)
 
     if ((code = amph_program_find(g.program[0], &program)) != 0)
         return code;
+    if (preloaded && takes_other_way(&g, program, !join && !own))
+        amph_leave_preload(argv);
     if (records_alone(&g, join || own))
         join = true;
     if (!join && !own &&

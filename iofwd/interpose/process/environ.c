@@ -211,9 +211,15 @@ static size_t add_own(char **out, size_t n, struct amph_ip_env_room *room)
     return n;
 }
 
+bool amph_ip_env_leaves(char *const env[])
+{
+    return has_name_of(env, amph_ip_env_entries(env), AMPH_PRIVATE_LEFT "=");
+}
+
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
                       bool same_process)
 {
+    bool leaves = amph_ip_env_leaves(envp);
     size_t n = 0;
 
     if (same_process)
@@ -223,7 +229,14 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         if (is_for_one(*envp))
             continue;
 
-        out[n++] = amph_ip_env_is(*envp, "LD_PRELOAD") ? preload_entry(*envp, room) : *envp;
+        bool adds = !leaves && amph_ip_env_is(*envp, "LD_PRELOAD");
+
+        out[n++] = adds ? preload_entry(*envp, room) : *envp;
+    }
+
+    if (leaves) {
+        out[n] = NULL;
+        return;
     }
 
     for (size_t i = 0; i < amph_ip_process.nkept; i++)

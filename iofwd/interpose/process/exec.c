@@ -29,7 +29,8 @@ static int execve_by(enum amph_client_route way, const char *path, char *const a
 /* how: an enum amph_client_route */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
-    bool relayed = amph_ip_relay_useful() && amph_ip_bypasses(path);
+    bool relayed = amph_ip_relay_useful() && (amph_ip_env_leaves(env) || amph_ip_bypasses(path));
+
     return relayed ? amph_ip_relay(path, argv, env)
                    : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }

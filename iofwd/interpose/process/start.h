@@ -30,6 +30,10 @@ struct amph_ip_env_room {
 
 size_t amph_ip_env_entries(char *const list[]); /* also for argv */
 bool amph_ip_env_is(const char *entry, const char *name);
+/* Is this the environment of a program that leaves the preload library (base/program/leave_preload.h)?
+ * It gets nothing from this process. */
+bool amph_ip_env_leaves(char *const env[]);
+
 /* Fills out (with room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA entries) with envp and the
  * settings that the program needs.  room must live as long as out. */
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,

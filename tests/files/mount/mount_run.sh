@@ -46,6 +46,18 @@ check "other directories are as they were" run sh -c 'echo through >"$1/through"
 check "what was written there is there" grep -q through "$mp_dir/through"
 check "the working directory and the user stay" sh -c 'cd "$1" && shift && [ "$("$@" sh -c "pwd; id -u")" = "$(pwd; id -u)" ]' sh "$mp_dir" timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount
 check "the preload library is left out" run sh -c '! grep -q iofwd_preload /proc/self/maps && [ -z "${LD_PRELOAD:-}" ]'
+# In a shell under iofwd-run the launcher leaves the preload library, and what it prints reaches forwarded files.
+forwarded() {
+    timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" "$@"
+}
+echo forwarded >"$mp_dir/kept/in"
+check "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -mount busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
+check "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -mount busybox cat </fwd/in >/fwd/copy 2>&1' \
+    sh "$builddir/iofwd-run"
+check "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
+check "iofwd-mount in a shell under iofwd-run" forwarded "$builddir/iofwd-mount" -help
+check "in a job of amphora-run" timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" sh -euc \
+    '[ "$("$1" -mount busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
 same "static busybox" 'busybox sh -c "seq 9 >n; busybox sort -rn n; busybox ls; busybox rm n"'
 same "python3" 'python3 -c "import os; open(\"p\", \"w\").write(\"x\"); print(sorted(os.listdir(\".\"))); os.remove(\"p\")"'
 if command -v java >/dev/null && command -v javac >/dev/null; then

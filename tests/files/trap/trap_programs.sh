@@ -10,6 +10,15 @@ same "busybox: working directory of a subshell" 'mkdir -p a/b; (cd a/b && pwd &&
 same "redirected input, output and errors" 'echo one >o; { echo two; echo three >&2; } >>o 2>&1; busybox cat <o; busybox sh -c "busybox cat; echo child" <o >p; busybox cat p'
 same "pipes between programs" 'busybox seq 1000 | busybox tee t | busybox tail -n 1; busybox md5sum <t; busybox cmp t t && echo equal'
 same "missing files" 'busybox cat none; rm none; rmdir none; cd none; ls none; mv none other; exit 3'
+# In a shell under iofwd-run the launcher leaves the preload library, which would forward the supervisor's own calls.
+forwarded() {
+    timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" "$@"
+}
+echo forwarded >"$mp_dir/kept/in"
+check "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -trap busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
+check "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -trap busybox cat </fwd/in >/fwd/copy 2>&1' \
+    sh "$builddir/iofwd-run"
+check "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
 for shell in dash bash zsh; do
     if command -v "$shell" >/dev/null; then
         same "$shell" "$shell -c 'echo data >f; read -r x <f; echo \$x; for i in 1 2 3; do echo \$i >>f; done; mkdir d; cd d; pwd; cp ../f .; ls; cd ..; rm -r d'"
