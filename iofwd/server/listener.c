@@ -282,10 +282,23 @@ static void accept_connections(struct amph_server *s, int listener)
     }
 }
 
-/* Refuses an unauthenticated client or one of another version, with a sentence.  Returns false. */
-static bool refuse(struct amph_server_conn *c, const char *why)
+/* Counts a connection that makes no client, and logs the 1st, 2nd, 4th, 8th and so on. */
+static void count_stranger(struct amph_server *s, const char *why)
 {
+    amph_server_assert_owner(&s->listener.owner);
+
+    uint64_t n = ++s->listener.strangers;
+
     amph_count_exact(DROP_STRANGER, 1);
+    if ((n & (n - 1)) == 0)
+        amph_warn("connections that made no client: %llu so far; the last one: %s",
+                  (unsigned long long)n, why);
+}
+
+/* Refuses an unauthenticated client or one of another version, with a sentence.  Returns false. */
+static bool refuse(struct amph_server *s, struct amph_server_conn *c, const char *why)
+{
+    count_stranger(s, why);
     send_frame(c, FWD_FRAME_REFUSE, why, strlen(why));
     return false;
 }
@@ -346,18 +359,18 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                  "use one version of "
                  "Amphora for the whole job",
                  FWD_VERSION, in->version);
-        return refuse(c, why);
+        return refuse(s, c, why);
     }
 
     if (in->type == FWD_FRAME_ASK)
         return greet(c);
     if (in->type == FWD_FRAME_QUERY && c->listener.watches) {
         const char *sentence = amph_server_watch_take(s, c, in, post_query);
-        return !sentence || refuse(c, sentence);
+        return !sentence || refuse(s, c, sentence);
     }
 
     if (in->type != FWD_FRAME_HELLO || c->listener.watches)
-        return refuse(c, "the I/O server expected a HELLO");
+        return refuse(s, c, "the I/O server expected a HELLO");
 
     struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_HELLO, c, in->len);
 
@@ -369,8 +382,9 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
 
     if (st != AMPH_OK) {
         free(event);
-        return refuse(c, st == AMPH_ERR_DENIED ? "the client does not know this job's key"
-                                               : "the client's HELLO does not parse");
+        return refuse(s, c,
+                      st == AMPH_ERR_DENIED ? "the client does not know this job's key"
+                                            : "the client's HELLO does not parse");
     }
 
     static bool (*const at_once[])(struct amph_server *, struct amph_server_conn *,
@@ -419,7 +433,7 @@ static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
         }
 
         if (st != AMPH_AGAIN)
-            return refuse(c, "this is not the iofwd protocol");
+            return refuse(s, c, "this is not the iofwd protocol");
     }
 }
 
@@ -449,6 +463,14 @@ static void handle_first_end(struct amph_server *s)
     post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
+/* Connections without a HELLO may hold a quarter of the descriptors that clients use, at most. */
+static unsigned unauthenticated_max(const struct amph_server *s)
+{
+    uint32_t quarter = s->fds_usable / 4;
+
+    return quarter && quarter < UNAUTHENTICATED_MAX ? quarter : UNAUTHENTICATED_MAX;
+}
+
 /* Closes connections that send no HELLO in time, and counts them.  If many newer unauthenticated
  * connections exist, closes them at once: they use descriptors that clients' files need. */
 static void close_silent(struct amph_server *s)
@@ -463,8 +485,8 @@ static void close_silent(struct amph_server *s)
 
         unauthenticated += c->listener.unauthenticated;
         if (now > c->listener.deadline_ns ||
-            (c->listener.unauthenticated && unauthenticated > UNAUTHENTICATED_MAX)) {
-            amph_count_exact(DROP_STRANGER, 1);
+            (c->listener.unauthenticated && unauthenticated > unauthenticated_max(s))) {
+            count_stranger(s, "it did not say that it knows the key");
             end_conn(s, c);
         }
     }

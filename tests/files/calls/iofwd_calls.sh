@@ -40,6 +40,18 @@ fresh
 AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp -servers 1 -iofwd "/fwd=$mp_dir/srv" "$builddir/tests/files/calls/iofwd_calls" --many-clients \
     >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "silent unauthenticated connections are bounded" "$mp_dir/out"
+# So they are at a server of few descriptors, and the log says it.
+cat >"$mp_dir/few" <<EOF
+#!/bin/sh
+ulimit -n 200
+exec "$builddir/iofwd-server" "\$@"
+EOF
+chmod +x "$mp_dir/few"
+fresh
+AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp -servers 1 -server-program "$mp_dir/few" -iofwd "/fwd=$mp_dir/srv" \
+    "$builddir/tests/files/calls/iofwd_calls" --many-clients >"$mp_dir/out" 2>&1 </dev/null &&
+    grep -q 'connections that made no client: .* did not say that it knows the key' "$mp_dir/out"
+mp_report $? "silent unauthenticated connections are bounded by few descriptors" "$mp_dir/out"
 wait $silent && grep -q '^iofwd server 1: .* 1 unauthenticated connections refused' "$mp_dir/silent.out"
 mp_report $? "one that says nothing is sent away and counted" "$mp_dir/silent.out"
 mp_done
