@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/settings/env.h"
@@ -53,6 +54,11 @@ static enum amph_log_level level_in_force(void)
     return levels[word_in_force()].level;
 }
 
+bool amph_log_is_on(enum amph_log_level level)
+{
+    return level <= level_in_force();
+}
+
 void amph_log_set_level(unsigned word)
 {
     if (word < AMPH_COUNTOF(levels))
@@ -64,27 +70,118 @@ const char *amph_log_level_name(void)
     return levels[word_in_force()].name;
 }
 
-static void emit(const char *fmt, va_list ap)
+static const char *name_of(enum amph_log_level level)
 {
-    char line[1024];
+    for (size_t i = 0; i < AMPH_COUNTOF(levels); i++)
+        if (levels[i].level == level)
+            return levels[i].name;
+
+    return "error";
+}
+
+/* ---- lines ---- */
+
+/* The request that the thread's messages concern. */
+static _Thread_local struct amph_log_request request_now;
+
+struct amph_log_request amph_log_request_set(struct amph_log_request request)
+{
+    struct amph_log_request before = request_now;
+
+    request_now = request;
+    return before;
+}
+
+/* Writes the request's id; "" if the messages concern none. */
+static const char *request_id(char out[AMPH_LOG_REQUEST_BYTES])
+{
+    out[0] = 0;
+    return request_now.name ? request_now.name(request_now.client, request_now.seq, out) : out;
+}
+
+/* A line that is being made.  It is cut where its room ends; room for "\"}\n" is kept. */
+struct line {
+    char text[1400];
+    size_t len;
+};
+
+#define LINE_ROOM (sizeof((struct line *)0)->text - 4)
+
+AMPH_PRINTF(2, 3) static void put(struct line *l, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+
+    int n = vsnprintf(l->text + l->len, LINE_ROOM - l->len, fmt, ap);
+
+    va_end(ap);
+    if (n > 0)
+        l->len += (size_t)n < LINE_ROOM - l->len ? (size_t)n : LINE_ROOM - l->len - 1;
+}
+
+static void line_text(struct line *l, const char *message)
+{
+    char request[AMPH_LOG_REQUEST_BYTES];
+
+    put(l, "amphora: %s%s%s", state.identity, state.identity[0] ? ": " : "", message);
+    if (request_id(request)[0])
+        put(l, " [request %s]", request);
+}
+
+/* Puts the text of a JSON string.  Bytes that are no ASCII become code points of Latin-1, so that
+ * the line is valid whatever a path contains. */
+static void put_json(struct line *l, const char *text)
+{
+    for (; *text && l->len + 8 < LINE_ROOM; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c == '"' || c == '\\')
+            put(l, "\\%c", c);
+        else if (c < 0x20 || c >= 0x7f)
+            put(l, "\\u%04x", c);
+        else
+            l->text[l->len++] = (char)c;
+    }
+}
+
+static void line_json(struct line *l, enum amph_log_level level, const char *message)
+{
+    char request[AMPH_LOG_REQUEST_BYTES];
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    put(l, "{\"time\":%lld.%06ld,\"level\":\"%s\",\"process\":\"", (long long)now.tv_sec,
+        now.tv_nsec / 1000, name_of(level));
+    put_json(l, state.identity[0] ? state.identity : program_invocation_short_name);
+    put(l, "\",\"pid\":%ld", (long)getpid());
+
+    if (request_id(request)[0])
+        put(l, ",\"request\":\"%s\"", request);
+
+    put(l, ",\"message\":\"");
+    put_json(l, message);
+    memcpy(l->text + l->len, "\"}", 2);
+    l->len += 2;
+}
+
+/* Writes one message, in one write(2). */
+static void emit(enum amph_log_level level, const char *fmt, va_list ap)
+{
     int saved = errno;
-    int n = snprintf(line, sizeof line, "amphora: %s%s", state.identity,
-                     state.identity[0] ? ": " : "");
+    char message[1024];
+    struct line l = { .len = 0 };
 
-    errno = saved; /* for %m */
+    if (vsnprintf(message, sizeof message, fmt, ap) < 0)
+        message[0] = 0;
 
-    int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    if (amph_env_enum(AMPH_ENV_LOG_FORMAT))
+        line_json(&l, level, message);
+    else
+        line_text(&l, message);
 
-    if (m < 0)
-        m = 0;
-
-    size_t len = (size_t)n + (size_t)m;
-
-    if (len > sizeof line - 2)
-        len = sizeof line - 2;
-
-    line[len++] = '\n';
-    while (write(STDERR_FILENO, line, len) < 0 && errno == EINTR)
+    l.text[l.len++] = '\n';
+    while (write(STDERR_FILENO, l.text, l.len) < 0 && errno == EINTR)
         ;
 
     errno = saved;
@@ -94,17 +191,26 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
 {
     int saved = errno; /* for %m: reading the level may change it */
 
-    if (level > level_in_force())
+    if (!amph_log_is_on(level))
         return;
 
     va_list ap;
 
     errno = saved;
     va_start(ap, fmt);
-    emit(fmt, ap);
+    emit(level, fmt, ap);
     va_end(ap);
     if (level == AMPH_LOG_ERROR)
         state.error_logged = true;
+}
+
+void amph_log_always(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    emit(AMPH_LOG_INFO, fmt, ap);
+    va_end(ap);
 }
 
 /* ---- messages that one process logs for all ---- */
@@ -194,7 +300,7 @@ void amph_fatal(const char *fmt, ...)
         amph_fatal_hooks.await_cause();
 
     va_start(ap, fmt);
-    emit(fmt, ap);
+    emit(AMPH_LOG_ERROR, fmt, ap);
     va_end(ap);
     if (amph_fatal_hooks.look)
         amph_fatal_hooks.look();

@@ -6,12 +6,20 @@
  * Layer: base.  Thread rule: callable from any thread.
  *
  * Lines look like "amphora: compute 3 (node07): message".  AMPHORA_LOG chooses the level: error,
- * warn (default), info, debug.
+ * warn (default), info, debug.  With AMPHORA_LOG_FORMAT=json each line is an object:
+ *
+ *   {"time":1764110401.123456,"level":"warn","process":"compute 3 (node07)","pid":4711,
+ *    "request":"3-128","message":"..."}
+ *
+ * "time" is in seconds since 1970 (UTC), which needs no time zone and so no file.  "request" is there if the message concerns a forwarded call (amph_log_request_set); as text, the
+ * line then ends with " [request 3-128]".
  */
 #ifndef AMPH_BASE_LOG_H
 #define AMPH_BASE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/platform.h"
 
@@ -22,6 +30,8 @@ enum amph_log_level {
     AMPH_LOG_DEBUG
 };
 
+#define AMPH_LOG_REQUEST_BYTES 48
+
 /* Sets the name of this process in the log ("compute 3 (node07)").  who is copied, up to 95 bytes. */
 void amph_log_identity(const char *who);
 
@@ -31,7 +41,26 @@ void amph_log_set_level(unsigned word);
 /* The word of the level in force. */
 const char *amph_log_level_name(void);
 
+/* Are messages of this level printed?  For callers whose message costs work. */
+bool amph_log_is_on(enum amph_log_level level);
+
 void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
+
+/* Logs a message of level info whatever level is in force: for what happens once in a process's life
+ * and belongs in every log file. */
+void amph_log_always(const char *fmt, ...) AMPH_PRINTF(1, 2);
+
+/* A request that messages concern: a client's number and the request's number among its own. */
+struct amph_log_request {
+    /* Writes the id of the request; NULL: the messages concern no request. */
+    const char *(*name)(uint32_t client, uint64_t seq, char out[AMPH_LOG_REQUEST_BYTES]);
+    uint32_t client;
+    uint64_t seq;
+};
+
+/* The messages of the calling thread name this request from now on.  Returns the one before, which
+ * the caller sets again when it has done its work. */
+struct amph_log_request amph_log_request_set(struct amph_log_request request);
 
 /* Has this process logged an error?  Then errors that follow from it are logged at a lower level. */
 bool amph_log_error_said(void);

@@ -26,6 +26,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/attach/dead_servers.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
+	iofwd/wire/request_name.c \
+	iofwd/wire/request_name.h \
 	iofwd/wire/show.c \
 	iofwd/wire/show.h \
 	iofwd/client/readiness.c \
@@ -89,6 +91,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/collective.c \
 	iofwd/server/limits.c \
 	iofwd/server/versions.c \
+	iofwd/server/report.c \
 	iofwd/server/watch.c \
 	iofwd/wire/versions.c \
 	iofwd/wire/versions.h \

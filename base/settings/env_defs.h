@@ -95,6 +95,9 @@
         "print the counters when the process ends") \
     ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", \
         "least important messages that are printed") \
+    ENV(LOG_FORMAT, "AMPHORA_LOG_FORMAT", ENUM, "text|json", "", 0, 0, "diagnostics", \
+        "form of messages: text, or json: an object a line with time, level, process, request and " \
+        "message") \
     ENV(VERBOSEENV, "GASNET_VERBOSEENV", BOOL, "0", "", 0, 0, "diagnostics", \
         "process 0 prints each setting when it is first used") \
     ENV(BACKTRACE, "GASNET_BACKTRACE", BOOL, "0", "", 0, 0, "diagnostics", \

@@ -5,6 +5,7 @@
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "base/os/thread.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/data/stripe.h"
+#include "iofwd/wire/encode.h"
+#include "iofwd/wire/request_name.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
 
@@ -219,7 +222,7 @@ struct amph_client_pending *amph_client_pending_acquire(struct amph_fwd_client *
 void amph_client_pending_release(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
     if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
-        amph_client_trace_request(cl->first + p->peer, p->server_ns);
+        amph_client_trace_request(cl, p);
 
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(p->seq, AMPH_CLIENT_PENDING_FREE),
                           memory_order_relaxed);
@@ -378,6 +381,11 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
 
 /* ---- replies ---- */
 
+static const char *call_name(const struct amph_client_pending *p)
+{
+    return p->desc ? p->desc->name : "call";
+}
+
 static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
                       struct amph_client_pending *p)
 {
@@ -402,8 +410,7 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
         const char *text = amph_rd_bytes(&tags, len);
 
         if (tag == FWD_TAG_REASON && text)
-            amph_info("%s: the I/O server says: %.*s", p->desc ? p->desc->name : "call", (int)len,
-                      text);
+            amph_info("%s: the I/O server says: %.*s", call_name(p), (int)len, text);
     }
 }
 
@@ -441,6 +448,30 @@ static int take_results(struct amph_rd *r, struct amph_client_pending *p, uint32
     return 0;
 }
 
+/* Takes what a reply says; messages about it name the request.  Returns an errno value. */
+static int take_outcome(const struct amph_fwd_client *cl, struct amph_rd *r,
+                        const struct amph_fwd_rep_head *head, struct amph_client_pending *p)
+{
+    uint32_t server = cl->first + p->peer;
+
+    if (AMPH_LIKELY(head->error == 0)) {
+        take_tags(r, head, p);
+        return take_results(r, p, server);
+    }
+
+    struct amph_log_request before = amph_log_request_set(
+        (struct amph_log_request){ amph_fwd_request_name, cl->number, p->seq });
+    int err = amph_fwd_errno_from_wire(head->error);
+
+    take_tags(r, head, p);
+    if (amph_fwd_errno_is_storage(err))
+        amph_info("%s: the storage of I/O server %" PRIu32 " gives an error: %s; its log has more",
+                  call_name(p), server - cl->first, strerror(err));
+
+    amph_log_request_set(before);
+    return err;
+}
+
 void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
 {
     struct amph_fwd_client *cl = amph_am_user(token->ep);
@@ -468,9 +499,7 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
     }
 
     p->server_ns = head.server_ns;
-    take_tags(&r, &head, p);
-    p->error = head.error ? amph_fwd_errno_from_wire(head.error)
-                          : take_results(&r, p, cl->first + token->peer);
+    p->error = take_outcome(cl, &r, &head, p);
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_DONE),
                           memory_order_release);
 }

@@ -185,8 +185,9 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
 
 /* client/trace.c: adds the layer `trace`, if IOFWD_TRACE is set. */
 void amph_client_trace_open(void);
-/* A request of the call that this thread traces has been answered. */
-void amph_client_trace_request(uint32_t server, uint64_t ns);
+/* Request p of the call that this thread traces has been answered. */
+void amph_client_trace_request(const struct amph_fwd_client *cl,
+                               const struct amph_client_pending *p);
 
 /* client/call.c */
 int amph_client_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);

@@ -28,13 +28,16 @@ void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum)
     amph_client_thread.trace_sum = sum;
 }
 
-void amph_client_trace_request(uint32_t server, uint64_t ns)
+void amph_client_trace_request(const struct amph_fwd_client *cl,
+                               const struct amph_client_pending *p)
 {
     struct amph_fwd_trace_sum *sum = amph_client_thread.trace_sum;
 
     sum->requests++;
-    sum->server = server;
-    sum->server_ns += ns;
+    sum->server = cl->first + p->peer;
+    sum->server_ns += p->server_ns;
+    sum->client = cl->number;
+    sum->seq = p->seq;
 }
 
 /* ---- a line of the layer's own ---- */

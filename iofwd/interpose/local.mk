@@ -78,6 +78,8 @@ preload_sources = \
 	iofwd/trace/format.h \
 	iofwd/trace/stream.c \
 	iofwd/trace/stream.h \
+	iofwd/wire/request_name.c \
+	iofwd/wire/request_name.h \
 	iofwd/wire/show.c \
 	iofwd/wire/show.h \
 	iofwd/interpose/entry/refuse.h \

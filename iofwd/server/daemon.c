@@ -58,7 +58,7 @@ struct watch {
     int worst;
 };
 
-/* Writes a line with the time to the log. */
+/* Writes a line to the log, as text with the time, or as JSON like all other lines. */
 static void note(const char *format, ...)
 {
     char when[32], text[1024];
@@ -69,6 +69,12 @@ static void note(const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
+
+    if (amph_env_enum(AMPH_ENV_LOG_FORMAT)) {
+        amph_log_always("%s", text);
+        return;
+    }
+
     localtime_r(&now, &tm);
     strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &tm);
     fprintf(stderr, "%s iofwd-server[%ld]: %s\n", when, (long)getpid(), text);

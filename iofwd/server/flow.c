@@ -125,6 +125,7 @@ static void complete_call(struct amph_server_request *rq)
     amph_server_record_time(rq);
     amph_server_end_piece(rq->handle, rq);
     count_request(rq);
+    amph_server_report_call(rq);
 }
 
 static void request_free(struct amph_server_request *rq)

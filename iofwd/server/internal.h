@@ -33,6 +33,7 @@
  *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
  *   versions.c     moves the versions of files that its calls change
+ *   report.c       log lines about requests
  *   watch.c        answers iofwd-ctl's queries
  *   collective.c   collective (two-phase) reads and writes
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
@@ -66,6 +67,7 @@
 #include <sys/types.h>
 
 #include "am/am.h"
+#include "base/log.h"
 #include "base/platform.h"
 #include "boot/boot.h"
 #include "iofwd/server/fs/exports.h"
@@ -234,6 +236,7 @@ struct amph_server_conn {
         bool unauthenticated; /* until then: may belong to another user */
         bool stays;           /* represents a compute process (FWD_HELLO_STAY) */
         bool watches;         /* carries queries (FWD_HELLO_WATCH) */
+        bool wants_final;     /* has sent FWD_WATCH_FINAL */
         bool same_user;       /* its other end is this user or root on this host */
         struct amph_server_conn *prev, *next;
     } listener;
@@ -571,6 +574,19 @@ void amph_server_handle_unpin(struct amph_server *s, struct amph_server_handle *
 void amph_server_refs_check(const struct amph_server *s);
 void amph_server_refs_check_ended(const struct amph_server_peer *p);
 
+/* ---- report.c ---- */
+
+/* Log lines of the calling thread name the request, until the result is given to
+ * amph_log_request_set. */
+struct amph_log_request amph_server_report_begin(const struct amph_server_request *rq);
+
+/* Logs a call that has failed or taken long: errors of the storage and slow calls at level info,
+ * other errors at debug.  Progress thread. */
+void amph_server_report_call(const struct amph_server_request *rq);
+
+/* Writes the name of an open file as clients see it, and returns it. */
+const char *amph_server_file_name(const struct amph_server_handle *h, char *out, size_t size);
+
 /* ---- watch.c ---- */
 
 /* Takes a QUERY frame of a watcher: answers it or passes it to the progress thread by post.
@@ -579,6 +595,9 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
                                    const struct amph_fwd_frame_in *in,
                                    void (*post)(struct amph_server *s, struct amph_server_conn *c,
                                                 const struct amph_fwd_frame_in *in));
+
+/* Answers FWD_WATCH_FINAL.  At the server's end, when no other thread of it runs. */
+void amph_server_watch_end(struct amph_server *s, const struct amph_server_conn *c);
 
 /* To be called when a client comes or goes: reports to the overseer whether a drained server is
  * empty.  Progress thread. */

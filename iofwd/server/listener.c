@@ -592,6 +592,7 @@ void amph_server_listener_stop(struct amph_server *s)
     s->listener.owner.set = false;
     for (struct amph_server_conn *c = s->listener.conns, *next; c; c = next) {
         next = c->listener.next;
+        amph_server_watch_end(s, c);
         close(c->fd);
         free(c);
     }

@@ -81,8 +81,10 @@ static int admit_open(struct amph_server *s, struct amph_server_peer *peer,
         return EMFILE;
     }
 
+    struct amph_log_request before = amph_server_report_begin(rq);
     int err = amph_server_limits_file(s, peer);
 
+    amph_log_request_set(before);
     if (err)
         rq->exec.reason =
             "the I/O server has nearly as many descriptors in use as it may have (ulimit -Hn)";
@@ -226,8 +228,8 @@ static bool is_readonly(struct amph_server_request *rq)
 
 void amph_server_request_run(struct amph_server_request *rq)
 {
+    struct amph_log_request before = amph_server_report_begin(rq);
     uint64_t start = amph_now_ns();
-
     unsigned moves = amph_server_versions_begin(rq);
 
     rq->exec.error = is_readonly(rq) ? EROFS : amph_server_call_table[rq->id](rq);
@@ -236,6 +238,7 @@ void amph_server_request_run(struct amph_server_request *rq)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
 
     rq->exec.ns = amph_now_ns() - start;
+    amph_log_request_set(before);
 }
 
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)

@@ -86,12 +86,12 @@ static void put_exports(struct amph_wr *w, const struct amph_server_exports *ex)
     amph_fwd_watch_put_text(w, "exports", text);
 }
 
-static void answer_status(struct amph_server *s, const struct amph_server_conn *c)
+static void answer_status(struct amph_server *s, const struct amph_server_conn *c, uint8_t query)
 {
     struct answer a;
     struct amph_wr *w = &a.items;
 
-    begin(&a, FWD_WATCH_STATUS);
+    begin(&a, query);
     amph_fwd_watch_put_value(w, "server", s->self - s->job->nproc[AMPH_COMPUTE]);
     amph_fwd_watch_put_text(w, "host", s->job->host_name[s->job->proc[s->self].host]);
     amph_fwd_watch_put_value(w, "process", (uint64_t)getpid());
@@ -149,11 +149,19 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
         return why;
 
     if (query == FWD_WATCH_STATUS)
-        answer_status(s, c);
+        answer_status(s, c, query);
+    else if (query == FWD_WATCH_FINAL)
+        c->listener.wants_final = true;
     else
         post(s, c, in);
 
     return NULL;
+}
+
+void amph_server_watch_end(struct amph_server *s, const struct amph_server_conn *c)
+{
+    if (c->listener.wants_final)
+        answer_status(s, c, FWD_WATCH_FINAL);
 }
 
 /* ---- clients and files: progress thread ---- */
@@ -176,31 +184,13 @@ static void put_client(struct amph_wr *w, const struct amph_server_peer *p)
     amph_fwd_watch_put_latency(w, amph_fwd_columns[FWD_COLUMN_CLIENT_LATENCY].name, &p->latency);
 }
 
-/* Writes the file's name as clients see it. */
-static void put_path(struct amph_wr *w, const struct amph_server_handle *h)
-{
-    char link[64], path[4096], name[FWD_WATCH_TEXT_MAX];
-    const struct amph_server_export *e = h->export;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", h->fd);
-
-    ssize_t n = readlink(link, path, sizeof path - 1);
-
-    path[n > 0 ? n : 0] = 0;
-
-    size_t cut = e && e->dir_len > 1 ? e->dir_len : 0;
-    bool below = e && strncmp(path, e->dir, cut) == 0;
-
-    snprintf(name, sizeof name, "%s%.900s", below ? e->name : "", below ? path + cut : path);
-    amph_fwd_watch_put_text(w, amph_fwd_columns[FWD_COLUMN_PATH].name, name);
-}
-
 static void put_file(struct amph_wr *w, const struct amph_server_handle *h)
 {
-    char name[FWD_CLIENT_NAME_BYTES];
+    char name[FWD_CLIENT_NAME_BYTES], path[FWD_WATCH_TEXT_MAX];
 
     amph_fwd_watch_put_row(w);
-    put_path(w, h);
+    amph_fwd_watch_put_text(w, amph_fwd_columns[FWD_COLUMN_PATH].name,
+                            amph_server_file_name(h, path, sizeof path));
     amph_fwd_watch_put_text(w, amph_fwd_columns[FWD_COLUMN_OPENER].name,
                             amph_fwd_client_name(h->opener, name));
     put(w, FWD_COLUMN_HOLDERS, h->progress.nholders);

@@ -70,6 +70,18 @@ int amph_fwd_errno_from_wire(uint32_t wire)
     return p ? (int)p->native : EIO;
 }
 
+bool amph_fwd_errno_is_storage(int err)
+{
+    static const int errors[] = { EIO,    EUCLEAN,   ENODEV, ENXIO,  EREMOTEIO,
+                                  ESTALE, ETIMEDOUT, ENOSPC, EDQUOT, EBADMSG };
+
+    for (size_t i = 0; i < AMPH_COUNTOF(errors); i++)
+        if (errors[i] == err)
+            return true;
+
+    return false;
+}
+
 /* ---- flags ---- */
 
 static const struct amph_fwd_value_pair access_field[] = { { O_RDONLY, 0 },

@@ -56,6 +56,9 @@ bool amph_fwd_flags_from_wire(enum amph_fwd_set set, uint32_t wire, uint32_t *ou
 uint32_t amph_fwd_errno_to_wire(int err); /* unknown numbers become EIO */
 int amph_fwd_errno_from_wire(uint32_t wire);
 
+/* Does the error concern the storage, and not the call: a broken or full device, a lost mount? */
+bool amph_fwd_errno_is_storage(int err);
+
 bool amph_fwd_whence_to_wire(int whence, uint8_t *out_p);
 bool amph_fwd_whence_from_wire(uint8_t wire, int *out_p);
 

@@ -16,6 +16,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "iofwd/wire/request_name.h"
+
 #define BYTES_SHOWN 32
 
 void amph_fwd_text_put(struct amph_fwd_text *t, const char *format, ...)
@@ -250,17 +252,21 @@ static double microseconds(uint64_t ns)
 void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_sum *sum,
                          enum amph_fwd_side side, const char *reason, uint64_t ns)
 {
+    char request[FWD_REQUEST_NAME_BYTES];
+
     if (side == AMPH_FWD_SIDE_LOCAL)
         amph_fwd_text_put(t, "  <local: %s, %.1f us>", reason, microseconds(ns));
     else if (sum->requests == 0)
         amph_fwd_text_put(t, "  <%s, %.1f us>", sum->calls ? "held" : "client", microseconds(ns));
     else if (sum->requests == 1)
-        amph_fwd_text_put(t, "  <server %" PRIu32 ", %.1f us, %.1f us there>", sum->server,
+        amph_fwd_text_put(t, "  <server %" PRIu32 ", request %s, %.1f us, %.1f us there>",
+                          sum->server, amph_fwd_request_name(sum->client, sum->seq, request),
                           microseconds(ns), microseconds(sum->server_ns));
     else
-        amph_fwd_text_put(t, "  <server %" PRIu32 ", %" PRIu32 " requests, %.1f us, %.1f us there>",
-                          sum->server, sum->requests, microseconds(ns),
-                          microseconds(sum->server_ns));
+        amph_fwd_text_put(
+            t, "  <server %" PRIu32 ", %" PRIu32 " requests up to %s, %.1f us, %.1f us there>",
+            sum->server, sum->requests, amph_fwd_request_name(sum->client, sum->seq, request),
+            microseconds(ns), microseconds(sum->server_ns));
 }
 
 struct amph_fwd_trace_target amph_fwd_trace_parse(const char *setting)

@@ -71,6 +71,8 @@ struct amph_fwd_trace_sum {
     uint32_t requests;  /* that servers have answered */
     uint32_t server;    /* the last of them, absolute number */
     uint64_t server_ns; /* that the servers say they have worked on them */
+    uint32_t client;    /* the last request's id: the client's number ... */
+    uint64_t seq;       /* ... and the request's among its own */
 };
 
 /* Which side decided a call. */
@@ -79,7 +81,7 @@ enum amph_fwd_side {
     AMPH_FWD_SIDE_FORWARDED /* Amphora: a server, or, if none was asked, the client */
 };
 
-/* The end of a line: "  <server 4, 35.2 us, 12.0 us there>", "  <held, ...>" (the client's coalescing
+/* The end of a line: "  <server 4, request 3-128, 35.2 us, 12.0 us there>", "  <held, ...>" (the client's coalescing
  * layer has taken or given the data), "  <client, ...>" or "  <local: REASON, ...>". */
 void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_sum *sum,
                          enum amph_fwd_side side, const char *reason, uint64_t ns);

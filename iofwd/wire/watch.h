@@ -23,12 +23,14 @@
 #include <stdint.h>
 
 #include "base/wire.h"
+#include "iofwd/wire/request_name.h"
 #include "iofwd/wire/watch_columns.h"
 
 enum amph_fwd_watch {
     FWD_WATCH_STATUS = 1, /* texts, counters, histogram of the server */
     FWD_WATCH_CLIENTS,    /* a row for each client */
     FWD_WATCH_FILES,      /* a row for each open file */
+    FWD_WATCH_FINAL,      /* STATUS when the server ends: the answer comes then */
     FWD_WATCH_DRAIN,      /* take no further clients, end with the last one */
     FWD_WATCH_STOP,       /* end now */
     FWD_WATCH_SET,        /* text NAME=VALUE: a setting's new value; "": open the log file again */
@@ -80,21 +82,6 @@ static inline void amph_fwd_latency_add(struct amph_fwd_latency *l, uint64_t ns)
 
 /* The time that a share of the requests (0.5: the median) do not exceed, in ns; 0: no requests. */
 double amph_fwd_latency_share_ns(const struct amph_fwd_latency *l, double share);
-
-/* ---- names of clients and requests ---- */
-
-/* Client numbers issued by servers: the top bit, the server, a counter.  Others are ranks. */
-#define FWD_NUMBER_GIVEN UINT32_C(0x80000000)
-#define FWD_NUMBER_SERVER_SHIFT 20
-#define FWD_CLIENT_NAME_BYTES 24
-#define FWD_REQUEST_NAME_BYTES 48
-
-/* Writes a client as messages name it: "3" (a rank) or "s0c12" (number 12 that server 0 has given). */
-const char *amph_fwd_client_name(uint32_t number, char out[FWD_CLIENT_NAME_BYTES]);
-
-/* Writes the id of a request: its client and its number among that client's, "s0c12-1234".  The
- * client's and the server's messages have it. */
-const char *amph_fwd_request_name(uint32_t client, uint64_t seq, char out[FWD_REQUEST_NAME_BYTES]);
 
 /* ---- columns of clients and files (watch_columns.h) ---- */
 

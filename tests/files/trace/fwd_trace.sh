@@ -73,7 +73,7 @@ fi
 rm -f "$mp_dir/trace"
 run -trace="all,$mp_dir/trace" "$program" /fwd "$mp_dir/local"
 awk '
-    /\/fwd/ && !/<server [0-9]+, ([0-9]+ requests, )?[0-9.]+ us, [0-9.]+ us there>$/ && !/dup2|close\(77/ { print "no server: " $0; bad = 1 }
+    /\/fwd/ && !/<server [0-9]+, (request|[0-9]+ requests up to) [0-9sc]+-[0-9]+, [0-9.]+ us, [0-9.]+ us there>$/ && !/dup2|close\(77/ { print "no server: " $0; bad = 1 }
     !/\/fwd/ && !/<local: [a-z ]+, [0-9.]+ us>$/ && !/ = \?$/ { print "not local: " $0; bad = 1 }
     / us there>$/ { if ($(NF - 2) > $(NF - 4) + 0.2) { print "longer there than here: " $0; bad = 1 } n++ }
     END { print n + 0, "lines with a time of the server"; exit bad || n < 25 }' "$mp_dir/trace" >"$mp_dir/out"
