@@ -27,6 +27,7 @@ liblauncher_la_SOURCES = \
 	launcher/master/options.c \
 	launcher/master/options.h \
 	launcher/master/pmi.c \
+	launcher/master/progress.c \
 	launcher/common/program.c \
 	launcher/common/program.h \
 	launcher/common/reap.c \

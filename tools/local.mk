@@ -62,13 +62,26 @@ endif
 bin_PROGRAMS += iofwd-ctl
 iofwd_ctl_SOURCES = \
 	tools/ctl/ctl.h \
+	tools/ctl/listen.c \
 	tools/ctl/main.c \
+	tools/ctl/metrics.c \
+	tools/ctl/metrics.h \
+	tools/ctl/progress.c \
+	tools/ctl/progress.h \
+	tools/ctl/sample.c \
+	tools/ctl/sample.h \
+	tools/ctl/screen.c \
 	tools/ctl/servers.c \
-	tools/ctl/show.c
-iofwd_ctl_LDADD = libiofwd.la libamphora.la
+	tools/ctl/show.c \
+	tools/ctl/top.c \
+	tools/ctl/top.h \
+	tools/ctl/view.c \
+	tools/ctl/view.h
+iofwd_ctl_CFLAGS = $(AM_CFLAGS) $(CURSES_CFLAGS) $(MICROHTTPD_CFLAGS)
+iofwd_ctl_LDADD = libiofwd.la libamphora.la $(CURSES_LIBS) $(MICROHTTPD_LIBS) -lm
 dist_man_MANS += man/iofwd-ctl.1
-dist_check_SCRIPTS += tests/tools/ctl.sh
-TESTS += tests/tools/ctl.sh
+dist_check_SCRIPTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
+TESTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = \
 	tools/nbmrw/elsewhere.c \

@@ -14,6 +14,7 @@
  *   ending.c       ends of processes, their consequences, and the end of the job
  *   mapping.c      which server serves which compute process
  *   report.c       the mapping table, names of processes
+ *   progress.c     iofwd-ctl progress beside the job
  *
  * The other rooms of the launcher:
  *
@@ -157,6 +158,8 @@ struct amph_launch {
 
     char proc_name[384]; /* report.c: the last process name that was asked for */
 
+    pid_t progress_pid; /* progress.c; 0: none */
+
     /* control.c */
     int listen_fd;
     struct amph_conn *conns;
@@ -295,6 +298,9 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 /* Returns for example "compute 3 (process 1234) on hostA", valid until the next
  * call. */
 const char *amph_proc_name(const struct amph_lproc *p);
+/* Starts iofwd-ctl progress, and waits for its end after the servers'. */
+void amph_progress_start(struct amph_launch *l);
+void amph_progress_stop(struct amph_launch *l);
 void amph_table_start(struct amph_launch *l);
 /* Prints the table once all processes have reported. */
 void amph_table_check(struct amph_launch *l);

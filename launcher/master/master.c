@@ -381,6 +381,7 @@ static bool all_agents_gone(const struct amph_launch *l)
 static void stop(struct amph_launch *l)
 {
     amph_stdio_finish(l);
+    amph_progress_stop(l);
     amph_cause_print(l);
     amph_control_stop(l);
     amph_pmi_stop(l);
@@ -417,6 +418,9 @@ int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
 
     if (st == AMPH_OK) {
         amph_table_start(l);
+        if (o->progress)
+            amph_progress_start(l);
+
         while (!all_agents_gone(l))
             amph_loop_step(&l->loop);
     } else {

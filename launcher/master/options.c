@@ -221,6 +221,12 @@ static bool take_record(struct amph_options *o, const struct option *opt, const 
     return amph_record_dir(opt->name, value);
 }
 
+static bool take_progress(struct amph_options *o, const struct option *opt, const char *value)
+{
+    o->progress = true;
+    return true;
+}
+
 static bool take_verbose(struct amph_options *o, const struct option *opt, const char *value)
 {
     o->verbose = true;
@@ -268,6 +274,7 @@ static const struct option options[] = {
     { "server-program", "FILE", take_server_program, "start FILE as server instead of iofwd-server" },
     { "record", "DIR", take_record, "record every file call of the compute processes below the folder DIR, for iofwd-trace" },
     { "trace", "DIR", take_record, NULL },
+    { "progress", NULL, take_progress, "print what the servers have read and written, again and again, and in all" },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
     { "help", NULL, take_help, "print this text and exit" },

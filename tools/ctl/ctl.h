@@ -7,9 +7,16 @@
  *
  * Layer: tools.  Thread rule: one thread.
  *
- *   main.c      the command line, orders (drain, stop, reload, loglevel)
- *   servers.c   finds the servers of an address file, connects, asks
- *   show.c      answers as text and as JSON
+ *   main.c          the command line, orders (drain, stop, reload, loglevel)
+ *   servers.c       finds the servers of an address file, connects, asks
+ *   show.c          answers as text and as JSON
+ *   sample.c, .h    answers of all servers at one moment, rates between two of them
+ *   view.c, .h      the table of top: columns, lines, order
+ *   top.c, .h       top as text and JSON
+ *   screen.c        top on a terminal (ncurses)
+ *   metrics.c, .h   counters as OpenMetrics text
+ *   listen.c        an HTTP server for them (libmicrohttpd)
+ *   progress.c, .h  what all servers have done, a line each interval
  */
 #ifndef AMPH_TOOLS_CTL_H
 #define AMPH_TOOLS_CTL_H
@@ -85,6 +92,13 @@ void ctl_close(struct ctl_set *set);
 /* Asks server i.  false: server->why says the reason. */
 bool ctl_ask(struct ctl_set *set, uint32_t i, enum amph_fwd_watch query, const char *text,
              struct ctl_rows *rows);
+
+/* Asks server i for its last counts, which it sends when it ends.  Until then the connection must
+ * carry nothing else; it is server[i].fd.  false: server->why. */
+bool ctl_ask_final(struct ctl_set *set, uint32_t i);
+
+/* Takes them when the connection is readable.  false: the server has ended without them. */
+bool ctl_take_final(struct ctl_set *set, uint32_t i, struct ctl_rows *rows);
 
 /* Waits until server i has closed its connection.  false: not within the time. */
 bool ctl_await_end(struct ctl_set *set, uint32_t i, uint64_t timeout_ns);

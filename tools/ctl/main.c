@@ -2,12 +2,16 @@
 /* iofwd-ctl: the command line and the orders; see ctl.h.  Layer: tools. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/os/clock.h"
 #include "base/program/stdout_check.h"
-#include "tools/ctl/ctl.h"
+#include "tools/ctl/metrics.h"
+#include "tools/ctl/progress.h"
+#include "tools/ctl/top.h"
 
 enum {
     WRONG = 2
@@ -22,6 +26,11 @@ static const char usage[] =
     "  status [-all] [-json]    a line for each server; -all: every counter and limit\n"
     "  clients [-json]          a line for each client of each server\n"
     "  files [-json]            a line for each open file\n"
+    "  top [-by server|client|file] [-sort COLUMN] [-interval S] [-count N] [-json]\n"
+    "                           rates, sorted, again and again\n"
+    "  progress [-interval S]   what all servers have done, until they end\n"
+    "  metrics [-listen SOCKET|PORT]\n"
+    "                           the counters as OpenMetrics text, once or by HTTP\n"
     "  drain                    take no further clients; the servers end when the last one has "
     "left\n"
     "  stop                     end the servers now\n"
@@ -46,8 +55,9 @@ int ctl_fail(const char *format, ...)
 
 struct given {
     const char *file;
-    bool json, all;
-    char **word; /* what follows the command; ends with NULL */
+    const char *by, *sort, *interval, *count, *listen;
+    const char *json, *all; /* flags: NULL if not given */
+    char **word;            /* what follows the command; ends with NULL */
     int nwords;
 };
 
@@ -161,23 +171,7 @@ static int do_files(struct ctl_set *set, const struct given *g)
     return ctl_list(set, FWD_WATCH_FILES, g->json);
 }
 
-/* ---- the command line ---- */
-
-static const struct {
-    const char *name;
-    int min_words, max_words;
-    int (*run)(struct ctl_set *set, const struct given *g);
-} commands[] = {
-    { "status", 0, 0, do_status },     { "clients", 0, 0, do_clients },
-    { "files", 0, 0, do_files },       { "drain", 0, 0, do_drain },
-    { "stop", 0, 0, do_stop },         { "reload", 0, 16, do_reload },
-    { "loglevel", 1, 1, do_loglevel },
-};
-
-static bool is_option(const char *word, const char *name)
-{
-    return word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
-}
+/* ---- again and again ---- */
 
 static int wrong(const char *word, const char *why)
 {
@@ -185,34 +179,189 @@ static int wrong(const char *word, const char *why)
     return WRONG;
 }
 
-/* Takes the options out of the words.  0, or the exit code. */
-static int take_options(int argc, char **argv, struct given *g)
+/* Reads -interval.  false: after a sentence. */
+static bool take_interval(const struct given *g, double *seconds_p)
+{
+    char *end;
+
+    if (!g->interval)
+        return true;
+
+    *seconds_p = strtod(g->interval, &end);
+    if (end != g->interval && !*end && *seconds_p >= 0.1 && *seconds_p <= 86400)
+        return true;
+
+    wrong(g->interval, "is not an interval of 0.1 to 86400 seconds");
+    return false;
+}
+
+static bool take_count(const struct given *g, unsigned long *count_p)
+{
+    char *end;
+
+    if (!g->count)
+        return true;
+
+    *count_p = strtoul(g->count, &end, 10);
+    if (g->count[0] >= '0' && g->count[0] <= '9' && !*end && *count_p > 0)
+        return true;
+
+    wrong(g->count, "is not a number of tables, from 1 on");
+    return false;
+}
+
+static int do_top(struct ctl_set *set, const struct given *g)
+{
+    struct ctl_top top = { .set = set, .interval_s = 2, .json = g->json };
+    enum amph_fwd_watch query = ctl_top_view_named(g->by ? g->by : "server");
+
+    if (!query)
+        return wrong(g->by, "is not what top sorts by: server, client or file");
+    if (!take_interval(g, &top.interval_s) || !take_count(g, &top.count))
+        return WRONG;
+
+    ctl_view_begin(&top.view, query);
+    if (g->sort && !ctl_view_sort_by(&top.view, g->sort))
+        return wrong(g->sort, "is no column of this table");
+
+    return ctl_top(&top);
+}
+
+static int do_progress(struct ctl_set *set, const struct given *g)
+{
+    double interval_s = isatty(STDERR_FILENO) ? 1 : 10;
+    struct ctl_set ending;
+
+    if (!take_interval(g, &interval_s))
+        return WRONG;
+    if (!ctl_open(g->file, &ending))
+        return 1;
+
+    int code = ctl_progress(set, &ending, interval_s);
+
+    ctl_close(&ending);
+    return code;
+}
+
+static int do_metrics(struct ctl_set *set, const struct given *g)
+{
+    if (g->listen)
+        return ctl_metrics_listen(set, g->listen);
+
+    uint32_t unreachable = ctl_metrics_write(set, stdout);
+
+    if (unreachable)
+        return ctl_fail("%" PRIu32 " of %" PRIu32 " servers of %s cannot be reached", unreachable,
+                        set->n, set->file);
+
+    return 0;
+}
+
+/* ---- the command line ---- */
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int min_words, max_words;
+    const char *options; /* that it takes besides -servers, each with a space around it */
+    int (*run)(struct ctl_set *set, const struct given *g);
+} commands[] = {
+    { "status", 0, 0, " all json ", do_status },
+    { "clients", 0, 0, " json ", do_clients },
+    { "files", 0, 0, " json ", do_files },
+    { "top", 0, 0, " by sort interval count json ", do_top },
+    { "progress", 0, 0, " interval ", do_progress },
+    { "metrics", 0, 0, " listen ", do_metrics },
+    { "drain", 0, 0, " ", do_drain },
+    { "stop", 0, 0, " ", do_stop },
+    { "reload", 0, 16, " ", do_reload },
+    { "loglevel", 1, 1, " ", do_loglevel },
+};
+/* clang-format on */
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    size_t at; /* of its value in struct given; a flag's value is its name */
+    bool is_flag;
+} options[] = {
+    { "servers", offsetof(struct given, file), false },
+    { "all", offsetof(struct given, all), true },
+    { "json", offsetof(struct given, json), true },
+    { "by", offsetof(struct given, by), false },
+    { "sort", offsetof(struct given, sort), false },
+    { "interval", offsetof(struct given, interval), false },
+    { "count", offsetof(struct given, count), false },
+    { "listen", offsetof(struct given, listen), false },
+};
+/* clang-format on */
+
+static bool is_option(const char *word, const char *name)
+{
+    return word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
+}
+
+/* Does the command take the option?  All take -servers. */
+static bool takes(size_t command, const char *name)
+{
+    char word[32];
+
+    snprintf(word, sizeof word, " %s ", name);
+    return strcmp(name, "servers") == 0 || strstr(commands[command].options, word);
+}
+
+/* Takes option argv[0] and its value.  Returns the number of words taken, or -1 after a sentence. */
+static int take_option(size_t command, char **argv, struct given *g)
+{
+    for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
+        const char **value = (const char **)(void *)((char *)g + options[i].at);
+
+        if (!is_option(argv[0], options[i].name))
+            continue;
+
+        if (!takes(command, options[i].name))
+            break;
+
+        *value = options[i].is_flag ? options[i].name : argv[1];
+        if (*value)
+            return options[i].is_flag ? 1 : 2;
+
+        wrong(argv[0], "needs a value");
+        return -1;
+    }
+
+    ctl_fail("%s is not an option of iofwd-ctl %s; -help lists what there is", argv[0],
+             commands[command].name);
+    return -1;
+}
+
+/* Takes the options out of the words, which end with NULL.  0, or the exit code. */
+static int take_options(size_t command, char **argv, struct given *g)
 {
     g->word = argv;
 
-    for (int i = 0; i < argc; i++) {
-        if (is_option(argv[i], "json"))
-            g->json = true;
-        else if (is_option(argv[i], "all"))
-            g->all = true;
-        else if (is_option(argv[i], "servers") && i + 1 < argc)
-            g->file = argv[++i];
-        else if (is_option(argv[i], "servers"))
-            return wrong(argv[i], "needs a value");
-        else if (argv[i][0] == '-')
-            return wrong(argv[i], "is not an option of iofwd-ctl");
+    while (*argv) {
+        int taken = 1;
+
+        if (argv[0][0] == '-')
+            taken = take_option(command, argv, g);
         else
-            g->word[g->nwords++] = argv[i];
+            g->word[g->nwords++] = argv[0];
+
+        if (taken < 0)
+            return WRONG;
+
+        argv += taken;
     }
 
     return 0;
 }
 
-static int run(size_t command, int argc, char **argv)
+static int run(size_t command, char **argv)
 {
     struct given g = { .file = NULL };
     struct ctl_set set;
-    int code = take_options(argc, argv, &g);
+    int code = take_options(command, argv, &g);
 
     if (code)
         return code;
@@ -249,7 +398,7 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; i < AMPH_COUNTOF(commands); i++)
         if (strcmp(commands[i].name, argv[1]) == 0)
-            return run(i, argc - 2, argv + 2);
+            return run(i, argv + 2);
 
     return wrong(argv[1], "is no command of iofwd-ctl");
 }

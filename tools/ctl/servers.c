@@ -317,6 +317,13 @@ static bool receive_page(struct ctl_input *input, struct ctl_server *server,
     return false;
 }
 
+/* Connects to a server that has no connection yet. */
+static bool is_connected(struct ctl_set *set, struct ctl_server *server)
+{
+    server->refused = false;
+    return server->fd >= 0 || connect_server(set, server);
+}
+
 bool ctl_ask(struct ctl_set *set, uint32_t i, enum amph_fwd_watch query, const char *text,
              struct ctl_rows *rows)
 {
@@ -324,8 +331,7 @@ bool ctl_ask(struct ctl_set *set, uint32_t i, enum amph_fwd_watch query, const c
     uint64_t cursor = 0;
 
     *rows = (struct ctl_rows){ 0 };
-    server->refused = false;
-    if (server->fd < 0 && !connect_server(set, server))
+    if (!is_connected(set, server))
         return false;
 
     while (cursor != FWD_WATCH_END) {
@@ -346,6 +352,33 @@ bool ctl_ask(struct ctl_set *set, uint32_t i, enum amph_fwd_watch query, const c
     }
 
     if (server->fd >= 0)
+        return true;
+
+    ctl_rows_free(rows);
+    return false;
+}
+
+bool ctl_ask_final(struct ctl_set *set, uint32_t i)
+{
+    struct ctl_server *server = &set->server[i];
+
+    if (!is_connected(set, server))
+        return false;
+
+    if (send_query(server, FWD_WATCH_FINAL, 0, ""))
+        return true;
+
+    drop(server, "it has ended");
+    return false;
+}
+
+bool ctl_take_final(struct ctl_set *set, uint32_t i, struct ctl_rows *rows)
+{
+    struct ctl_server *server = &set->server[i];
+    uint64_t cursor;
+
+    *rows = (struct ctl_rows){ 0 };
+    if (receive_page(set->input, server, FWD_WATCH_FINAL, rows, &cursor) && rows->n > 0)
         return true;
 
     ctl_rows_free(rows);
