@@ -446,6 +446,11 @@ static void handle_job_events(struct amph_server *s)
     while (amph_boot_progress(s->boot, &ev) == AMPH_OK) {
         bool stop = ev.kind == AMPH_BOOT_SHUTDOWN || ev.kind == AMPH_BOOT_LOST;
 
+        /* The descriptor may stay readable.  Under real-time priority, a loop of this thread would
+         * keep the progress thread from the core that both share. */
+        if (stop)
+            epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_DEL, amph_boot_fd(s->boot), NULL);
+
         if (ev.kind == AMPH_BOOT_DRAIN || stop) {
             struct amph_server_event *event = make_event(
                 stop ? AMPH_SERVER_EVENT_STOP : AMPH_SERVER_EVENT_DRAIN, NULL, 0);

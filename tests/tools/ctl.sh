@@ -159,6 +159,19 @@ cp "$file" "$mp_dir/copy"
 } >"$mp_dir/out" 2>&1
 mp_report $? "stop, and servers that have ended" "$mp_dir/out"
 
+# The threads of a server share one core at one real-time priority: none may keep another one from it.
+name="servers under real-time priority on one core end when they are told to"
+if chrt -f 1 taskset -c 0 true 2>/dev/null; then
+    {
+        chrt -f 1 taskset -c 0 timeout -k 5 60 "$builddir/iofwd-server" -daemon -servers 2 -iofwd "/fwd=$mp_dir/kept" -address-file "$file" \
+            -pid-file "$mp_dir/pid" && said 0 "serving" "$ctl" status -servers "$file" && pid=$(cat "$mp_dir/pid") && kill "$pid" &&
+            { mp_until 10 not_running "$pid" || { chrt -f 2 kill -KILL -- $(ps -o pid= --ppid "$pid") "$pid"; false; }; }
+    } >"$mp_dir/out" 2>&1
+    mp_report $? "$name" "$mp_dir/out"
+else
+    mp_skip "$name" "this takes the right to set a real-time priority"
+fi
+
 extra="-conduit tcp"
 up 1 >"$mp_dir/out" 2>&1
 sed 's/^server [^ ]*/server elsewhere/' "$file" >"$mp_dir/far"
