@@ -175,7 +175,7 @@ static void emit(enum amph_log_level level, const char *fmt, va_list ap)
     if (vsnprintf(message, sizeof message, fmt, ap) < 0)
         message[0] = 0;
 
-    if (amph_env_enum(AMPH_ENV_LOG_FORMAT))
+    if (amph_env_is_loaded() && amph_env_enum(AMPH_ENV_LOG_FORMAT))
         line_json(&l, level, message);
     else
         line_text(&l, message);

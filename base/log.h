@@ -11,8 +11,9 @@
  *   {"time":1764110401.123456,"level":"warn","process":"compute 3 (node07)","pid":4711,
  *    "request":"3-128","message":"..."}
  *
- * "time" is in seconds since 1970 (UTC), which needs no time zone and so no file.  "request" is there if the message concerns a forwarded call (amph_log_request_set); as text, the
- * line then ends with " [request 3-128]".
+ * "time" is in seconds since 1970 (UTC), which needs no time zone and so no file.  "request" is there
+ * if the message concerns a forwarded call (amph_log_request_set); as text, the line then ends with
+ * " [request 3-128]".
  */
 #ifndef AMPH_BASE_LOG_H
 #define AMPH_BASE_LOG_H

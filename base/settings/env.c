@@ -45,6 +45,7 @@ static const struct {
 
 static struct {
     pthread_once_t once; /* load */
+    bool loaded;         /* load has returned once */
     struct value values[AMPH_ENV_COUNT];
     bool used[AMPH_ENV_COUNT]; /* the value has been asked for; atomic */
     bool warned;               /* about unknown names; atomic */
@@ -169,6 +170,13 @@ static void load(void)
 {
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
         read_row(&rows[i], &state.values[i]);
+
+    __atomic_store_n(&state.loaded, true, __ATOMIC_RELEASE);
+}
+
+bool amph_env_is_loaded(void)
+{
+    return __atomic_load_n(&state.loaded, __ATOMIC_ACQUIRE);
 }
 
 /* Warns about unknown names.  Not part of load, because a warning asks for the log level. */

@@ -35,6 +35,10 @@ uint64_t amph_env_ns(enum amph_env_id id);   /* DUR: nanoseconds */
 unsigned amph_env_enum(enum amph_env_id id); /* ENUM: index of the word in the row's list */
 bool amph_env_is_set(enum amph_env_id id);
 
+/* Have the settings been read?  While they are read, asking for one would wait for ever: a message
+ * about a wrong value looks here first. */
+bool amph_env_is_loaded(void);
+
 /* A variable that is no setting of Amphora (PMI_FD, HOME, a client's own): getenv.  It is here so that
  * getenv is called in one file only (tests/tree/layers.sh). */
 const char *amph_env_foreign(const char *name);

@@ -21,6 +21,7 @@
  *   prefix.c, .h     forwarded prefixes, cleaning of paths
  *   ranges.c, .h     sets of locked byte ranges
  *   show.c, .h       values of calls as text
+ *   request_name.c, .h  names of clients and requests in messages
  *   inode_flags.h    inode flags of lsattr and chattr
  *   watch.c, .h      what iofwd-ctl asks servers, and the answers
  *   watch_columns.h  columns of the answers

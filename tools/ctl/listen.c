@@ -133,17 +133,14 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_len, void **state)
 {
-    static char no_memory[] = "no memory for the metrics\n";
-    static char other_path[] = "the metrics are at /metrics\n";
-    static char other_method[] = "only GET and HEAD are answered\n";
     char *text = NULL;
     size_t len = 0;
 
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-        return answer_sentence(c, MHD_HTTP_METHOD_NOT_ALLOWED, other_method);
+        return answer_sentence(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
 
     if (strcmp(url, "/metrics") != 0)
-        return answer_sentence(c, MHD_HTTP_NOT_FOUND, other_path);
+        return answer_sentence(c, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
 
     FILE *out = open_memstream(&text, &len);
 
@@ -152,7 +149,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
     if (!out || fclose(out) != 0) {
         free(text);
-        return answer_sentence(c, MHD_HTTP_INTERNAL_SERVER_ERROR, no_memory);
+        return answer_sentence(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory for the metrics\n");
     }
 
     return answer(c, MHD_HTTP_OK, CTL_METRICS_TYPE, text, len, MHD_RESPMEM_MUST_FREE);

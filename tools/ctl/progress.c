@@ -143,7 +143,8 @@ static void take_status(struct progress *p)
 /* Asks every server for its last counts.  Returns how many it could ask. */
 static uint32_t begin(struct progress *p)
 {
-    uint32_t n = p->set->n, asked = 0;
+    uint32_t n = p->set->n;
+    uint32_t asked = 0;
 
     p->poll = calloc(n, sizeof *p->poll);
     p->last = calloc(n, sizeof *p->last);

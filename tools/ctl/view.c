@@ -251,7 +251,8 @@ void ctl_view_totals(const struct ctl_set *set, const struct ctl_samples *status
     static const char *const levels[] = { "server_clients", "server_files", "server_queued" };
     static const char *const counts[] = { "server_calls", "server_errors", "server_bytes_written",
                                           "server_bytes_read" };
-    double level[AMPH_COUNTOF(levels)] = { 0 }, rate[AMPH_COUNTOF(counts)] = { 0 };
+    double level[AMPH_COUNTOF(levels)] = { 0 };
+    double rate[AMPH_COUNTOF(counts)] = { 0 };
     double seconds = ctl_samples_seconds(status);
     char calls[CTL_CELL_BYTES], errors[CTL_CELL_BYTES], written[16], read[16];
 
