@@ -56,8 +56,9 @@ static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const ch
 {
     struct node *n = up;
 
+    /* LOST: transfers in flight failed before the end of the connection was seen */
     n->errors++;
-    if (st != AMPH_ERR_PEER || !why || !why[0])
+    if ((st != AMPH_ERR_PEER && st != AMPH_ERR_LOST) || !why || !why[0])
         n->bad++;
 }
 

@@ -11,7 +11,7 @@ seconds=${FUZZ_SECONDS:-3}
 # the I/O server behind its connections
 server_sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
     $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
-    $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/versions.c $srcdir/iofwd/wire/watch.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
+    $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/versions.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/request_name.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
 
 # row NAME: sources (instrumented), libraries, flags
 row() {
@@ -54,7 +54,7 @@ row() {
         sources=$server_sources
         flags="-Wl,--allow-multiple-definition" ;;
     greet) # the client's end
-        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/watch.c"
+        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/request_name.c"
         flags="-Wl,--allow-multiple-definition" ;;
     recovery) # records of open files that a program leaves to the next one; fuzz_recovery.c includes record.c
         sources="$srcdir/iofwd/client/recovery/failover.c $srcdir/iofwd/client/recovery/reopen.c

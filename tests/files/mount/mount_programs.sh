@@ -33,7 +33,7 @@ both "rsync, twice" 'rsync -a "$1/iofwd/" d/ && rsync -ai --delete "$1/iofwd/" d
 both "git init, add, commit, clone, gc, fsck" '
     export GIT_AUTHOR_DATE="2020-01-01 00:00:00 +0000" GIT_COMMITTER_DATE="2020-01-01 00:00:00 +0000" GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent
     mkdir a && cp -r "$1/iofwd/client" a/ && cd a && git init -q -b main . && git -c user.name=n -c user.email=e add . && git -c user.name=n -c user.email=e commit -qm one
-    git mv client/api.c client/moved.c && git -c user.name=n -c user.email=e commit -qam two && git log --stat --format=%s && cd ..
+    git mv client/api/api.c client/api/moved.c && git -c user.name=n -c user.email=e commit -qam two && git log --stat --format=%s && cd ..
     git clone -q a b && cd b && git fsck --full 2>/dev/null && git status --short && git gc -q && git fsck && git log --format=%H && cd .. && diff -r a/client b/client
     rm -rf a/.git b/.git' git
 both "sqlite3, rollback journal and two processes" '
