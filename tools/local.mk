@@ -80,6 +80,7 @@ iofwd_ctl_SOURCES = \
 iofwd_ctl_CFLAGS = $(AM_CFLAGS) $(CURSES_CFLAGS) $(MICROHTTPD_CFLAGS)
 iofwd_ctl_LDADD = libiofwd.la libamphora.la $(CURSES_LIBS) $(MICROHTTPD_LIBS) -lm
 dist_man_MANS += man/iofwd-ctl.1
+EXTRA_DIST += tests/tools/ctl_lib.sh
 dist_check_SCRIPTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
 TESTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
 bin_PROGRAMS += nbmrw

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # iofwd-ctl: what it says of servers is what their clients did; orders; wrong and dead servers, wrong keys, other users, lost output.
-. "${srcdir:-.}/tests/lib/lib.sh"
+. "${srcdir:-.}/tests/tools/ctl_lib.sh"
 srcdir=$(cd "$srcdir" && pwd)
 builddir=$(cd "$builddir" && pwd)
 ctl=$builddir/iofwd-ctl
@@ -41,18 +41,6 @@ client() {
 leave() {
     echo go >"$mp_dir/$1.go"
     eval "wait \$client_$1"
-}
-
-# said CODE TEXT COMMAND...: it ends with the code, and says the text
-said() {
-    said_code=$1 said_text=$2
-    shift 2
-    timeout -k 5 60 "$@" >"$mp_dir/said" 2>&1 </dev/null
-    said_got=$?
-    cat "$mp_dir/said"
-    [ $said_got = "$said_code" ] && grep -qF -- "$said_text" "$mp_dir/said" && return
-    echo "exit code $said_got and not $said_code, or not said: $said_text"
-    return 1
 }
 
 # json COMMAND EXPRESSION: the value of the expression of Python on the answer d

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # iofwd-ctl top, metrics and progress, amphora-run -progress, and log lines as JSON: what they say is what the clients did.
-. "${srcdir:-.}/tests/lib/lib.sh"
+. "${srcdir:-.}/tests/tools/ctl_lib.sh"
 srcdir=$(cd "$srcdir" && pwd)
 builddir=$(cd "$builddir" && pwd)
 ctl=$builddir/iofwd-ctl
@@ -26,18 +26,6 @@ up() {
 # python EXPRESSION: its value; standard input is one JSON document, d
 python() {
     python3 -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
-
-# said CODE TEXT COMMAND...: it ends with the code, and says the text
-said() {
-    said_code=$1 said_text=$2
-    shift 2
-    timeout -k 5 60 "$@" >"$mp_dir/said" 2>&1 </dev/null
-    said_got=$?
-    cat "$mp_dir/said"
-    [ $said_got = "$said_code" ] && grep -qF -- "$said_text" "$mp_dir/said" && return
-    echo "exit code $said_got and not $said_code, or not said: $said_text"
-    return 1
 }
 
 # A client that writes all the time.
