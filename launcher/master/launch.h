@@ -31,6 +31,7 @@
  *                  mpi.c        programs whose MPI library cannot join a job of amphora-run
  *                  record_dir.c the folder of -record and -trace
  *   ../attach/     main.c       iofwd-run
+ *                  options.c    its command line
  *                  way.c, .h    which way into the program, and what it needs
  *                  mount.c      the namespace of iofwd-run -mount
  *                  root.c       mount points that the host does not have
