@@ -152,9 +152,10 @@ include $(top_srcdir)/iofwd/instrument/local.mk
 
 # Against real servers, through the launcher.
 iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/data/iofwd_files tests/files/data/iofwd_joint tests/files/data/iofwd_segment tests/files/limits/fwd_fair tests/files/limits/fwd_greedy
-check_PROGRAMS += $(iofwd_mp)
+check_PROGRAMS += $(iofwd_mp) tests/files/limits/fwd_clients
+tests_files_limits_fwd_clients_SOURCES = tests/files/limits/fwd_clients.c
 iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/data/iofwd_files.sh tests/files/data/iofwd_joint.sh tests/files/data/iofwd_segment.sh \
-	tests/files/limits/fwd_fair.sh tests/files/limits/fwd_greedy.sh
+	tests/files/limits/fwd_fair.sh tests/files/limits/fwd_greedy.sh tests/files/limits/fwd_clients.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
 tests_files_limits_fwd_fair_SOURCES = tests/files/limits/fwd_fair.c

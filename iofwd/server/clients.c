@@ -295,17 +295,35 @@ static uint32_t list_servers(struct amph_server *s, uint32_t rank, uint32_t numb
     return n;
 }
 
-/* Reasons that are ENOMEM to the client; the others are EACCES. */
+/* Reasons with another error for the client than EACCES. */
 static const char no_addresses[] =
     "the server has no addresses for the client's transfer area; raise its limit (ulimit -v)";
 static const char no_shared_memory[] = "the server cannot make that much shared memory";
+static const char no_memory[] = "the server has no memory for another client";
+static const char no_numbers[] = "it has as many clients as IOFWD_CLIENTS allows; start the servers "
+                                 "with a larger IOFWD_CLIENTS, or more servers";
+
+static uint8_t frame_of_refusal(const char *why)
+{
+    static const struct {
+        const char *why;
+        uint8_t frame;
+    } other[] = { { no_addresses, FWD_FRAME_NO_MEMORY },
+                  { no_shared_memory, FWD_FRAME_NO_MEMORY },
+                  { no_memory, FWD_FRAME_NO_MEMORY },
+                  { no_numbers, FWD_FRAME_FULL } };
+
+    for (size_t i = 0; i < AMPH_COUNTOF(other); i++)
+        if (why == other[i].why)
+            return other[i].frame;
+
+    return FWD_FRAME_REFUSE;
+}
 
 static void refuse(struct amph_server_conn *c, const char *why)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + 256];
-    bool memory = why == no_addresses || why == no_shared_memory;
-    size_t n = amph_fwd_frame_build(out, memory ? FWD_FRAME_NO_MEMORY : FWD_FRAME_REFUSE, why,
-                                    strlen(why));
+    size_t n = amph_fwd_frame_build(out, frame_of_refusal(why), why, strlen(why));
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     (void)ignored;
@@ -577,7 +595,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         p = renew(s, p);
 
     if (!p)
-        return refuse(c, "this I/O server has no room for another client");
+        return refuse(c, s->progress.npeers < s->max_peers ? no_memory : no_numbers);
 
     p->conn = c;
     p->pid = h->pid;

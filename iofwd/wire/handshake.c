@@ -511,6 +511,27 @@ static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NO
     return AMPH_OK;
 }
 
+/* Reports a refusal of this client with the server's reason.  Returns its status, or AMPH_OK if the frame
+ * is no refusal. */
+static enum amph_status check_refusal(const struct amph_fwd_frame_in *in)
+{
+    static const struct {
+        uint8_t frame;
+        enum amph_status st;
+    } refusals[] = { { FWD_FRAME_REFUSE, AMPH_ERR_DENIED },
+                     { FWD_FRAME_NO_MEMORY, AMPH_ERR_NOMEM },
+                     { FWD_FRAME_FULL, AMPH_ERR_FULL } };
+
+    for (size_t i = 0; i < AMPH_COUNTOF(refusals); i++)
+        if (in->type == refusals[i].frame) {
+            amph_error("the I/O server refuses this client: %.*s", (int)in->len,
+                       (const char *)in->body);
+            return refusals[i].st;
+        }
+
+    return AMPH_OK;
+}
+
 enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
                                         struct amph_fwd_hello *h, bool ask, uint8_t *buf,
                                         struct amph_fwd_welcome *wc)
@@ -540,10 +561,8 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     if (st == AMPH_OK)
         st = receive_frame(fd, buf, &in, &passed);
 
-    if (st == AMPH_OK && (in.type == FWD_FRAME_REFUSE || in.type == FWD_FRAME_NO_MEMORY)) {
-        amph_error("the I/O server refuses this client: %.*s", (int)in.len, (const char *)in.body);
-        st = in.type == FWD_FRAME_REFUSE ? AMPH_ERR_DENIED : AMPH_ERR_NOMEM;
-    }
+    if (st == AMPH_OK)
+        st = check_refusal(&in);
 
     if (st == AMPH_OK && in.type != FWD_FRAME_WELCOME)
         st = AMPH_ERR_PROTO;

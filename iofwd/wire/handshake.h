@@ -52,7 +52,8 @@ enum amph_fwd_frame {
     FWD_FRAME_REFUSE,
     FWD_FRAME_NO_MEMORY, /* a refusal by a server without memory or addresses for the client */
     FWD_FRAME_QUERY,     /* of a watcher, and the answer: wire/watch.h */
-    FWD_FRAME_ANSWER
+    FWD_FRAME_ANSWER,
+    FWD_FRAME_FULL       /* a refusal by a server that has its maximum number of clients */
 };
 
 /* The purpose of a HELLO. */

@@ -560,6 +560,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
     enum amph_status st = AMPH_OK;
+    enum amph_status last = AMPH_ERR_PEER; /* the last refusal, if any server is alive */
 
     for (uint32_t i = 0; inh->any && i < inh->n; i++) {
         if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
@@ -591,6 +592,9 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
             !(cl->failover || amph_client_is_standing(cl)))
             return one;
 
+        if (one != AMPH_ERR_PEER)
+            last = one;
+
         if (!cl->failover) {
             pass_over_home(cl, one);
             continue;
@@ -602,7 +606,7 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
         amph_client_failover_rotate(cl);
     }
 
-    return st == AMPH_OK ? AMPH_ERR_PEER : st;
+    return st == AMPH_OK ? last : st;
 }
 
 /* Reports why the client could not be opened.  opens: the failure was in reaching the servers. */
@@ -611,7 +615,7 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
     bool standing = amph_client_is_standing(cl);
 
     if (st == AMPH_ERR_FULL)
-        amph_error("files cannot be forwarded: the I/O servers are too busy for another process; "
+        amph_error("files cannot be forwarded: the I/O servers take no further process now; "
                    "calls give ENFILE");
     else if (st == AMPH_ERR_DENIED && opens)
         amph_error("files cannot be forwarded: the I/O servers do not take this process");
