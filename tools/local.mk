@@ -31,7 +31,9 @@ trace_reader = \
 	iofwd/trace/positions.c \
 	iofwd/trace/reader.c \
 	iofwd/trace/reader.h \
+	iofwd/trace/numbers.h \
 	iofwd/trace/stream.c \
+	iofwd/trace/stream_former.c \
 	iofwd/trace/stream.h \
 	iofwd/trace/unroll.c \
 	iofwd/trace/unroll.h

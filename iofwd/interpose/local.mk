@@ -10,7 +10,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += tests/files/trace/record_check.py
+EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/former/plain.trace.gz tests/files/trace/former/packed.tracez
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
@@ -76,6 +76,7 @@ preload_sources = \
 	iofwd/interpose/entry/record_file.c \
 	iofwd/interpose/entry/record_tail.c \
 	iofwd/trace/format.h \
+	iofwd/trace/numbers.h \
 	iofwd/trace/stream.c \
 	iofwd/trace/stream.h \
 	iofwd/wire/request_name.c \

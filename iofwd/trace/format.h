@@ -12,6 +12,8 @@
  * The room:
  *   format.h            the layout of a file
  *   stream.c, .h        slots in few bytes each
+ *   stream_former.c     the same of version 2, which is only read
+ *   numbers.h           numbers and spans of time in few bytes
  *   unroll.c, .h        ring and stream as one row of slots
  *   reader.c, .h        reads a folder of such files into events; the only reader
  *   positions.c         offsets of reads and writes that have none
@@ -23,12 +25,14 @@
 #include <stdint.h>
 
 #define AMPH_TRACE_MAGIC "AMPHTRC2"
-#define AMPH_TRACE_PACKED "AMPHTRZ2"
+#define AMPH_TRACE_PACKED "AMPHTRZ3"
+#define AMPH_TRACE_PACKED_FORMER "AMPHTRZ2"
 #define AMPH_TRACE_SUFFIX ".trace"
 #define AMPH_TRACE_PACKED_SUFFIX ".tracez"
 
 enum {
-    AMPH_TRACE_VERSION = 2,
+    AMPH_TRACE_VERSION = 3,
+    AMPH_TRACE_FORMER = 2, /* which the reader reads as well */
     AMPH_TRACE_ORDER = 0x01020304,
     AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */
     AMPH_TRACE_SLOT = 64,
@@ -56,6 +60,15 @@ enum amph_trace_kind {
 enum amph_trace_state {
     AMPH_TRACE_STARTED = 1, /* of a call: it had not returned when the file was last written */
     AMPH_TRACE_DONE
+};
+
+/* Who has decided a call, or what it is if it is no file call. */
+enum amph_trace_side {
+    AMPH_TRACE_LOCAL,
+    AMPH_TRACE_FORWARDED, /* Amphora */
+    AMPH_TRACE_MPI_IO,    /* a call of MPI-IO: its errno is the class of MPI's error */
+    AMPH_TRACE_MESSAGE,   /* an active message, a put or get, or a collective */
+    AMPH_TRACE_SIDES
 };
 
 #define AMPH_TRACE_COMMIT(kind, state, value) \
@@ -97,13 +110,13 @@ struct amph_trace_header {
 struct amph_trace_call {
     uint32_t commit;
     uint16_t err;
-    uint8_t forwarded; /* 1: Amphora decided it */
+    uint8_t side; /* enum amph_trace_side */
     uint8_t has;
     uint64_t start_ns, end_ns;
     int64_t result;
     int64_t offset;
     uint64_t length;
-    int32_t fd;
+    int32_t fd; /* of a message: the peer's rank */
     uint32_t flags;
     uint64_t file; /* the number of a text; 0: not known */
 };

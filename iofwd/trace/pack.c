@@ -16,11 +16,13 @@
 #include <string.h>
 
 #include "iofwd/trace/format.h"
+#include "iofwd/trace/numbers.h"
 #include "iofwd/trace/unroll.h"
 
 bool amph_trace_is_packed(const void *bytes, size_t len)
 {
-    return len >= 8 && memcmp(bytes, AMPH_TRACE_PACKED, 8) == 0;
+    return len >= 8 && (memcmp(bytes, AMPH_TRACE_PACKED, 8) == 0 ||
+                        memcmp(bytes, AMPH_TRACE_PACKED_FORMER, 8) == 0);
 }
 
 #ifdef HAVE_ZSTD
@@ -48,30 +50,54 @@ enum column {
     FILES,
     NEW_FILES,
     OTHERS,
+    FORMER_COLUMNS, /* of version 2, which keeps extras as they are */
+    EXTRA_STARTS = FORMER_COLUMNS,
+    SERVER_TIMES,
+    SERVERS,
+    REQUESTS,
+    FDS2,
     COLUMNS
 };
 
 enum {
     WIDEST = 64, /* bytes that one slot adds to one column, at most */
-    COLUMN_HEAD = COLUMNS * 4
+    COLUMN_HEAD = COLUMNS * 4,
+    CONTEXTS = 64,
+    EXTRA_WORD = AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0)
 };
 
-/* The values of the previous slot. */
+/* The values of the last call of a name on a descriptor. */
+struct context {
+    uint64_t offset, result, length;
+    uint32_t flags;
+};
+
+/* The values of the previous slots. */
 struct before {
-    uint64_t start, offset, result, length;
-    uint32_t fd, flags, word;
+    bool is_former; /* version 2: one context for all calls */
+    struct context of[CONTEXTS];
+    uint64_t start, base; /* of the last call, and its end */
+    uint32_t fd, word;
+    struct amph_trace_extra extra;
     uint64_t recent[RECENT]; /* the files, the oldest is overwritten first */
     unsigned nrecent;
 };
 
-static uint64_t folded(uint64_t difference)
+static struct context *context_of(struct before *b, uint32_t word, uint32_t fd)
 {
-    return difference << 1 ^ (0 - (difference >> 63));
+    return &b->of[b->is_former ? 0 : (word ^ word >> 6 ^ fd * 5) % CONTEXTS];
 }
 
-static uint64_t unfolded(uint64_t value)
+static void remember(struct before *b, struct context *to, const struct amph_trace_call *c)
 {
-    return value >> 1 ^ (0 - (value & 1));
+    to->result = (uint64_t)c->result;
+    /* the offset of the next call if the calls are consecutive */
+    to->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
+    to->length = c->length;
+    to->flags = c->flags;
+    b->start = c->start_ns;
+    b->base = c->end_ns;
+    b->fd = (uint32_t)c->fd;
 }
 
 /* ---- writing ---- */
@@ -107,36 +133,48 @@ static void put_file(struct writer *w, struct before *b, uint64_t file)
     b->recent[b->nrecent++ % RECENT] = file;
 }
 
+static void put_extra(struct writer *w, struct before *b, const struct amph_trace_extra *x)
+{
+    put(w, EXTRA_STARTS, amph_trace_folded(x->start_ns - b->start));
+    put(w, SERVER_TIMES, x->server_ns);
+    put(w, SERVERS, x->server ^ b->extra.server);
+    put(w, REQUESTS, x->requests);
+    put(w, FDS2,
+        amph_trace_folded((uint64_t)(int64_t)(int32_t)((uint32_t)x->fd2 - (uint32_t)b->extra.fd2)));
+    put_file(w, b, x->file2);
+    b->extra = *x;
+}
+
 static void put_slot(struct writer *w, struct before *b, const union amph_trace_slot *slot)
 {
     const struct amph_trace_call *c = &slot->call;
 
-    put(w, WORDS, folded((uint64_t)(int64_t)(int32_t)(c->commit - b->word)));
+    put(w, WORDS, amph_trace_folded((uint64_t)(int64_t)(int32_t)(c->commit - b->word)));
     b->word = c->commit;
+    if (c->commit == EXTRA_WORD) {
+        put_extra(w, b, &slot->extra);
+        return;
+    }
+
     if (c->commit >> 24 != AMPH_TRACE_CALL) {
         put_bytes(w, OTHERS, (const char *)slot + 4, sizeof *slot - 4);
         return;
     }
 
-    put(w, ERRORS, c->err);
-    put_bytes(w, BITS, &c->forwarded, 1);
-    put_bytes(w, BITS, &c->has, 1);
-    put(w, STARTS, folded(c->start_ns - b->start));
-    put(w, LASTS, folded(c->end_ns - c->start_ns));
-    put(w, RESULTS, folded((uint64_t)c->result - b->result));
-    put(w, OFFSETS, folded((uint64_t)c->offset - b->offset));
-    put(w, LENGTHS, folded(c->length - b->length));
-    put(w, FDS, folded((uint64_t)(int64_t)(int32_t)((uint32_t)c->fd - b->fd)));
-    put(w, FLAGS, c->flags ^ b->flags);
-    put_file(w, b, c->file);
+    struct context *of = context_of(b, c->commit, (uint32_t)c->fd);
 
-    b->start = c->end_ns;
-    b->result = (uint64_t)c->result;
-    /* the offset of the next call if the calls are consecutive */
-    b->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
-    b->length = c->length;
-    b->fd = (uint32_t)c->fd;
-    b->flags = c->flags;
+    put(w, ERRORS, c->err);
+    put_bytes(w, BITS, &c->side, 1);
+    put_bytes(w, BITS, &c->has, 1);
+    put(w, STARTS, amph_trace_folded(c->start_ns - b->base));
+    put(w, LASTS, amph_trace_folded(c->end_ns - c->start_ns));
+    put(w, RESULTS, amph_trace_folded((uint64_t)c->result - of->result));
+    put(w, OFFSETS, amph_trace_folded((uint64_t)c->offset - of->offset));
+    put(w, LENGTHS, amph_trace_folded(c->length - of->length));
+    put(w, FDS, amph_trace_folded((uint64_t)(int64_t)(int32_t)((uint32_t)c->fd - b->fd)));
+    put(w, FLAGS, c->flags ^ of->flags);
+    put_file(w, b, c->file);
+    remember(b, of, c);
 }
 
 struct output {
@@ -336,44 +374,65 @@ static uint64_t get_file(struct reader *r, struct before *b)
     return file;
 }
 
+static void get_extra(struct reader *r, struct before *b, struct amph_trace_extra *x)
+{
+    x->start_ns = b->start + amph_trace_unfolded(get(r, EXTRA_STARTS));
+    x->server_ns = get(r, SERVER_TIMES);
+    x->server = b->extra.server ^ (uint32_t)get(r, SERVERS);
+    x->requests = (uint32_t)get(r, REQUESTS);
+    x->fd2 = (int32_t)((uint32_t)b->extra.fd2 + (uint32_t)amph_trace_unfolded(get(r, FDS2)));
+    x->file2 = get_file(r, b);
+    b->extra = *x;
+}
+
 static void get_slot(struct reader *r, struct before *b, union amph_trace_slot *slot)
 {
     struct amph_trace_call *c = &slot->call;
 
     memset(slot, 0, sizeof *slot);
-    c->commit = b->word + (uint32_t)unfolded(get(r, WORDS));
+    c->commit = b->word + (uint32_t)amph_trace_unfolded(get(r, WORDS));
     b->word = c->commit;
+    if (c->commit == EXTRA_WORD && !b->is_former) {
+        get_extra(r, b, &slot->extra);
+        return;
+    }
+
     if (c->commit >> 24 != AMPH_TRACE_CALL) {
         get_bytes(r, OTHERS, (char *)slot + 4, sizeof *slot - 4);
         return;
     }
 
-    c->err = (uint16_t)get(r, ERRORS);
-    get_bytes(r, BITS, &c->forwarded, 1);
-    get_bytes(r, BITS, &c->has, 1);
-    c->start_ns = b->start + unfolded(get(r, STARTS));
-    c->end_ns = c->start_ns + unfolded(get(r, LASTS));
-    c->result = (int64_t)(b->result + unfolded(get(r, RESULTS)));
-    c->offset = (int64_t)(b->offset + unfolded(get(r, OFFSETS)));
-    c->length = b->length + unfolded(get(r, LENGTHS));
-    c->fd = (int32_t)(b->fd + (uint32_t)unfolded(get(r, FDS)));
-    c->flags = b->flags ^ (uint32_t)get(r, FLAGS);
-    c->file = get_file(r, b);
+    c->fd = (int32_t)(b->fd + (uint32_t)amph_trace_unfolded(get(r, FDS)));
 
-    b->start = c->end_ns;
-    b->result = (uint64_t)c->result;
-    b->offset = (uint64_t)c->offset + (c->has & AMPH_TRACE_HAS_OFFSET ? c->length : 0);
-    b->length = c->length;
-    b->fd = (uint32_t)c->fd;
-    b->flags = c->flags;
+    struct context *of = context_of(b, c->commit, (uint32_t)c->fd);
+
+    c->err = (uint16_t)get(r, ERRORS);
+    get_bytes(r, BITS, &c->side, 1);
+    get_bytes(r, BITS, &c->has, 1);
+    c->start_ns = b->base + amph_trace_unfolded(get(r, STARTS));
+    c->end_ns = c->start_ns + amph_trace_unfolded(get(r, LASTS));
+    c->result = (int64_t)(of->result + amph_trace_unfolded(get(r, RESULTS)));
+    c->offset = (int64_t)(of->offset + amph_trace_unfolded(get(r, OFFSETS)));
+    c->length = of->length + amph_trace_unfolded(get(r, LENGTHS));
+    c->flags = of->flags ^ (uint32_t)get(r, FLAGS);
+    c->file = get_file(r, b);
+    remember(b, of, c);
 }
 
-static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t head[3])
+/* Bytes before the columns. */
+static size_t column_head(bool is_former)
+{
+    return (is_former ? FORMER_COLUMNS : COLUMNS) * sizeof(uint32_t);
+}
+
+static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t head[3],
+                      bool is_former)
 {
     size_t room = (size_t)head[1];
-    uint32_t lengths[COLUMNS];
+    size_t before_columns = column_head(is_former);
+    uint32_t lengths[COLUMNS] = { 0 };
     struct reader r = { .ok = true };
-    struct before before = { 0 };
+    struct before before = { .is_former = is_former };
     uint8_t *joined = malloc(room + 1);
 
     if (!joined || ZSTD_decompress(joined, room, bytes, head[2]) != room) {
@@ -381,10 +440,10 @@ static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t h
         return false;
     }
 
-    memcpy(lengths, joined, COLUMN_HEAD);
+    memcpy(lengths, joined, before_columns);
 
-    const uint8_t *at = joined + COLUMN_HEAD;
-    size_t left = room - COLUMN_HEAD;
+    const uint8_t *at = joined + before_columns;
+    size_t left = room - before_columns;
 
     for (int c = 0; c < COLUMNS && r.ok; c++) {
         r.ok = lengths[c] <= left;
@@ -415,6 +474,7 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
     struct output out = { 0 };
     uint32_t header_len = 0;
     bool ok = len >= HEAD && reserve(&out, AMPH_TRACE_HEADER);
+    bool is_former = ok && memcmp(in, AMPH_TRACE_PACKED_FORMER, 8) == 0;
 
     if (ok) {
         memcpy(&header_len, in + 8, sizeof header_len);
@@ -432,9 +492,10 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
 
         memcpy(head, in + at, BLOCK_HEAD);
         at += BLOCK_HEAD;
-        ok = head[0] <= BLOCK && head[1] >= COLUMN_HEAD &&
+        ok = head[0] <= BLOCK && head[1] >= column_head(is_former) &&
              head[1] <= (size_t)COLUMNS * BLOCK * WIDEST + COLUMN_HEAD && head[2] <= len - at &&
-             reserve(&out, (size_t)head[0] * AMPH_TRACE_SLOT) && get_block(&out, in + at, head);
+             reserve(&out, (size_t)head[0] * AMPH_TRACE_SLOT) &&
+             get_block(&out, in + at, head, is_former);
         at += head[2];
     }
 

@@ -24,10 +24,10 @@ enum {
     DEPTH = 16       /* of relative paths on one another */
 };
 
-const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = { "other", "open",    "close",
-                                                                 "read",  "write",   "seek",
-                                                                 "sync",  "meta",    "folder",
-                                                                 "map",   "process", "wait" };
+const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = {
+    "other",  "open", "close",   "read", "write",  "seek", "sync", "meta",
+    "folder", "map",  "process", "wait", "mpi-io", "am",   "rma",  "coll"
+};
 
 struct amph_trace_text_entry {
     uint64_t number; /* 0: free */
@@ -75,6 +75,11 @@ static const struct {
     const char *start;
     enum amph_trace_class cls;
 } classes[] = {
+    { "MPI_File_", AMPH_TRACE_MPI },
+    { "MPI_Register_datarep", AMPH_TRACE_MPI },
+    { "am_", AMPH_TRACE_AM },
+    { "rma_", AMPH_TRACE_RMA },
+    { "coll_", AMPH_TRACE_COLL },
     { "readlink", AMPH_TRACE_META },
     { "readdir", AMPH_TRACE_FOLDER },
     { "readahead", AMPH_TRACE_OTHER },
@@ -467,7 +472,12 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->process = s->process;
     e->tid = s->tid;
     e->start_ns = (int64_t)(c->start_ns + (uint64_t)s->offset_ns);
-    e->fd = c->has & AMPH_TRACE_HAS_FD ? c->fd : -1;
+    e->side = c->side < AMPH_TRACE_SIDES ? c->side : AMPH_TRACE_LOCAL;
+
+    bool is_message = e->side == AMPH_TRACE_MESSAGE;
+
+    e->fd = c->has & AMPH_TRACE_HAS_FD && !is_message ? c->fd : -1;
+    e->peer = c->has & AMPH_TRACE_HAS_FD && is_message ? c->fd : -1;
     e->fd2 = -1;
     e->has = (uint8_t)(c->has & ~(unsigned)AMPH_TRACE_HAS_POSITION);
     e->file = file_index(t, c->file);
@@ -486,7 +496,6 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->length = c->has & AMPH_TRACE_HAS_LENGTH ? c->length : 0;
     e->flags = c->flags;
     e->err = c->err;
-    e->forwarded = c->forwarded != 0;
     return true;
 }
 
@@ -599,9 +608,10 @@ static bool check_header(const struct amph_trace_header *h, size_t len, char *wh
         return fail(why, why_len,
                     "it was written by a machine of the other byte order; read it there, "
                     "and take its export");
-    if (h->version != AMPH_TRACE_VERSION)
-        return fail(why, why_len, "it has version %u of the format, this program reads version %d",
-                    h->version, AMPH_TRACE_VERSION);
+    if (h->version != AMPH_TRACE_VERSION && h->version != AMPH_TRACE_FORMER)
+        return fail(why, why_len,
+                    "it has version %u of the format, this program reads versions %d and %d",
+                    h->version, AMPH_TRACE_FORMER, AMPH_TRACE_VERSION);
     if (h->header_bytes != AMPH_TRACE_HEADER || h->slot_bytes != AMPH_TRACE_SLOT ||
         (h->ring_slots && h->ring_slots != AMPH_TRACE_RING))
         return fail(why, why_len, "its header is damaged: sizes %u and %u", h->header_bytes,

@@ -30,6 +30,10 @@ enum amph_trace_class {
     AMPH_TRACE_MAP,
     AMPH_TRACE_PROCESS,
     AMPH_TRACE_WAIT,
+    AMPH_TRACE_MPI,  /* MPI-IO */
+    AMPH_TRACE_AM,   /* active messages */
+    AMPH_TRACE_RMA,  /* puts, gets and remote atomics */
+    AMPH_TRACE_COLL, /* barriers and collectives */
     AMPH_TRACE_CLASSES
 };
 
@@ -49,7 +53,8 @@ struct amph_trace_event {
     uint64_t length;
     uint32_t flags;
     uint16_t err;
-    uint8_t has, forwarded;
+    uint8_t has, side; /* enum amph_trace_side */
+    int32_t peer;      /* of a message; -1: none, or no single one */
     uint32_t server, requests;
     uint64_t server_ns;
 };

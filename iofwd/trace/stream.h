@@ -5,7 +5,8 @@
  * Layer: iofwd (trace); uses only the C library.  Thread rule: pure functions on the caller's memory.
  *
  * A block stands for the slots of one lap of the ring and is decoded by itself.  A call is written as
- * what differs from the last call of the same name, and two times.
+ * what differs from the last call of the same name on the same descriptor, and two times.  The
+ * spans of forwarded calls are cut by less than 1/1024 (numbers.h).
  */
 #ifndef AMPH_IOFWD_TRACE_STREAM_H
 #define AMPH_IOFWD_TRACE_STREAM_H
@@ -34,5 +35,8 @@ size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t 
 
 /* Reads n slots.  false: the bytes are no such block.  Nothing of them is trusted. */
 bool amph_trace_decode(const uint8_t *bytes, size_t len, union amph_trace_slot *slots, size_t n);
+/* stream_former.c: the same for a file of version 2. */
+bool amph_trace_decode_former(const uint8_t *bytes, size_t len, union amph_trace_slot *slots,
+                              size_t n);
 
 #endif

@@ -46,6 +46,9 @@ static bool reserve(struct row *row, size_t more)
 static bool take_stream(struct row *row, const char *bytes, size_t len,
                         struct amph_trace_header *header)
 {
+    bool is_former = header->version == AMPH_TRACE_FORMER;
+    bool (*decode)(const uint8_t *, size_t, union amph_trace_slot *,
+                   size_t) = is_former ? amph_trace_decode_former : amph_trace_decode;
     struct amph_trace_block block;
 
     for (size_t at = STREAM; at <= len && len - at >= sizeof block;) {
@@ -58,8 +61,7 @@ static bool take_stream(struct row *row, const char *bytes, size_t len,
         if (!reserve(row, block.slots))
             return false;
 
-        if (amph_trace_decode((const uint8_t *)bytes + at, block.bytes, row->slots + row->n,
-                              block.slots))
+        if (decode((const uint8_t *)bytes + at, block.bytes, row->slots + row->n, block.slots))
             row->n += block.slots;
         else
             header->dropped_calls += block.slots;

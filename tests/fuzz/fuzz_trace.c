@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "iofwd/trace/numbers.h"
 #include "iofwd/trace/pack.h"
 #include "iofwd/trace/reader.h"
 #include "iofwd/trace/stream.h"
@@ -66,7 +67,13 @@ static void there_and_back(const char *plain, size_t len)
         memcpy(&word, plain + at, sizeof word);
         if (!word)
             continue;
-        if (slot + AMPH_TRACE_SLOT > end || memcmp(slot, plain + at, AMPH_TRACE_SLOT) != 0)
+
+        union amph_trace_slot wanted;
+
+        memcpy(&wanted, plain + at, sizeof wanted);
+        if (word == AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0))
+            memset(wanted.extra.spare, 0, sizeof wanted.extra.spare);
+        if (slot + AMPH_TRACE_SLOT > end || memcmp(slot, &wanted, sizeof wanted) != 0)
             abort();
 
         slot += AMPH_TRACE_SLOT;
@@ -77,6 +84,41 @@ static void there_and_back(const char *plain, size_t len)
 
     free(packed);
     free(again);
+}
+
+static uint64_t cut(uint64_t ns)
+{
+    return amph_trace_span_ns(amph_trace_span_code(ns));
+}
+
+/* Is the call written as differences? */
+static bool differs(const struct amph_trace_call *c)
+{
+    return (!c->end_ns || c->end_ns >= c->start_ns) && c->offset > INT64_MIN / 16 &&
+           c->offset < INT64_MAX / 16 && c->length < UINT64_MAX / 16;
+}
+
+/* What a block keeps of a slot; extra: it is the extra of the call before. */
+static void keep(union amph_trace_slot *slot, bool extra)
+{
+    struct amph_trace_call *c = &slot->call;
+
+    if (slot->commit >> 24 == AMPH_TRACE_CALL && c->end_ns && c->side == AMPH_TRACE_FORWARDED &&
+        differs(c))
+        c->end_ns = c->start_ns + cut(c->end_ns - c->start_ns);
+    if (extra) {
+        slot->extra.server_ns = cut(slot->extra.server_ns);
+        memset(slot->extra.spare, 0, sizeof slot->extra.spare);
+    }
+}
+
+/* Does slot b hold the extra of the call in slot a? */
+static bool is_extra_of(const union amph_trace_slot *a, const union amph_trace_slot *b)
+{
+    return a->commit >> 24 == AMPH_TRACE_CALL && !(a->commit & AMPH_TRACE_LAP) &&
+           differs(&a->call) &&
+           b->commit == AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0) &&
+           b->extra.start_ns == a->call.start_ns;
 }
 
 /* The slots as a block, and back. */
@@ -97,8 +139,8 @@ static void through_stream(const uint8_t *bytes, size_t len)
     for (size_t i = 0, k = 0; i < n; i++) {
         if (!(slots[i].commit >> 24) || slots[i].commit & AMPH_TRACE_LAP)
             continue;
-        if (slots[i].commit == AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0))
-            memset(slots[i].extra.spare, 0, sizeof slots[i].extra.spare);
+
+        keep(&slots[i], i > 0 && is_extra_of(&slots[i - 1], &slots[i]));
         if (memcmp(&slots[i], &again[k++], sizeof *slots) != 0)
             abort();
     }

@@ -19,8 +19,9 @@ static const char schema_text[] =
     "fd2 INT,"
     " path_id INT, path2_id INT, given INT, start_ns INT, ns INT, result INT, offset INT, length "
     "INT,"
-    " flags INT, errno INT, failed INT, returned INT, forwarded INT, server INT, requests INT,"
-    " server_ns INT);"
+    " flags INT, errno INT, failed INT, returned INT, forwarded INT, side TEXT, peer INT, server "
+    "INT,"
+    " requests INT, server_ns INT);"
     "CREATE TABLE %1$s.totals(process INT, name_id INT, path_id INT, calls INT, bytes INT, errors "
     "INT,"
     " ns INT, longest_ns INT, first_ns INT, last_ns INT);"
@@ -31,10 +32,11 @@ static const char schema_text[] =
     "n.class,"
     " a.path, b.path AS path2, e.fd, e.start_ns, e.start_ns + e.ns AS end_ns, e.ns, e.offset, "
     "e.length,"
-    " CASE WHEN n.class IN ('read', 'write') AND e.result > 0 THEN e.result ELSE 0 END AS bytes,"
-    " e.result, e.flags, e.errno, e.failed, e.returned, e.given,"
-    " CASE e.forwarded WHEN 1 THEN 'forwarded' ELSE 'local' END AS side, e.server, e.requests,"
-    " e.server_ns FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
+    " CASE WHEN n.class IN ('read', 'write', 'mpi-io', 'am', 'rma', 'coll') AND e.result > 0"
+    " THEN e.result ELSE 0 END AS bytes,"
+    " e.result, e.flags, e.errno, e.failed, e.returned, e.given, e.side, e.peer, e.server,"
+    " e.requests, e.server_ns FROM events e JOIN processes p USING(process) JOIN names n "
+    "USING(name_id)"
     " LEFT JOIN paths a ON a.path_id = e.path_id LEFT JOIN paths b ON b.path_id = e.path2_id;";
 
 static bool run(sqlite3 *db, const char *sql)
@@ -97,10 +99,12 @@ static bool insert(struct row *r)
     return ok;
 }
 
+static const char *const sides[AMPH_TRACE_SIDES] = { "local", "forwarded", "mpi-io", "message" };
+
 /* Times begin with the run. */
 static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
 {
-    struct row r = { prepare(db, schema, "events", 22), 0 };
+    struct row r = { prepare(db, schema, "events", 24), 0 };
     bool ok = r.stmt != NULL;
 
     for (size_t i = 0; ok && i < t->nevents; i++) {
@@ -125,7 +129,9 @@ static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace 
         number(&r, e->err);
         number(&r, (e->has & AMPH_TRACE_HAS_FAILED) != 0);
         number(&r, returned);
-        number(&r, e->forwarded);
+        number(&r, e->side == AMPH_TRACE_FORWARDED);
+        text(&r, sides[e->side]);
+        number_if(&r, e->peer >= 0, e->peer);
         number_if(&r, e->requests, e->server);
         number(&r, e->requests);
         number_if(&r, e->requests, (int64_t)e->server_ns);

@@ -119,7 +119,7 @@ static bool choose(struct replay *r)
         return false;
 
     for (size_t i = 0; i < t->nevents; i++)
-        if (t->events[i].forwarded && t->events[i].file) {
+        if (t->events[i].side == AMPH_TRACE_FORWARDED && t->events[i].file) {
             r->chosen[t->events[i].file] = 1;
             any = true;
         }
@@ -262,6 +262,10 @@ static void put_steps(struct replay *r, struct replay_thread *th)
     for (uint32_t i = 0; i < th->nevents; i++) {
         uint32_t index = r->order[th->first_event + i];
         const struct amph_trace_event *e = &t->events[index];
+
+        if (e->side == AMPH_TRACE_MPI_IO || e->side == AMPH_TRACE_MESSAGE)
+            continue; /* its file calls are steps, the rest of its time is the program's */
+
         enum amph_trace_class cls = class_of(r, e);
         enum replay_kind kind = kind_of(r, e);
         uint64_t took = (uint64_t)(end_of(e) - e->start_ns);

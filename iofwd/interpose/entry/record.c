@@ -562,7 +562,9 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
     } else
         take_effect(t, frame, &call, result);
 
-    call.forwarded = frame->sum.requests || frame->leads_in || frame->is_forwarded_fd;
+    bool is_forwarded = frame->sum.requests || frame->leads_in || frame->is_forwarded_fd;
+
+    call.side = is_forwarded ? AMPH_TRACE_FORWARDED : AMPH_TRACE_LOCAL;
     f.extra.start_ns = call.start_ns;
     if (frame->sum.requests) {
         call.has |= AMPH_TRACE_HAS_EXTRA;

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 35); do
+    for number in $(seq 38); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -222,6 +222,24 @@ refused "an empty folder is said" 'no files of recorded calls'
 test $? = 2 && grep -q 'records cannot be written there' "$mp_dir/out"
 mp_report $? "a folder that cannot be made is refused" "$mp_dir/out"
 
+# A run that version 2 recorded: 600 reads of /dev/zero, 600 forwarded writes.
+for form in plain packed; do
+    rm -rf "$mp_dir/r"
+    mkdir "$mp_dir/r"
+    case $form in
+    plain) gzip -dc "$srcdir/tests/files/trace/former/plain.trace.gz" >"$mp_dir/r/one.trace" ;;
+    packed) cp "$srcdir/tests/files/trace/former/packed.tracez" "$mp_dir/r/one.tracez" ;;
+    esac
+    "$trace" sql "$mp_dir/r" "SELECT count(*), sum(ns), sum(server_ns), sum(start_ns), sum(requests), sum(side = 'forwarded'), min(path) FROM calls" -csv \
+        >"$mp_dir/out" 2>&1
+    if grep -q 'built without libzstd' "$mp_dir/out"; then
+        mp_skip "version 2, $form: the same calls" "built without libzstd"
+        continue
+    fi
+    test "$(tail -n 1 "$mp_dir/out")" = 1210,31815454,1034261,27269536001,602,604,/dev/zero
+    mp_report $? "version 2, $form: the same calls" "$mp_dir/out"
+done
+
 # ---- answers ----
 
 rm -rf "$mp_dir/r"
@@ -250,6 +268,29 @@ unset IOFWD_TRACE_DIR
 "$trace" sql "$mp_dir/r" "SELECT name, path, side, requests, server_ns, ns FROM calls WHERE path LIKE '/fwd%'" >>"$mp_dir/out" 2>&1
 test "$(sql "$mp_dir/r" "SELECT count(*) > 2 AND min(side) = 'forwarded' AND max(server_ns) > 0 AND min(ns - server_ns) > -200000 FROM calls WHERE path = '/fwd/copy'")" = 1
 mp_report $? "forwarded calls have the server and its time" "$mp_dir/out"
+
+cat >"$mp_dir/s.c" <<'C'
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    static char b[1024];
+    int fd = open(argv[1], O_WRONLY | O_CREAT | O_DSYNC, 0666);
+    for (int i = 0; i < 4000; i++)
+        if (write(fd, b, sizeof b) != sizeof b)
+            return 1;
+    return argc > 2;
+}
+C
+${CC:-cc} -o "$mp_dir/s" "$mp_dir/s.c" || exit 99
+rm -rf "$mp_dir/r"
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" "$mp_dir/s" /fwd/s >"$mp_dir/out" 2>&1
+size=$(cat "$mp_dir/r/"*.trace | wc -c)
+in_stream=3584 # seven laps of the ring; a forwarded call takes two of its slots
+echo "$(((size - 69632) * 10 / in_stream)) tenths of a byte each" >>"$mp_dir/out"
+test "$size" -gt 69632 && test $((size - 69632)) -le $((in_stream * 8)) &&
+    test "$(sql "$mp_dir/r" "SELECT count(*) || ' ' || min(requests) || ' ' || min(server_ns > 0) FROM calls WHERE name = 'write' AND side = 'forwarded'" | tr -d ' ')" = 400011
+mp_report $? "a long forwarded run has at most 8 bytes a call on disk ($(((size - 69632) * 10 / in_stream)) tenths)" "$mp_dir/out"
 
 # ---- jobs ----
 
