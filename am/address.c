@@ -7,6 +7,9 @@
  * blob, network's address blob.
  */
 #include "am/address.h"
+#include "am/am.h"
+#include "base/auth.h"
+#include "conduits/conduit.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -21,6 +21,7 @@
 
 #include "am/ep.h"
 #include "am/job.h"
+#include "base/status.h"
 #include "base/wire.h"
 #include "conduits/memkey.h"
 

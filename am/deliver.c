@@ -12,6 +12,7 @@
 #include "am/check.h"
 #include "am/ep.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "conduits/emulate.h"
 
 static void drop(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am, const char *why)

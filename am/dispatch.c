@@ -4,7 +4,11 @@
  * arguments.
  * Layer: am.  Thread rule: none, pure functions.
  */
+#include <stddef.h>
+#include <stdint.h>
+
 #include "am/ep.h"
+#include "conduits/conduit.h"
 
 /* P<n>: n parameter types; V<n>: the first n values of a[]. */
 #define P0

@@ -4,8 +4,10 @@
  * Layer: am.  Thread rule: open and close by one thread; see am.h for the rest.
  */
 #include "am/ep.h"
+#include "base/status.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>

@@ -28,6 +28,7 @@
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "conduits/conduit.h"
 
 #define FINAL_POLL_NS \
     (2 * \

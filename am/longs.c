@@ -3,10 +3,15 @@
  * Long messages, which put their payload into the peer's segment: through a mapping, packed into
  * the message, or by a put that the message follows.  Layer: am.  Thread rule: see ep.h.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "am/ep.h"
+#include "base/platform.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #define COPY_MAX_BYTES (256u << 10) /* longer payloads are not copied */
 #define COPIED_MAX_BYTES (4u << 20)

@@ -14,12 +14,15 @@
  * Providers may deliver a short message before an earlier long one.  Therefore a loss is reported only
  * after several answers with the same numbers.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "am/ep.h"
 #include "base/os/clock.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #define LOOK_NS (100 * AMPH_NS_PER_MS) /* between two looks at all peers */
 #define ASK_MIN_NS (1 * AMPH_NS_PER_S) /* silence before the first question */

@@ -4,8 +4,12 @@
  * inside a handler does nothing.
  */
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "am/ep.h"
+#include "base/platform.h"
+#include "conduits/conduit.h"
 
 enum {
     IDLE_BEFORE_YIELD = 16,

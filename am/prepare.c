@@ -4,7 +4,14 @@
  * Layer: am.  Thread rule: as am.h.  The room belongs to the caller; others may send and prepare in
  * between.
  */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "am/ep.h"
+#include "base/platform.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 enum amph_status amph_am_prepare(struct amph_am_ep *ep, uint32_t peer, enum amph_lane lane,
                                  size_t min_bytes, size_t max_bytes, struct amph_am_prep *prep)

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "am/ep.h"
+#include "base/status.h"
 #include "base/wire.h"
+#include "conduits/conduit.h"
 
 enum amph_status amph_am_mem_reg(struct amph_am_ep *ep, void *base, size_t len_bytes, int fd,
                                  uint64_t fd_offset, struct amph_am_mem *mem)

@@ -13,6 +13,8 @@
 
 #include "am/ep.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 /* Sends to a peer whose conduit does not bound its lanes: a request uses a credit, and each message
  * returns the credits that are owed. */

@@ -12,6 +12,8 @@
 #include "am/ep.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 void amph_am_set_peer_process(struct amph_am_ep *ep, uint32_t peer, int32_t pid)
 {

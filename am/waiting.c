@@ -19,7 +19,10 @@
 
 #include "am/ep.h"
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "base/settings/env.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */

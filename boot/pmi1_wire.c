@@ -2,6 +2,7 @@
 /* The PMI-1 text protocol, client side; see pmi1.h.  Layer: boot. */
 #include <errno.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

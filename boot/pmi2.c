@@ -3,6 +3,7 @@
 #include "boot/pmi2.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/auth.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "boot/kind.h"
 
 struct single {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "boot/kind.h"
 
 const struct amph_value *amph_boot_values_get(const struct amph_values *v, const char *key)

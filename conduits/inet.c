@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/os/limits.h"

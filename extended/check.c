@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of the client's use of the API, and its handler-safe locks.  Layer: extended.  Thread
  * rule: any thread. */
+#include "conduits/conduit.h"
 #include "extended/check.h"
 
 #include "am/check.h"

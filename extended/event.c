@@ -3,6 +3,8 @@
  * Events: operations and their free lists, test and wait, implicit operations and access regions.
  * Layer: extended.  Thread rule: see event.h.
  */
+#include "am/am.h"
+#include "base/status.h"
 #include "extended/event.h"
 
 #include <pthread.h>

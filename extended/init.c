@@ -3,6 +3,7 @@
  * The start and end of the API's job: client, endpoint and team; the exchange of facts between the
  * members of a group at start.  Layer: extended.  Thread rule: initialisation by one thread.
  */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"
+#include "conduits/conduit.h"
 #include "extended/coll/coll.h"
 #include "extended/ep/endpoint.h"
 #include "extended/gex.h"

@@ -3,6 +3,10 @@
  * Queries on clients and endpoints.  Layer: extended.  Thread rule: any thread, also handlers;
  * clients guard their client data.
  */
+#include <stddef.h>
+
+#include "base/platform.h"
+#include "conduits/conduit.h"
 #include "extended/gex.h"
 
 /* ---- clients ---- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of operations that wait for a reply; see extended/pending.h.  Layer: extended. */
+#include "am/am.h"
+#include "base/status.h"
 #include "extended/pending.h"
 
 #include <pthread.h>

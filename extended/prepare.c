@@ -8,7 +8,10 @@
  * is copied into a message's head anyway; for a medium to a neighbour, the ring that the neighbour
  * reads; otherwise a buffer that is sent in place and freed when its operation completes.
  */
+#include "am/am.h"
 #include "amphora/prepare.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #include <stdlib.h>
 #include <string.h>

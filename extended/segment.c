@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "boot/boot.h"
+#include "conduits/conduit.h"
 #include "extended/gex.h"
 
 /* ---- limits ---- */

@@ -11,6 +11,7 @@
  *
  * Layer: upc-bridge.  Thread rule: one thread; the handlers write `next` and `granted` of nodes.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
  *
  * Layer: upc-bridge.  Thread rule: one thread.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

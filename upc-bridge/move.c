@@ -7,6 +7,9 @@
  *
  * Layer: upc-bridge.  Thread rule: one thread; all functions are collective.
  */
+#include <stddef.h>
+#include <stdint.h>
+
 #include "upc-bridge/upc.h"
 
 static struct upc_wide at(uint32_t thread, uint64_t addr)

@@ -8,6 +8,7 @@
  *
  * Layer: upc-bridge.  Thread rule: one thread; all functions are collective.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
  *
  * Layer: upc-bridge.  Thread rule: one thread; collective.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
  * Layer: upc-bridge.  Thread rule: one thread.
  */
 #include <sched.h>
+#include <stdint.h>
 #include <time.h>
 
 #include "upc-bridge/upc.h"

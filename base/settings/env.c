@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The environment registry; see env.h.  Layer: base. */
 #include "base/settings/env.h"
+#include "base/settings/env_accepted.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"

@@ -16,8 +16,10 @@
  * that they remain for files and local clients.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/status.h"
+#include "base/wire.h"
 #include "conduits/ofi/ofi.h"
 
 static void put_key(struct amph_mem *mem, uint64_t key, uint64_t rbase)

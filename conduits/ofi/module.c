@@ -5,6 +5,9 @@
  *
  * Loaded by registry.c when a network is first needed, or linked into static programs.
  */
+#include <stddef.h>
+
+#include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
 static const struct amph_conduit_ops tcp_ops, verbs_ops;

@@ -3,6 +3,8 @@
  * Opening and closing an instance, and its table of peers.  Layer: conduits (ofi).  Thread rule:
  * that of conduit.h.
  */
+#include <errno.h>
+#include <pthread.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
  * Returned items are pushed onto a list from which the send side always takes all items at once.
  * So no lock is needed, and the ABA problem cannot occur.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/platform.h"

@@ -9,6 +9,7 @@
 #include <rdma/fi_eq.h>
 
 #include "base/log.h"
+#include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
 static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st, const char *why)

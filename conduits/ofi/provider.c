@@ -6,9 +6,12 @@
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
 #define API FI_VERSION(1, 17)

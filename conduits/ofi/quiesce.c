@@ -15,6 +15,7 @@
  * sockets are shut down, and each connection is ended by its own receive path, which handles both
  * cases.  The wait object of a card's provider contains no sockets, so nothing is shut down there.
  */
+#include <netinet/in.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>

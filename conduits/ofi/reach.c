@@ -10,6 +10,9 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"

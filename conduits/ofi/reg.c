@@ -14,6 +14,7 @@
  * libfabric must be in a live registration (otherwise amph_ofi_desc ends the process), the provider
  * chooses keys, and transfers name addresses.
  */
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <unistd.h>

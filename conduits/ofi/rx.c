@@ -10,9 +10,13 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
 
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "base/wire.h"
 #include "conduits/ofi/ofi.h"
 
 /* ---- buffers ---- */

@@ -13,10 +13,13 @@
  */
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <string.h>
+#include <sys/uio.h>
 
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
 /* Returns the peer if messages can be sent to it; else NULL, and *st_p says why. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/status.h"
 #include "base/wire.h"
 #include "conduits/smp/smp.h"
 

@@ -8,8 +8,12 @@
  * prepared (`held`), messages release nothing beyond the start of the first of these.  The commit
  * that ends the last one releases everything before bulk_at, because all of it was sent before.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/platform.h"
+#include "base/status.h"
 #include "conduits/smp/smp.h"
 
 /* A position that no payload can have, since payloads are aligned. */

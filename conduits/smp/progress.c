@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/settings/counters.h"
 #include "conduits/smp/smp.h"
 

@@ -7,8 +7,12 @@
  * lines that stay in its own cache (the receiver's sleep word and watch bit) as long as nothing
  * changes there.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/platform.h"
+#include "base/status.h"
 #include "conduits/smp/smp.h"
 
 #define BULK_GROUP_BYTES (16u << 10)

@@ -8,8 +8,12 @@
  * from stale ones.  An instance that is removed and added again continues where it stopped; each side
  * keeps its own position, so either may remove the other without informing it.
  */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "conduits/smp/smp.h"
 
 void amph_smp_request_update(struct amph_smp_cx *s, uint32_t peer, bool up, uint32_t seed)

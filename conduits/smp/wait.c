@@ -23,6 +23,7 @@
 #include "base/settings/counters.h"
 #include "base/log.h"
 #include "base/os/thread.h"
+#include "base/status.h"
 #include "conduits/smp/smp.h"
 
 #define QUICK_NS \

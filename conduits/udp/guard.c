@@ -9,14 +9,18 @@
  * times a second.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <signal.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/os/clock.h"
 #include "base/os/limits.h"
 #include "base/log.h"
 #include "base/os/thread.h"
+#include "base/status.h"
 #include "conduits/udp/udp.h"
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)

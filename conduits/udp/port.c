@@ -4,6 +4,9 @@
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
+#include "conduits/port.h"
 #include "conduits/udp/udp.h"
 
 enum amph_status amph_udp_choose_port(const struct amph_port_ops **ops_p, char *why, size_t why_len)

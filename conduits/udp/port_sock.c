@@ -9,6 +9,9 @@
  * Addresses: see inet.h.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include <linux/errqueue.h> /* needs struct timespec */

@@ -10,6 +10,12 @@
  * again after time-outs, each twice as long as the one before; the acknowledgement of these shows
  * which packets were lost.
  */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/wire.h"
+#include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
 
 #define WORDS (RDP_PN_WINDOW / 64)

@@ -19,9 +19,12 @@
  * bulk be found, before the bulk is received.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/auth.h"
 #include "base/clmul.h"
+#include "base/platform.h"
+#include "base/wire.h"
 #include "conduits/udp/rdp.h"
 
 #define GROUP AMPH_CLMUL_GROUP /* bytes that the hash processes at a time */

@@ -9,6 +9,11 @@
  * not indicate congestion (a bad cable loses at random).  Only loss together with longer round
  * trips, which show a queue, lowers the limit.  Random loss is compensated by a higher rate.
  */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/platform.h"
 #include "conduits/udp/rdp.h"
 
 #define ROUNDS 10u

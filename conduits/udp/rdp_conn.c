@@ -8,10 +8,13 @@
  * echoes this side's nonce, which only the present peer can know, or when a packet arrives whose MAC
  * was made with both nonces.  Until then nothing else is sent.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/auth.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
 
 #define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)

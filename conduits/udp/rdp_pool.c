@@ -3,6 +3,7 @@
  * Memory of segments and held messages: three sizes, allocated on demand; a few free items of each
  * size are kept.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "conduits/udp/rdp.h"

@@ -9,8 +9,14 @@
  * message it handles, and may call progress for the reply lane; `busy` excludes a lane that is being
  * delivered from that inner progress.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/platform.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
 
 #define RING_MAX 65536u

@@ -12,8 +12,15 @@
  * A target that refuses a put (no such memory) sends a REFUSED instead of the acknowledgement.  The
  * origin then voids the put's segments.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/platform.h"
+#include "base/status.h"
+#include "base/wire.h"
+#include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
 
 #define EARLY_BYTES 4096u /* puts up to this are copied, so that lc need not wait */

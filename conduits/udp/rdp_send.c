@@ -8,8 +8,14 @@
  * Lost segments are sent first; then the lanes in turn, so that many messages in one lane do not
  * delay another.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/auth.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
 
 #define BLOCKED_NS (100 * AMPH_NS_PER_US) /* after the wire took nothing */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parsing and writing the packets of the udp conduit; see rdp_wire.h.  Layer: conduits (udp).
  * Thread rule: pure functions. */
+#include <string.h>
+
 #include "conduits/udp/rdp_wire.h"
 
 static bool type_is_known(struct amph_rdp_packet *p)

@@ -7,11 +7,15 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/os/clock.h"
+#include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/clmul.h"
 #include "base/log.h"
 #include "conduits/memkey.h"
+#include "conduits/udp/rdp_wire.h"
 #include "conduits/udp/udp.h"
 
 #define KEY_VERSION 3u

@@ -6,9 +6,14 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os/clock.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
+#include "conduits/port.h"
 #include "conduits/udp/udp.h"
 
 enum amph_status amph_udp_wait_open(struct amph_udp_cx *u)

@@ -5,6 +5,8 @@
  * A word holds 30 bits of phase, 2 bits of kind, 32 bits of id.  There are two, used in turn: a
  * process can be at phase p+1 while another still reads p, but never at p+2.
  */
+#include "am/am.h"
+#include "conduits/conduit.h"
 #include "extended/coll/barrier.h"
 
 #include "base/settings/counters.h"

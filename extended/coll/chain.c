@@ -7,6 +7,8 @@
  * from the right covers all later participants, so the order is preserved.  The first participant
  * of an all-reduce sends on the pieces of the result while later pieces are still arriving.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "extended/coll/coll.h"

@@ -7,6 +7,9 @@
  * all participants, in bytes.  All members choose the same row.  Inside a neighbourhood
  * coll/local.c carries all kinds.
  */
+#include <stddef.h>
+#include <stdint.h>
+
 #include "extended/coll/coll.h"
 
 #define ANY SIZE_MAX

@@ -6,6 +6,8 @@
  * A block of op->len bytes is at op->off of each member's op->block bytes; participant and rank are
  * the same number here.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "extended/coll/coll.h"

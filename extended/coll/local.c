@@ -11,8 +11,12 @@
  *
  * Operands are folded from the last member to the first, which preserves the order.
  */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "extended/coll/coll.h"
 
 /* Reductions of at least this many bytes, summed over all members, are split. */

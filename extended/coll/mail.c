@@ -14,8 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "extended/coll/coll.h"
 
 enum {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/log.h"
 #include "extended/coll/coll.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shared memory of collectives; see coll/share.h.  Layer: extended. */
+#include "conduits/conduit.h"
 #include "extended/coll/share.h"
 
 #include <sched.h>

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "am/am.h"
 #include "base/os/clock.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "extended/coll/coll.h"
 
 enum {

@@ -7,6 +7,8 @@
  * covers the numbers directly below (left) or directly above (right) those of the other operand.  A
  * buffer in flight is changed only after all sends from it have completed.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "extended/coll/coll.h"

@@ -3,11 +3,14 @@
  * Endpoints other than the first, and the table of segments that are bound to other processes'
  * endpoints.  Layer: extended.  Thread rule: see endpoint.h.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "conduits/conduit.h"
 #include "extended/check.h"
 #include "extended/ep/endpoint.h"
 

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "extended/check.h"
 #include "extended/ep/endpoint.h"
 #include "extended/team/team.h"

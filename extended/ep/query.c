@@ -4,10 +4,14 @@
  * Layer: extended.  Thread rule: any thread; handlers with GEX_FLAG_IMMEDIATE.  Queries in flight
  * are guarded by amph_bounds.lock.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "am/am.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "extended/check.h"
 #include "extended/ep/endpoint.h"
 #include "extended/event.h"

@@ -3,11 +3,13 @@
  * Creates segments one by one, and binds them to endpoints.  Layer: extended.  Thread rule: any
  * thread; one segment or endpoint is handled by one thread at a time.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "am/am.h"
 #include "base/os/arena.h"
 #include "base/log.h"
 #include "extended/check.h"

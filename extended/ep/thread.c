@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "am/am.h"
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "base/os/thread.h"

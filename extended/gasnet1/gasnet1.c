@@ -4,6 +4,7 @@
  * Layer: extended.  Thread rule: GASNet-1 spec.
  */
 #include "amphora/gasnet1.h"
+#include "conduits/conduit.h"
 
 #include <stdlib.h>
 

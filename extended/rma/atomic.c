@@ -4,9 +4,13 @@
  * inline functions therefore cannot reach; the target's process executes them on request.  Layer:
  * extended.  Thread rule: any thread; creating and destroying as the API requires.
  */
+#include "am/am.h"
 #include "amphora/ad.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/settings/counters.h"
 #include "base/log.h"

@@ -5,9 +5,12 @@
  */
 #include <string.h>
 
+#include "am/am.h"
 #include "amphora/gasnet1.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "extended/event.h"
 #include "extended/pending.h"
 

@@ -4,7 +4,10 @@
  * offset, and all those of checked clients (GASNET_DEBUG).  Layer: extended.  Thread rule: any
  * thread of the client; state is per operation.
  */
+#include "am/am.h"
 #include "amphora/rma.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 
 #include "base/log.h"
 #include "extended/check.h"

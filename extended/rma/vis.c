@@ -3,6 +3,8 @@
  * Vector, indexed and strided put and get: checks the arguments, and copies if the memory is mapped
  * here.  Layer: extended.  Thread rule: any thread of the client.
  */
+#include "am/am.h"
+#include "conduits/conduit.h"
 #include "extended/rma/vis.h"
 
 #include "base/log.h"

@@ -4,8 +4,11 @@
  * loads and stores and no call.
  * Layer: extended.  Thread rule: any thread.
  */
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "extended/rma/vis.h"
 
 /* Two copies of UNIT bytes that may overlap handle every length from UNIT to 2 * UNIT.  Both are

@@ -12,11 +12,14 @@
  */
 #include <stdlib.h>
 
+#include "am/am.h"
 #include "am/check.h"
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/wire.h"
+#include "conduits/conduit.h"
 #include "extended/pending.h"
 #include "extended/rma/vis.h"
 

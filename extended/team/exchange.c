@@ -7,9 +7,13 @@
  * amph_am_gather_run returns when all chunks for this member have arrived, so nothing of an
  * exchange is in flight to a member that has left it, and the team may be destroyed then.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "am/am.h"
 #include "base/settings/counters.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "extended/team/team.h"
 
 enum {

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "base/wire.h"
 #include "extended/check.h"
 #include "extended/team/team.h"

@@ -7,6 +7,8 @@
  * A team keeps 28 bytes of each member: its job rank (4) and how its segment is reached (24).  A
  * team of the same processes in the same order as the job shares the job's tables.
  */
+#include "am/am.h"
+#include "conduits/conduit.h"
 #include "extended/team/team.h"
 
 #include <stdlib.h>

@@ -10,11 +10,16 @@
  * An answer is held from the second one on: the version must be known before the question, and
  * which file it is is known only from an answer.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/os/clock.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/client.h"
 #include "iofwd/client/versions.h"
+#include "iofwd/wire/file.h"
 
 #define SETS 512u
 #define WAYS 4u        /* questions of one set that are held */

@@ -7,15 +7,27 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
 #include "base/os/thread.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/client.h"
+#include "iofwd/client/data/data.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/data/stripe.h"
+#include "iofwd/client/state.h"
 #include "iofwd/wire/encode.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/marshal.h"
 #include "iofwd/wire/request_name.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)

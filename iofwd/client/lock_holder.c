@@ -6,9 +6,19 @@
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
 
+#include "base/platform.h"
+#include "base/wire.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/internal.h"
 #include "iofwd/client/recovery/record.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/marshal.h"
 
 #define FIND_TRIES 100
 

@@ -7,10 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/os/thread.h"
+#include "base/status.h"
+#include "base/wire.h"
 #include "iofwd/client/internal.h"
 
 enum {

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -18,6 +20,8 @@
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "base/os/thread.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/wire/file.h"
 #include "iofwd/wire/show.h"
 #include "iofwd/client/internal.h"
 

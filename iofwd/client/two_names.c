@@ -11,8 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/internal.h"
+#include "iofwd/wire/file.h"
 
 #define RACES_MAX \
     64 /* times that the directory may get another name between asking for its name and opening \

@@ -10,8 +10,12 @@
  * servers have the same and it is the one that the client finds on its own host.  A job with
  * servers on several hosts has none.
  */
+#include "iofwd/client/state.h"
 #include "iofwd/client/versions.h"
+#include "iofwd/wire/handshake.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/os/clock.h"

@@ -9,6 +9,8 @@
  */
 #include "iofwd/elf/elf.h"
 
+#include <elf.h>
+#include <link.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <string.h>

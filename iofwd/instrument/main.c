@@ -19,6 +19,7 @@
 #include "base/program/install.h"
 #include "base/platform.h"
 #include "base/program/stdout_check.h"
+#include "base/status.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"
 #include "iofwd/instrument/instrument.h"

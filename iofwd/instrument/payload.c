@@ -9,6 +9,7 @@
  */
 #include "iofwd/instrument/instrument.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "base/platform.h"

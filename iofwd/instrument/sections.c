@@ -10,6 +10,8 @@
  */
 #include "iofwd/instrument/instrument.h"
 
+#include <elf.h>
+#include <link.h>
 #include <stdalign.h>
 #include <string.h>
 

@@ -8,18 +8,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/auth.h"
 #include "base/os/arena.h"
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "conduits/conduit.h"
 #include "iofwd/server/internal.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/request_name.h"
 
 /* A handle number: its slot in the low bits, random bits above them, and above those the
  * incarnation of the server. */

@@ -18,6 +18,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/status.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
 
 /* Average length from which runs are passed to the kernel in place; shorter ones are copied

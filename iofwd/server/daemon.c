@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/auth.h"
 #include "base/os/clock.h"
 #include "base/settings/env.h"
 #include "base/log.h"

@@ -10,13 +10,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "am/am.h"
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "base/settings/counters.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/flow.h"
+#include "iofwd/wire/watch.h"
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
 

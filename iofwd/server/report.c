@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "iofwd/server/internal.h"
 #include "iofwd/wire/encode.h"
+#include "iofwd/wire/request_name.h"
 
 #define SLOW_NS AMPH_NS_PER_S
 

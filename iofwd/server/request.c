@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "base/os/clock.h"
+#include "base/wire.h"
+#include "conduits/conduit.h"
+#include "iofwd/calls/calls.h"
 #include "iofwd/server/internal.h"
 
 static struct amph_server_handle *find(void *ctx, uint64_t number)

@@ -8,8 +8,13 @@
  * Thread rule: progress thread only.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "iofwd/server/flow.h"
+#include "iofwd/server/fs/exports.h"
+#include "iofwd/wire/marshal.h"
 
 /* ---- where a request runs ---- */
 

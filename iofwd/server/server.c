@@ -5,11 +5,13 @@
  * Layer: iofwd.
  * Thread rule: the progress thread, which is the thread that calls amph_server_open.
  */
+#include "base/auth.h"
 #include "iofwd/server/server.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

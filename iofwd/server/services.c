@@ -9,8 +9,11 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/platform.h"
 #include "base/settings/counters.h"
+#include "base/wire.h"
 #include "iofwd/server/flow.h"
+#include "iofwd/wire/marshal.h"
 
 /* Completes a reply with n bytes of body after its head.  The body is not described by the table of
  * calls. */

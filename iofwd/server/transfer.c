@@ -7,9 +7,16 @@
  * Thread rule: progress thread only.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "am/am.h"
+#include "base/platform.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "iofwd/server/flow.h"
+#include "iofwd/wire/marshal.h"
 
 /* Bytes of unused staging buffers that are kept: they count as no client's memory. */
 #define STAGES_KEPT_BYTES ((size_t)16 << 20)

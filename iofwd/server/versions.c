@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/status.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
 
 /* What an open moves follows from its flags.  An open that waits for the other end of a FIFO moves

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,7 +20,9 @@
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/wire.h"
 #include "iofwd/server/internal.h"
+#include "iofwd/wire/request_name.h"
 
 /* ---- answers ---- */
 

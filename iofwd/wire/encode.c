@@ -2,11 +2,14 @@
 /* Fixed encodings; see encode.h.  Layer: iofwd. */
 #include "iofwd/wire/encode.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/falloc.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/platform.h"

@@ -8,6 +8,7 @@
 #include "iofwd/wire/marshal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 

@@ -8,8 +8,13 @@
  * Layer: launcher.  Thread rule: one thread.
  */
 #include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/wire.h"
+#include "boot/frames.h"
 #include "launcher/agent/internal.h"
 
 static void end_ready(void *arg, uint32_t events);

@@ -4,6 +4,7 @@
  *
  * Layer: launcher.  Thread rule: one thread.
  */
+#include "base/wire.h"
 #include "launcher/agent/agent.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>

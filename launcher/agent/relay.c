@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/settings/counters.h"
 #include "boot/control.h"
+#include "boot/frames.h"
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"
 

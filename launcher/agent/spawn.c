@@ -17,7 +17,9 @@
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/wire.h"
 #include "launcher/agent/internal.h"
+#include "launcher/common/inherit.h"
 #include "launcher/master/jobdir.h"
 #include "launcher/common/program.h"
 

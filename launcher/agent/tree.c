@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -24,6 +25,7 @@
 #include "base/os/clock.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/wire.h"
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"
 #include "launcher/common/program.h"

@@ -18,12 +18,15 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "base/status.h"
 #include "launcher/hosts/hostfile.h"
 #include "launcher/common/message.h"
 

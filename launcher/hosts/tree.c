@@ -14,10 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
 #include "base/settings/env.h"
+#include "base/status.h"
+#include "base/wire.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/master/environment.h"

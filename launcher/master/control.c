@@ -11,12 +11,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/auth.h"
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "base/wire.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 

@@ -19,6 +19,7 @@
 
 #include "base/os/clock.h"
 #include "base/settings/env.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/reap.h"
 #include "launcher/common/message.h"

@@ -4,7 +4,14 @@
  *
  * Layer: launcher.  Thread rule: one thread.
  */
+#include "base/wire.h"
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "launcher/agent/agent.h"
+#include "launcher/common/program.h"
+#include "launcher/hosts/hostfile.h"
 #include "launcher/master/environment.h"
+#include "launcher/master/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,6 +17,8 @@
 #include "base/settings/env.h"
 #include "base/os/limits.h"
 #include "base/program/stdout_check.h"
+#include "base/status.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"

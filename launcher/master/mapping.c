@@ -5,10 +5,12 @@
  * Layer: launcher.  Thread rule: one thread.
  */
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/platform.h"
+#include "base/status.h"
 #include "launcher/hosts/hostfile.h"
 #include "launcher/common/message.h"
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -21,6 +22,9 @@
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/wire.h"
+#include "boot/boot.h"
+#include "launcher/common/inherit.h"
 #include "launcher/master/jobdir.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/reap.h"

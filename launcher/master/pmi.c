@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/wire.h"
+#include "boot/boot.h"
 #include "boot/pmi1.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"

@@ -5,11 +5,14 @@
  * Layer: launcher.  Thread rule: one thread.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 
 #define TABLE_NS (2 * AMPH_NS_PER_S)

@@ -11,9 +11,14 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/status.h"
+#include "base/wire.h"
+#include "boot/boot.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 

@@ -7,6 +7,10 @@
  * Layer: tools.  Thread rule: requests are answered in libmicrohttpd's one thread, which alone uses
  * the set; the main thread waits for a signal.
  */
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/ctl/metrics.h"

@@ -2,13 +2,17 @@
 /* iofwd-ctl: the command line and the orders; see ctl.h.  Layer: tools. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "base/program/stdout_check.h"
+#include "iofwd/wire/watch.h"
 #include "tools/ctl/metrics.h"
 #include "tools/ctl/progress.h"
 #include "tools/ctl/top.h"

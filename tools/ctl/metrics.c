@@ -12,6 +12,7 @@
 
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
+#include "iofwd/wire/watch.h"
 #include "tools/ctl/metrics.h"
 #include "tools/ctl/sample.h"
 

@@ -11,11 +11,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "iofwd/wire/watch.h"
 #include "tools/ctl/progress.h"
 #include "tools/ctl/sample.h"
 

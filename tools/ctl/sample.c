@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Samples of all servers, and rates between two of them; see sample.h.  Layer: tools. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "tools/ctl/sample.h"
 
 void ctl_sample_take(struct ctl_set *set, enum amph_fwd_watch query, struct ctl_sample *sample_p)

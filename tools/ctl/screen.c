@@ -6,9 +6,15 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
+#include "iofwd/wire/watch.h"
+#include "tools/ctl/ctl.h"
+#include "tools/ctl/sample.h"
 #include "tools/ctl/top.h"
 
 #ifdef AMPH_HAVE_CURSES

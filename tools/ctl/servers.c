@@ -2,12 +2,16 @@
 /* Finds the servers of an address file, connects to them and asks; see ctl.h.  Layer: tools. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "base/settings/env.h"
+#include "base/status.h"
+#include "base/wire.h"
 #include "tools/ctl/ctl.h"
 
 #define LOOKUP_NS (5 * AMPH_NS_PER_S)

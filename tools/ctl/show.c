@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Answers of servers as text and as JSON; see ctl.h.  Layer: tools. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "base/settings/counters.h"
 #include "tools/ctl/ctl.h"
 

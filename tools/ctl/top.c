@@ -9,12 +9,15 @@
 #include <inttypes.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
+#include "tools/ctl/ctl.h"
 #include "tools/ctl/top.h"
 
 #define LINE_BYTES 4096

@@ -2,10 +2,12 @@
 /* The table of iofwd-ctl top; see view.h.  Layer: tools. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/platform.h"
 #include "tools/ctl/view.h"
 
 /* ---- columns ---- */

@@ -8,6 +8,7 @@
 #include "tools/nbmrw/nbmrw.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {

@@ -3,6 +3,7 @@
 #include "tools/nbmrw/nbmrw.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

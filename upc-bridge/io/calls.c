@@ -16,6 +16,9 @@
  * Layer: upc-bridge.  Thread rule: one thread, and run_thread for each asynchronous operation.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,6 +16,8 @@
  * because it makes no gex call; everything else by the program's thread.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,8 @@
  * Layer: upc-bridge.  Thread rule: the program's thread; all functions are collective.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

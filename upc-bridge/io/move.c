@@ -10,6 +10,8 @@
  * Layer: upc-bridge.  Thread rule: any one thread at a time for each transfer (see files.h).
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

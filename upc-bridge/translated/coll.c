@@ -2,6 +2,8 @@
  *
  * Collectives and atomics for translated programs: see translated.c.
  */
+#include <stddef.h>
+
 #include "upc-bridge/translated/translated.h"
 
 #define UPCX_MOVE(name) \

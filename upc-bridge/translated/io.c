@@ -2,6 +2,8 @@
  *
  * UPC-IO on shared buffers for translated programs: see translated.c.
  */
+#include <stddef.h>
+
 #include "upc-bridge/translated/translated.h"
 
 #define UPCX_BUFFER \

@@ -8,6 +8,7 @@
  */
 #include "upc-bridge/translated/translated.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

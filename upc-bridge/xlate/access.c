@@ -4,6 +4,7 @@
  * nowhere else; what is neither stays a structure type in the output (upcx_pts), which C refuses to
  * compute with.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -4,6 +4,7 @@
  * one: sums, differences and products of the variable and of what stands still, all signed, so that
  * they do not wrap.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -3,6 +3,7 @@
  * upcxlate: conversions between types, and what operators do with pointers to shared (UPC 1.3,
  * 6.4.2 and 6.4.3).
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -2,6 +2,7 @@
  *
  * upcxlate: declarators, parameters and type names.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -3,6 +3,7 @@
  * upcxlate: declarations.  One without anything shared goes out as it is; one with shared types is
  * rewritten from its types, a declarator at a time.  Function definitions likewise.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

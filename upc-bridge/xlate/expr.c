@@ -4,6 +4,7 @@
  * for shared places is access.c's and convert.c's.
  */
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * upcxlate: integer constant expressions, with a third state: constant but for the number of
  * threads.
  */
+#include <stdbool.h>
+
 #include "xlate.h"
 
 /* Sets *out_p and returns true if op compares. */

@@ -5,6 +5,7 @@
  * + 1, i % THREADS, &a[n - i], a + i) and nothing in the loop's head has an effect, it goes from
  * one iteration of its own to the next; the test stays, so that a step too short is never wrong.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -4,6 +4,7 @@
  * or a pointer to shared needs that.
  */
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

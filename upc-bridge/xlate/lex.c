@@ -4,6 +4,8 @@
  * and line; #pragma upc becomes a token, every other directive is kept for the output.
  */
 #include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * upcxlate [-T N] [-o OUT] [IN]: see man/upcxlate.1.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

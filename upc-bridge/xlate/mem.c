@@ -5,6 +5,7 @@
 #include "xlate.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,8 @@
  * object is a C variable of type upcx_pts that the run-time library sets before main; a table of
  * this translation unit says how large and how laid out it is.
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -4,6 +4,8 @@
  * other tokens in any order, each announced by a mark (\1 number \2) from which the writer finds
  * out the file and line that it must claim.
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

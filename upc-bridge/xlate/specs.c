@@ -3,6 +3,7 @@
  * upcxlate: declaration specifiers: storage, qualifiers with shared layouts, base types,
  * structures, unions and enumerations.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

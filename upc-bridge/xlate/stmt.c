@@ -2,6 +2,7 @@
  *
  * upcxlate: statements and function bodies.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

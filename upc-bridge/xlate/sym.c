@@ -3,6 +3,8 @@
  * upcxlate: names in their scopes.  Both name spaces (ordinary names, tags) are hash tables whose
  * newest entry hides the older ones.
  */
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "xlate.h"

@@ -3,6 +3,7 @@
  * upcxlate: types, and how C writes them.  A type is never changed once it has been used; qualified
  * versions are copies.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -3,6 +3,7 @@
  * upcxlate: unary operators, casts, the sizeof family and the compiler's own forms that take type
  * names.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "xlate.h"

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions of iofwd.h.  Layer: iofwd.  Thread rule: as iofwd.h says. */
+#include "am/am.h"
+#include "base/status.h"
 #include "iofwd.h"
+#include "iofwd/client/client.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/marshal.h"
 
 #include <errno.h>
 

@@ -9,13 +9,17 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/api/file.h"
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/api/nonblocking.h"
+#include "iofwd/client/state.h"
 
 /* A process holds an open file at its server once, even if it was opened several times by the name
  * of its handle; the last close drops the hold. */

@@ -7,10 +7,12 @@
  * Thread rule: any thread, not signal handlers.  A forked child starts without operations and
  * threads.
  */
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/api/nonblocking.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>

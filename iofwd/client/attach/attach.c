@@ -4,11 +4,20 @@
  *
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
+#include "am/am.h"
+#include "base/auth.h"
+#include "base/wire.h"
 #include "iofwd/client/client.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/handshake.h"
+#include "iofwd/wire/marshal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/os/clock.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "iofwd/client/internal.h"
 
 #define NOTICE_WAIT_NS (2 * AMPH_NS_PER_S) /* for the launcher's report of a death */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +16,16 @@
 
 #include "base/os/arena.h"
 #include "base/settings/env.h"
+#include "base/wire.h"
+#include "boot/boot.h"
+#include "iofwd/client/client.h"
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/attach/private_server.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/handshake.h"
+#include "iofwd/wire/marshal.h"
 
 /* ---- files as values ---- */
 

@@ -9,11 +9,16 @@
  * A read that the block answers takes effect when its version is looked at, after the copy.  A read
  * that needs a new block takes effect at the server.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/os/clock.h"
+#include "base/platform.h"
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/coalesce/blocks.h"
+#include "iofwd/client/data/data.h"
 #include "iofwd/client/versions.h"
 
 #define FIRST_BYTES ((size_t)32 << 10)

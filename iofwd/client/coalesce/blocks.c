@@ -8,8 +8,10 @@
  * Layer: iofwd.  Thread rule: the caller owns the coalescer.
  */
 #include "iofwd/client/coalesce/blocks.h"
+#include "iofwd/client/state.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,11 +6,17 @@
  * Layer: iofwd.  Thread rule: the caller owns the coalescer, except in amph_client_file_memory.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/coalesce/blocks.h"
 #include "iofwd/client/versions.h"
+#include "iofwd/wire/marshal.h"
 
 #define SPARE 32u
 

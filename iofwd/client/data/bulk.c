@@ -9,12 +9,23 @@
  * for each other's slots while the server queues one call behind the other (deadlock).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "am/am.h"
 #include "base/os/clock.h"
+#include "base/platform.h"
 #include "base/settings/counters.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/data/data.h"
 #include "iofwd/client/data/stripe.h"
+#include "iofwd/client/data/tuning.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/marshal.h"
 
 #define CALL_MAX ((size_t)0x7ffff000) /* the maximum that Linux transfers in one call */
 #define SPREAD_PIECES 40u             /* in flight of a call to several servers */

@@ -12,11 +12,18 @@
  * sent as absent with an errno value, because the other processes wait for it.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/settings/counters.h"
+#include "base/wire.h"
+#include "iofwd/calls/calls.h"
 #include "iofwd/client/api/file.h"
 #include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/encode.h"
+#include "iofwd/wire/file.h"
+#include "iofwd/wire/marshal.h"
 
 #define FLIGHTS_MAX 16u /* maximum of parts in flight */
 #define FLIGHTS_MIN 4u

@@ -6,9 +6,12 @@
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/os/arena.h"
+#include "base/platform.h"
 #include "iofwd/client/internal.h"
 
 /* Registers the segment with the endpoint; amph_client_state.lock is held. */

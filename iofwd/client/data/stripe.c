@@ -12,12 +12,17 @@
  * (home) keeps offset, size, O_APPEND and locks.
  */
 #include "iofwd/client/data/stripe.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/marshal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/settings/env.h"
 #include "base/log.h"

@@ -13,6 +13,8 @@
  *
  * Layer: iofwd.  Thread rule: see client/data/tuning.h.
  */
+#include <stdatomic.h>
+
 #include "iofwd/client/data/tuning.h"
 
 #include "base/os/clock.h"

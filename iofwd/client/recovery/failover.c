@@ -15,12 +15,17 @@
  * shows whether an unanswered call was executed before an answered one, in which case the file is
  * lost. Appending writes and changes of names are not retried: they return EIO.
  */
+#include "iofwd/client/data/data.h"
 #include "iofwd/client/recovery/failover.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/marshal.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/settings/env.h"

@@ -6,7 +6,11 @@
  * Thread rule: of all processes that share an open file, one thread (the mover) reopens it, and the
  * others wait.
  */
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/internal.h"
 #include "iofwd/client/recovery/record.h"
+#include "iofwd/client/state.h"
+#include "iofwd/wire/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +18,12 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -10,10 +10,13 @@
  * round counts as unanswered even if its reply arrives.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/os/clock.h"
 #include "iofwd/client/recovery/record.h"
+#include "iofwd/client/state.h"
 
 #define RECORDED_MAX_NS (1 * AMPH_NS_PER_S)
 #define RECORDED_NAP_NS (AMPH_NS_PER_MS / 4)

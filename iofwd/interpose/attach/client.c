@@ -8,8 +8,13 @@
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/mpi_job.h"
+#include "iofwd/wire/file.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

@@ -7,7 +7,12 @@
  * Layer: iofwd (interposer).  Thread rule: under the lock of client.c.
  */
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/platform.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/calls/names.h"

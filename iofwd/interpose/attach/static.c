@@ -5,6 +5,10 @@
  *
  * Layer: iofwd (interposer).  Thread rule: see attach/client.h and libc/libc_real.h.
  */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/program/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"

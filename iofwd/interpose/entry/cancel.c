@@ -6,6 +6,8 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <pthread.h>
+
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

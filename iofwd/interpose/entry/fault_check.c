@@ -10,6 +10,7 @@
  */
 #include "iofwd/interpose/entry/fault_check.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -4,6 +4,15 @@
  *
  * Layer: iofwd (interposer).  Thread rule: see catch.h.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "iofwd/client/client.h"
 #include "iofwd/interpose/entry/catch.h"
 
 #include "iofwd/interpose/libc/kernel.h"

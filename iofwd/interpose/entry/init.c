@@ -14,11 +14,21 @@
  * with its registry of settings is not there yet: the settings that matter now are looked up in the
  * environment that the dynamic linker passes (settings.h).
  */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/program/note.h"
+#include "iofwd/client/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"

@@ -4,7 +4,15 @@
  *
  * Layer: iofwd (interposer).  Thread rule: see record.h.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+
 #include "iofwd/interpose/entry/record.h"
+#include "iofwd/wire/marshal.h"
+#include "iofwd/wire/show.h"
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"

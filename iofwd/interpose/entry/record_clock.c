@@ -6,6 +6,8 @@
  */
 #include "iofwd/interpose/entry/record_clock.h"
 
+#include <fcntl.h>
+#include <string.h>
 #include <time.h>
 
 #include "iofwd/interpose/libc/kernel.h"

@@ -6,6 +6,9 @@
  * Layer: iofwd (interposer).  Thread rule: see record.h; a signal handler that interrupts this is
  * counted as dropped.
  */
+#include <stddef.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/entry/record.h"
 
 #include "iofwd/interpose/entry/catch.h"

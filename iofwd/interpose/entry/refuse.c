@@ -7,10 +7,13 @@
  */
 #include "iofwd/interpose/entry/refuse.h"
 
+#include <errno.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"

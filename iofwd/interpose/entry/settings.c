@@ -4,9 +4,11 @@
  *
  * Layer: iofwd (interposer).
  */
+#include "base/settings/env_parse.h"
 #include "iofwd/interpose/entry/settings.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/process/die.h"

@@ -8,16 +8,27 @@
  * gave, and never to the C library's function of that name, which may do it in another way, or may
  * have been overwritten and have led here (kernel.h).
  */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <linux/time_types.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"

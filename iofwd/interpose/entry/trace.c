@@ -5,10 +5,19 @@
  * Layer: iofwd (interposer).  Thread rule: see trace.h.
  */
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/wire/marshal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"

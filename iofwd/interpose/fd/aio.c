@@ -11,8 +11,14 @@
  * work for these requests.
  */
 #include <aio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"

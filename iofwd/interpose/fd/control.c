@@ -4,10 +4,17 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/wire/inode_flags.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -4,14 +4,20 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/fd/file_size_limit.h"

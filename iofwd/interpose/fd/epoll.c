@@ -11,15 +11,24 @@
  * server's set has events; the thread that is woken fetches them.  A forked child shares the set and
  * the notification descriptor with its parent.  Copies of the set's descriptor are names of one set.
  */
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/wire/file.h"
 
 #define EVENTS_MAX 64 /* fetched by one request */
 

@@ -3,17 +3,25 @@
  * Descriptors: opening, closing, copying, and the placeholders that hold their numbers.  Layer:
  * iofwd (preload). Thread rule: any thread, and signal handlers.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/wire/file.h"
 
 /* fd leads to another file now than to before. */
 static int entered(int fd, struct amph_fd_file *before)

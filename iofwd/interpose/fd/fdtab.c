@@ -6,6 +6,7 @@
  */
 #include "iofwd/interpose/fd/fdtab.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 

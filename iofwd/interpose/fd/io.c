@@ -4,8 +4,19 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread; read and write also in signal handlers.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
+#include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
 #include "iofwd/interpose/libc/kernel.h"
@@ -13,6 +24,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/wire/file.h"
 
 #define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux moves in one call */
 

@@ -9,8 +9,16 @@
  * forked child has none.  What the server cannot see is the close of a descriptor that was not the
  * last of its open file: it drops the locks, too, and is told it.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/platform.h"
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

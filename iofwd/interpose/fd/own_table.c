@@ -14,12 +14,19 @@
  * are opened before a table is copied.
  */
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/wire/file.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/catch.h"

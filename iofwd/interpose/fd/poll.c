@@ -9,16 +9,23 @@
  * kernel for the local descriptors and for a notification descriptor of each server, so that
  * timeout, signals and cancellation are the kernel's.  Then the servers are asked again.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 
+#include "iofwd/client/api/interface.h"
+#include "iofwd/client/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/wire/file.h"
 
 #define NS_PER_S INT64_C(1000000000)
 #define NOTIFIERS_MAX 16 /* servers that one call can wait for */

@@ -4,6 +4,14 @@
  *
  * Layer: iofwd (interposer).
  */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "iofwd/client/client.h"
 #include "iofwd/interpose/fd/procfs.h"
 
 #include "iofwd/interpose/entry/catch.h"

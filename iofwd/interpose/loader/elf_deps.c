@@ -12,8 +12,17 @@
 #include "iofwd/interpose/loader/elf_deps.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "iofwd/elf/elf.h"
 #include "iofwd/interpose/entry/catch.h"

@@ -7,7 +7,13 @@
  */
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ipc.h>
+#include <sys/stat.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -8,7 +8,14 @@
  * They take their places in amph_ip_client when the first shared map is made, so that other
  * processes do not pay for them.
  */
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/memory/pages.h"
+#include "iofwd/wire/file.h"
 
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

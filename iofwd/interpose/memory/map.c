@@ -14,8 +14,14 @@
  * since its network library may have such a cache.  System calls of the cache itself go to the
  * kernel, because the client counts as inside of Amphora (amph_ip_inside).
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"

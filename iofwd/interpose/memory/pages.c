@@ -10,9 +10,14 @@
  * server has otherwise comes in without touching it.  Memory that nobody has touched is a hole in
  * both files and is never looked at.
  */
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/memory/pages.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"

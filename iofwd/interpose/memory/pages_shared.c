@@ -4,10 +4,23 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as there.
  */
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/memory/pages.h"
+#include "iofwd/wire/file.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/fd/file_size_limit.h"
 #include "iofwd/interpose/libc/kernel.h"

@@ -8,6 +8,19 @@
  * forward the call.
  */
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
 #include "iofwd/calls/names.h"
@@ -15,6 +28,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/wire/file.h"
 
 #define CLIENT amph_ip_client.client
 

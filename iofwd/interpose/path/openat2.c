@@ -9,6 +9,15 @@
  * A prefix is like a mount: a path that crosses its boundary under RESOLVE_NO_XDEV fails with
  * EXDEV.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/path/openat2.h"
 
 #include "iofwd/interpose/entry/catch.h"

@@ -4,8 +4,16 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
 
+#include "base/platform.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

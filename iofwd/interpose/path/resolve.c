@@ -4,6 +4,13 @@
  *
  * Layer: iofwd (interposer).
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/path/resolve.h"
 
 #include "iofwd/interpose/entry/catch.h"

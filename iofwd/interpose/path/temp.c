@@ -4,7 +4,15 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

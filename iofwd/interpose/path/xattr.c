@@ -4,6 +4,11 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"

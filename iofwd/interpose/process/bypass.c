@@ -9,6 +9,16 @@
  * inherits; the others open it below /proc when they have something to report.  A process that cannot
  * reach the list reports again.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/process/bypass.h"
 
 #include "base/program/program_image.h"

@@ -5,6 +5,11 @@
  *
  * Layer: iofwd (interposer).
  */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/process/die.h"
 
 #include "iofwd/interpose/entry/catch.h"

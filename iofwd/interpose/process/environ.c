@@ -4,6 +4,11 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as execve.
  */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/settings/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"

@@ -5,8 +5,19 @@
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/stdio/foreign_file.h"

@@ -11,8 +11,14 @@
  * The work around a fork is therefore done by handlers too, registered first so that all others
  * nest inside; the C library's own forks (forkpty) then run it as well.
  */
+#include <errno.h>
 #include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
 
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/stdio/foreign_file.h"

@@ -12,6 +12,9 @@
  * does not pass here.
  */
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "boot/pmix_abi.h"
 #include "iofwd/interpose/entry/catch.h"

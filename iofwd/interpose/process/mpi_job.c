@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <link.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/program/open_mpi.h"
 #include "iofwd/interpose/entry/catch.h"

@@ -8,14 +8,22 @@
  * It forwards signals, and ends when the program has ended and all data has been written.  Input
  * that was read ahead and not consumed is given back.
  */
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/process/relay.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -5,6 +5,14 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/start.h"

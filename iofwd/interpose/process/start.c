@@ -5,10 +5,17 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as execve; allocates by mmap and alloca only.
  */
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/process/start.h"
 
 #include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"

@@ -4,6 +4,15 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/calls/names.h"

@@ -9,7 +9,10 @@
  */
 #include "iofwd/interpose/stdio/abort_text.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

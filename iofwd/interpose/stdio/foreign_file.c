@@ -18,7 +18,11 @@
  */
 #include "iofwd/interpose/stdio/foreign_file.h"
 
+#include <limits.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

@@ -6,8 +6,14 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, as the C library's functions.
  */
+#include <errno.h>
 #include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

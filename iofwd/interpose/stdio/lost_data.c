@@ -6,6 +6,11 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"

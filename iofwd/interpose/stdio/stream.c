@@ -11,7 +11,15 @@
  */
 #include "iofwd/interpose/stdio/stream.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/stdio/abort_text.h"

@@ -8,10 +8,18 @@
  * They convert in the locale's encoding, or in that of fopen's ",ccs=", and call the byte
  * functions; so byte calls on a wide stream of ours work too.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <iconv.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <wchar.h>
 
+#include "base/platform.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

@@ -8,6 +8,7 @@
  * Thread rule: the thread that executes a request on the handle, one at a time.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

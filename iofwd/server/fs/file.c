@@ -7,13 +7,16 @@
  * progress thread only.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -21,6 +24,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/wire/inode_flags.h"
 #include "iofwd/server/internal.h"
 

@@ -7,12 +7,14 @@
  * Thread rule: the thread that executes the request.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
 #include "iofwd/server/state.h"
 

@@ -10,17 +10,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
 #include "iofwd/server/state.h"
+#include "iofwd/wire/file.h"
 
 static int outcome(long ret)
 {

@@ -10,15 +10,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/os/thread.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/lock/lock.h"
 #include "iofwd/server/state.h"
+#include "iofwd/wire/marshal.h"
 
 #define UNSHARE_TABLE (1U << 1)
 #define STACK_BYTES (128 << 10)

@@ -16,16 +16,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/lock/lock.h"
+#include "iofwd/wire/marshal.h"
 
 #define AGENTS_MAX 256 /* of one client */
 

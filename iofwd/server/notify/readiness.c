@@ -16,12 +16,16 @@
  * Thread rule: progress thread.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/status.h"
+#include "base/wire.h"
+#include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
 
 #define PEER_NOTIFIERS_MAX 256
