@@ -3,14 +3,17 @@
 preload_generated = \
 	iofwd/calls/client_table.h \
 	iofwd/calls/implementations.h \
+	iofwd/calls/mpi_io.c \
+	iofwd/calls/mpi_io.h \
 	iofwd/calls/iofwd-wrap.args \
 	iofwd/calls/names.c \
 	iofwd/calls/names.h \
 	iofwd/calls/names_wrap.c \
 	iofwd/calls/numbers.h
-BUILT_SOURCES += iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
+BUILT_SOURCES += iofwd/calls/mpi_io.h iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
 EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/former/plain.trace.gz tests/files/trace/former/packed.tracez
+EXTRA_DIST += iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
@@ -24,6 +27,9 @@ iofwd/calls/names.h iofwd/calls/names.c iofwd/calls/names_wrap.c iofwd/calls/iof
 		iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=$(@F) \
 		$(top_srcdir)/iofwd/calls/calls.def $(top_srcdir)/iofwd/calls/names.def >$@.tmp && mv $@.tmp $@
+iofwd/calls/mpi_io.h iofwd/calls/mpi_io.c: iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/mpi_io.awk -v out=$(@F) \
+		$(top_srcdir)/iofwd/calls/mpi_io.def >$@.tmp && mv $@.tmp $@
 iofwd/calls/numbers.h: iofwd/calls/calls.def iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) iofwd/calls && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=$(@F) \
 		$(top_srcdir)/iofwd/calls/calls.def >$@.tmp && mv $@.tmp $@
@@ -73,6 +79,8 @@ preload_sources = \
 	iofwd/interpose/entry/record.h \
 	iofwd/interpose/entry/record_clock.c \
 	iofwd/interpose/entry/record_clock.h \
+	iofwd/interpose/entry/record_event.c \
+	iofwd/interpose/entry/record_event.h \
 	iofwd/interpose/entry/record_file.c \
 	iofwd/interpose/entry/record_tail.c \
 	iofwd/trace/format.h \
@@ -148,8 +156,8 @@ preload_sources = \
 	iofwd/interpose/path/resolve.h \
 	iofwd/interpose/stdio/wide.c \
 	iofwd/interpose/path/xattr.c
-libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c
-nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c
+libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/entry/mpi_io.c iofwd/interpose/entry/mpi_io.h iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c
+nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c iofwd/calls/mpi_io.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
@@ -346,7 +354,7 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# fwd_mpi_real.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
+# fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
@@ -357,6 +365,7 @@ EXTRA_DIST += \
 	tests/files/mounts.sh \
 	tests/files/programs/fwd_mpi.c \
 	tests/files/programs/fwd_mpi_real.sh \
+	tests/files/trace/fwd_mpi_io.sh \
 	tests/files/process/fwd_starts.sh \
 	tests/files/programs/fwd_python.py \
 	tests/files/programs/fwd_outside.sh \

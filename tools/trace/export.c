@@ -13,7 +13,8 @@ static const char chrome[] =
     "SELECT json_object('name', name, 'cat', class, 'ph', 'X', 'ts', start_ns / 1e3, 'dur', "
     "coalesce(ns, 0) / 1e3, 'pid', process, 'tid', tid, 'args', json_object('path', path, "
     "'offset', "
-    "offset, 'length', length, 'result', result, 'errno', errno, 'side', side, 'server', server)) "
+    "offset, 'length', length, 'result', result, 'errno', errno, 'side', side, 'peer', peer, "
+    "'server', server)) "
     "FROM "
     "calls ORDER BY id";
 static const char threads[] =

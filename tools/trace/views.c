@@ -56,6 +56,12 @@ static int with(const char *dir, const char *const *queries, const char *const *
 /* Columns that several answers have. */
 #define READ_BYTES "sum(CASE class WHEN 'read' THEN bytes ELSE 0 END) AS bytes_read"
 #define WRITTEN_BYTES "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS bytes_written"
+/* Calls of MPI-IO contain file calls, and messages are none. */
+#define FILE_CALL "side IN ('local', 'forwarded')"
+#define FILE_NS "coalesce(sum(ns) FILTER (WHERE " FILE_CALL "), 0)"
+#define FILE_MS MS(FILE_NS)
+#define FILE_CALLS "sum(" FILE_CALL ")"
+#define OTHER_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
 #define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
 
 int trace_summary(const char *dir)
@@ -100,8 +106,9 @@ int trace_files(const char *dir)
         "SELECT count(DISTINCT process) AS procs, sum(class = 'open' AND NOT failed) AS opens, "
         "sum(class = 'read') AS reads, " READ_BYTES ", sum(class = 'write') AS writes, "
         WRITTEN_BYTES ", sum(class = 'meta') AS meta, sum(failed) AS failed, "
-        MS("sum(ns)") " AS ms, max(side) AS side, path "
-        "FROM calls WHERE path IS NOT NULL GROUP BY path ORDER BY sum(ns) DESC",
+        "sum(class = 'mpi-io') AS mpi_io, " FILE_MS " AS ms, "
+        "coalesce(max(side) FILTER (WHERE " FILE_CALL "), '-') AS side, path "
+        "FROM calls WHERE path IS NOT NULL GROUP BY path ORDER BY " FILE_NS " DESC",
         NULL
     };
     /* clang-format on */
@@ -115,8 +122,8 @@ int trace_ranks(const char *dir)
     /* clang-format off */
     static const char *const queries[] = {
         "SELECT coalesce(c.rank, '-') AS rank, c.host, c.pid, count(DISTINCT tid) AS threads, "
-        "count(*) AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
-        MS("sum(ns)") " AS ms, coalesce(p.clock_error_ns, '-') AS clock_error_ns, p.exe "
+        FILE_CALLS " AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
+        FILE_MS " AS ms, " OTHER_CALLS "coalesce(p.clock_error_ns, '-') AS clock_error_ns, p.exe "
         "FROM calls c JOIN processes p USING(process) GROUP BY c.process ORDER BY c.rank, c.process",
         NULL
     };
@@ -132,12 +139,12 @@ int trace_timeline(const char *dir)
     static const char *const queries[] = {
         "WITH span AS (SELECT min(start_ns) AS zero, (" RUN_NS ") / 40.0 + 1 AS step FROM events) "
         "SELECT CAST((start_ns - zero) / step AS INT) AS part, "
-        MS("CAST((start_ns - zero) / step AS INT) * step") " AS from_ms, count(*) AS calls, "
+        MS("CAST((start_ns - zero) / step AS INT) * step") " AS from_ms, " FILE_CALLS " AS calls, "
         "count(DISTINCT tid) AS threads, " READ_BYTES ", " WRITTEN_BYTES ", "
         "sum(class = 'meta' OR class = 'open') AS meta, sum(failed) AS failed, "
-        MS("sum(ns)") " AS ms_in_calls, "
+        FILE_MS " AS ms_in_calls, " OTHER_CALLS
         "substr('########################################', 1, "
-        "CAST(40.0 * sum(ns) / (step * count(DISTINCT tid)) AS INT)) AS busy "
+        "CAST(40.0 * " FILE_NS " / (step * count(DISTINCT tid)) AS INT)) AS busy "
         "FROM calls, span GROUP BY part ORDER BY part",
         NULL
     };

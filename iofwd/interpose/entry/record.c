@@ -16,6 +16,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/record_event.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
@@ -101,11 +102,8 @@ static uint64_t number_of(struct amph_ip_recording *t, uint64_t base, const char
     return file;
 }
 
-static AMPH_COLD void write_name(struct amph_ip_recording *t, unsigned call)
+static AMPH_COLD void write_name(struct amph_ip_recording *t, unsigned call, const char *text)
 {
-    const char *text = call & AMPH_TRACE_BY_NUMBER
-                           ? amph_ip_number_name((long)(call & ~(unsigned)AMPH_TRACE_BY_NUMBER))
-                           : amph_ip_name_texts[call];
     uint64_t number;
     union amph_trace_slot *slot = amph_ip_record_take(t, &number);
 
@@ -122,9 +120,27 @@ static inline void name_call(struct amph_ip_recording *t, unsigned call)
                        : call % NUMBERS;
 
     if (AMPH_UNLIKELY(!(t->named[bit / 8] & 1 << bit % 8))) {
+        bool by_number = call & AMPH_TRACE_BY_NUMBER;
+        long number = (long)(call & ~(unsigned)AMPH_TRACE_BY_NUMBER);
+
         t->named[bit / 8] |= (uint8_t)(1 << bit % 8);
-        write_name(t, call);
+        write_name(t, call, by_number ? amph_ip_number_name(number) : amph_ip_name_texts[call]);
     }
+}
+
+void amph_ip_record_name(struct amph_ip_recording *t, unsigned number, const char *name)
+{
+    unsigned bit = 2 * NUMBERS + number % AMPH_IP_EVENTS;
+
+    if (AMPH_UNLIKELY(!(t->named[bit / 8] & 1 << bit % 8))) {
+        t->named[bit / 8] |= (uint8_t)(1 << bit % 8);
+        write_name(t, number, name);
+    }
+}
+
+struct amph_ip_recording *amph_ip_record_this(void)
+{
+    return recording();
 }
 
 /* ---- descriptors ---- */
@@ -207,6 +223,11 @@ static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
     uint64_t file = __atomic_load_n(&file_of_fd[fd], __ATOMIC_RELAXED);
 
     return AMPH_LIKELY(file != 0) ? file : ask_file(t, fd);
+}
+
+uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path)
+{
+    return number_of(t, path[0] == '/' ? 0 : cwd_of(t), path);
 }
 
 /* What a call does to the table of descriptors, or to the working directory. */

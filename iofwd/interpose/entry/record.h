@@ -36,7 +36,7 @@ struct amph_ip_recording {
     uint32_t tail_state;             /* 0: not begun, 1: ready, 2: no room */
     uint32_t errors, slowest, busy;  /* slots used in the tail */
     struct amph_ip_recording *spare; /* the next one that no thread uses */
-    uint8_t named[256];              /* a bit for each call whose name is in the file */
+    uint8_t named[320];              /* a bit for each call whose name is in the file */
     uint64_t seen[512];              /* texts that are in the file: the last of each bucket */
     char path[512];
     uint8_t block[sizeof(struct amph_trace_block) + AMPH_TRACE_RING * AMPH_TRACE_SLOT_MOST];
@@ -58,6 +58,14 @@ struct amph_ip_recording *amph_ip_record_begin_file(void);
 void amph_ip_record_give_back(void *recording);
 /* Empties the ring if slot `number` has no place in it.  false: the file may not grow. */
 bool amph_ip_record_make_room(struct amph_ip_recording *t, uint64_t number);
+
+/* This thread's recording, for a call that is no function of the C library.  NULL: there can be
+ * none. */
+struct amph_ip_recording *amph_ip_record_this(void);
+/* Writes the name of calls of a number, if the file does not have it yet. */
+void amph_ip_record_name(struct amph_ip_recording *t, unsigned number, const char *name);
+/* The number of a path of the program's. */
+uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path);
 
 /* The next slot, empty, and its number.  NULL: there are no more. */
 static inline union amph_trace_slot *amph_ip_record_take(struct amph_ip_recording *t,

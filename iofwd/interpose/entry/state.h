@@ -112,6 +112,7 @@ struct amph_ip_state {
 struct amph_ip_thread {
     struct amph_ip_trace_frame *trace;   /* of the call that it is in, or NULL (entry/trace.c) */
     struct amph_ip_recording *recording; /* its recorder's buffer, or NULL (entry/record.c) */
+    const void *mpi_call;                /* of MPI-IO that it is in, or NULL (entry/mpi_io.c) */
     /* It is in the C library's mremap for a forwarded mapping (memory/map.c).  If that function is
      * patched, the call that the patch makes goes to the kernel. */
     bool in_mremap;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # record_check.py STRACE RECORDS FOLDER: each line of strace -f -y -ttt -T has a record (lines of JSON, of iofwd-trace sql) or belongs to a
-# listed class: the loader, locales, name services, memory, isatty, the number of processors, what a recorded function of the C library causes, the C library's streams,
+# listed class: the loader, locales, name services, memory, asynchronous I/O's threads, isatty, the number of processors, what a recorded function of the C library causes, the C library's streams,
 # and the recorder itself.  Prints the number of lines of each class, and each line that has none.
 import collections, json, os, re, sys
 
@@ -149,6 +149,9 @@ for pid, at, call, args, result, rest, line in lines():
     over = next((row for row in made.get(pid, ()) if row[0] <= at + SLACK and row[1] >= at - SLACK and COMPOUND.match(row[2])), None)
     if over:
         count('caused by ' + over[2].lstrip('_'))
+    elif call in ('pread64', 'pwrite64') and any(row[0] <= at + SLACK and row[2].startswith(('aio_', 'lio_'))
+                                                 for tid in made if threads.get(tid, tid) == process for row in made[tid]):
+        count('caused by aio')
     elif call == 'ioctl' and 'TCGETS' in args:
         count('isatty')
     elif LOCALE.search(name):
@@ -169,5 +172,5 @@ for pid, at, call, args, result, rest, line in lines():
 for cls, n in sorted(classes.items(), key=lambda item: -item[1]):
     print(f'{n:6} {cls}')
 for line in missing[:40]:
-    print('no record:', line)
+    print('no record:', line[:300])
 sys.exit(1 if missing or not classes['recorded'] else 0)
