@@ -14,11 +14,25 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include "base/os/clock.h"
+
+/*
+ * How long a thread of the library waits for work before it ends.  A program may end by the end of its
+ * last thread (pthread_exit in main), and the C library calls exit only when no other thread is left; so
+ * a thread that waits without limit would keep such a program from ending.  The next work starts a
+ * thread again.
+ */
+#define AMPH_THREAD_IDLE_NS (AMPH_NS_PER_S / 2)
+
 /* Starts a thread with every signal blocked, because signals are for the program's threads.
  * *thread_p is set also if the thread is detached.  stack_bytes 0: the system's default.  Returns 0
  * or an errno value. */
 int amph_thread_start(pthread_t *thread_p, bool detached, size_t stack_bytes,
                       void *(*run)(void *arg), void *arg);
+
+/* Have all threads of the program ended, so that only those of amph_thread_start are left?  The caller is
+ * one of these, and should end.  Reads /proc. */
+bool amph_thread_program_ended(void);
 
 /*
  * Sets what removes from *mask_p, a signal mask, those signals that end or stop the program and that

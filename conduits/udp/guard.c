@@ -4,14 +4,17 @@
  * progress.  Without it a peer would wait for as long as the computation takes.
  * Layer: conduits (udp).  Thread rule: its own thread, under the protocol's lock; makes no upcalls.
  *
- * It sleeps while nothing is in flight.  A send sets its timer if it is not set.  When the timer
- * expires, the guard handles deadlines and sets it again while anything is in flight, at most fifty
- * times a second.
+ * It sleeps while nothing is in flight, and ends if that takes long (AMPH_THREAD_IDLE_NS).  A send
+ * sets its timer if it is not set, and starts the thread if there is none.  When the timer expires, the
+ * guard handles deadlines and sets it again while anything is in flight, at most fifty times a second.
+ * Only the program's progress receives acknowledgements.  So the guard also ends if no thread of the
+ * program is left: then the C library ends the process, and its exit makes progress.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +27,8 @@
 #include "conduits/udp/udp.h"
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)
+#define LOOK_ROUNDS 25 /* rounds in a row, between checks whether the program has ended */
+#define RETRY_NS AMPH_NS_PER_S /* between attempts to start the thread */
 
 static void set_round(struct amph_udp_cx *u, uint64_t ns)
 {
@@ -31,51 +36,111 @@ static void set_round(struct amph_udp_cx *u, uint64_t ns)
     timerfd_settime(u->guard_fd, 0, &t, NULL);
 }
 
+/* Waits until the timer expires.  Returns false if the thread ends instead, because it is told to or
+ * because nothing has been sent for a while. */
+static bool wait_for_round(struct amph_udp_cx *u)
+{
+    struct pollfd timer = { .fd = u->guard_fd, .events = POLLIN };
+    const int idle_ms = (int)(AMPH_THREAD_IDLE_NS / AMPH_NS_PER_MS);
+    uint64_t count;
+
+    for (;;) {
+        int n = poll(&timer, 1, idle_ms);
+
+        if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
+            return false;
+
+        if (n > 0)
+            return read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR ||
+                   errno == EAGAIN;
+
+        int idle = UDP_GUARD_IDLE;
+
+        if (n == 0 && __atomic_compare_exchange_n(&u->guarded, &idle, UDP_GUARD_NONE, false,
+                                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return false;
+    }
+}
+
 static void *guard(void *arg)
 {
     struct amph_udp_cx *u = arg;
-    uint64_t count;
+    unsigned rounds = 0;
 
-    while (read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR) {
-        if (__atomic_load_n(&u->guard_stop, __ATOMIC_ACQUIRE))
-            break;
-
+    while (wait_for_round(u)) {
         bool more = amph_rdp_guard(u->rdp);
+
+        rounds = more ? rounds + 1 : 0;
+        if (rounds >= LOOK_ROUNDS) {
+            rounds = 0;
+            if (amph_thread_program_ended()) {
+                __atomic_store_n(&u->guarded, UDP_GUARD_NONE, __ATOMIC_SEQ_CST);
+                break;
+            }
+        }
 
         /* from now on a send sets the timer; a send that saw the flag set is seen here */
         if (!more)
-            __atomic_store_n(&u->guarded, 0, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&u->guarded, UDP_GUARD_IDLE, __ATOMIC_SEQ_CST);
 
-        if (more ||
-            (amph_rdp_guard(u->rdp) && !__atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST)))
+        if (more || (amph_rdp_guard(u->rdp) &&
+                     __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) ==
+                         UDP_GUARD_IDLE))
             set_round(u, ROUND_NS);
     }
 
     return NULL;
 }
 
-/* Starts the thread at the first send.  A process that only receives, or forks before it sends,
- * has no such thread. */
+/* Waits for the end of the thread.  At a process's end it may be the caller: the C library calls exit in
+ * the last thread. */
+static void join(struct amph_udp_cx *u)
+{
+    if (u->has_guard && !pthread_equal(u->guard, pthread_self()))
+        pthread_join(u->guard, NULL);
+
+    u->has_guard = false;
+}
+
+/* Starts the thread.  A process that only receives, or forks before it sends, has no such thread.  Only
+ * the caller that has changed UDP_GUARD_NONE into UDP_GUARD_SET may call this. */
 static void start(struct amph_udp_cx *u)
 {
+    join(u);
+
     int err = amph_thread_start(&u->guard, false, 0, guard, u);
 
     u->has_guard = err == 0;
-    u->guard_tried = true;
+    __atomic_store_n(&u->guard_retry_ns, err ? amph_now_ns() + RETRY_NS : 0, __ATOMIC_RELAXED);
+    if (!err)
+        return;
 
-    if (err)
-        amph_warn("the udp conduit has no thread to send lost messages again while this process "
-                  "computes: %s%s",
-                  strerror(err), amph_limit_remedy(err));
+    __atomic_store_n(&u->guarded, UDP_GUARD_NONE, __ATOMIC_SEQ_CST);
+    if (u->guard_complained)
+        return;
+
+    u->guard_complained = true;
+    amph_warn("the udp conduit has no thread to send lost messages again while this process "
+              "computes: %s%s",
+              strerror(err), amph_limit_remedy(err));
 }
 
 void amph_udp_guard_wake(struct amph_udp_cx *u)
 {
-    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) ||
-        __atomic_exchange_n(&u->guarded, 1, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&u->guarded, __ATOMIC_SEQ_CST) == UDP_GUARD_SET)
         return;
 
-    if (AMPH_UNLIKELY(!u->guard_tried))
+    uint64_t retry_ns = __atomic_load_n(&u->guard_retry_ns, __ATOMIC_RELAXED);
+
+    if (AMPH_UNLIKELY(retry_ns) && amph_now_ns() < retry_ns)
+        return;
+
+    int was = __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST);
+
+    if (was == UDP_GUARD_SET)
+        return;
+
+    if (was == UDP_GUARD_NONE)
         start(u);
 
     set_round(u, ROUND_NS);
@@ -95,13 +160,11 @@ enum amph_status amph_udp_guard_open(struct amph_udp_cx *u)
 
 void amph_udp_guard_close(struct amph_udp_cx *u)
 {
-    if (u->has_guard) {
-        __atomic_store_n(&u->guard_stop, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&u->guard_stop, 1, __ATOMIC_RELEASE);
+    if (u->guard_fd >= 0)
         set_round(u, 1);
-        pthread_join(u->guard, NULL);
-    }
 
-    u->has_guard = false;
+    join(u);
     if (u->guard_fd >= 0)
         close(u->guard_fd);
 

@@ -7,6 +7,12 @@
 
 #define UDP_DEPTH 4 /* levels of progress called inside upcalls of progress */
 
+enum amph_udp_guarded {
+    UDP_GUARD_NONE, /* there is no thread */
+    UDP_GUARD_IDLE, /* the thread waits */
+    UDP_GUARD_SET   /* its timer is set */
+};
+
 struct amph_udp_cx {
     struct amph_cx base;
     struct amph_rdp *rdp;
@@ -21,9 +27,11 @@ struct amph_udp_cx {
     uint64_t alarm_ns; /* expiry time of the timer; atomic */
     /* the guard */
     pthread_t guard;
-    bool has_guard, guard_tried;
+    bool has_guard, guard_complained;
     int guard_fd;
-    int guarded, guard_stop; /* atomic; guarded: its timer is set */
+    int guarded;             /* an enum amph_udp_guarded; atomic */
+    int guard_stop;          /* atomic */
+    uint64_t guard_retry_ns; /* the thread could not be started: no attempt before; atomic */
     /* a lossy wire, for tests */
     uint32_t loss; /* of 10,000 */
     uint64_t loss_state;

@@ -218,6 +218,7 @@ preload_scripts += \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/process/fwd_shares.sh \
 	tests/files/process/fwd_signals.sh \
+	tests/files/process/fwd_last_thread.sh \
 	tests/files/process/fwd_lifetime.sh \
 	tests/files/limits/fwd_limits.sh \
 	tests/files/process/fwd_rlimits.sh \
@@ -251,6 +252,7 @@ preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plai
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
 preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables
+preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofwd_last_thread
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
@@ -300,6 +302,12 @@ tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/
 tests_files_calls_fwd_pointers_LDFLAGS =
 tests_files_calls_fwd_flags_SOURCES = tests/files/calls/fwd_flags.c tests/files/fwd_say.h
 tests_files_calls_fwd_flags_LDFLAGS =
+tests_files_process_fwd_last_thread_SOURCES = tests/files/process/fwd_last_thread.c
+tests_files_process_fwd_last_thread_LDFLAGS =
+tests_files_process_fwd_last_thread_LDADD = -lpthread -lrt
+tests_files_process_iofwd_last_thread_SOURCES = tests/files/process/iofwd_last_thread.c
+tests_files_process_iofwd_last_thread_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
+tests_files_process_iofwd_last_thread_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_process_fwd_signals_SOURCES = tests/files/process/fwd_signals.c
 tests_files_process_fwd_signals_LDFLAGS =
 tests_files_process_fwd_signals_LDADD = -lpthread

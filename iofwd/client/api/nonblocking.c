@@ -69,18 +69,43 @@ static void carry_out(struct amph_client_nb *op)
     op->end_ns = amph_now_ns();
 }
 
+static struct timespec deadline(uint64_t timeout_ns)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+
+    uint64_t ns = (uint64_t)t.tv_nsec + timeout_ns % AMPH_NS_PER_S;
+
+    t.tv_sec += (time_t)(timeout_ns / AMPH_NS_PER_S + ns / AMPH_NS_PER_S);
+    t.tv_nsec = (long)(ns % AMPH_NS_PER_S);
+    return t;
+}
+
+/* Waits for an operation.  Returns the first one, or NULL if there is none for so long that the thread
+ * ends.  Lock held. */
+static struct amph_client_nb *next_operation(void)
+{
+    struct timespec end = deadline(AMPH_THREAD_IDLE_NS);
+    int err = 0;
+
+    while (!nb->first && err != ETIMEDOUT) {
+        nb->idle++;
+        err = pthread_cond_clockwait(&nb->work, &nb->lock, CLOCK_MONOTONIC, &end);
+        nb->idle--;
+    }
+
+    return nb->first;
+}
+
 static void *work(void *unused)
 {
     pthread_mutex_lock(&nb->lock);
     for (;;) {
-        struct amph_client_nb *op = nb->first;
+        struct amph_client_nb *op = next_operation();
 
-        if (!op) {
-            nb->idle++;
-            pthread_cond_wait(&nb->work, &nb->lock);
-            nb->idle--;
-            continue;
-        }
+        if (!op)
+            break;
 
         nb->first = op->next;
         if (!nb->first)
@@ -106,6 +131,8 @@ static void *work(void *unused)
         }
     }
 
+    nb->threads--;
+    pthread_mutex_unlock(&nb->lock);
     return NULL;
 }
 
@@ -191,19 +218,6 @@ int amph_client_nb_start(struct amph_fwd_client *cl, const struct amph_fwd_file 
         *op_p = op;
 
     return err;
-}
-
-static struct timespec deadline(uint64_t timeout_ns)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-
-    uint64_t ns = (uint64_t)t.tv_nsec + timeout_ns % AMPH_NS_PER_S;
-
-    t.tv_sec += (time_t)(timeout_ns / AMPH_NS_PER_S + ns / AMPH_NS_PER_S);
-    t.tv_nsec = (long)(ns % AMPH_NS_PER_S);
-    return t;
 }
 
 /* Waits until op is done.  Lock held.  0 or ETIMEDOUT. */

@@ -27,6 +27,7 @@
 #include "iofwd/interpose/entry/targets.h"
 
 #define THREADS_MAX 16
+#define IDLE_S 1 /* how long a thread waits for a request before it ends */
 
 enum what {
     DO_READ,
@@ -184,23 +185,35 @@ void amph_ip_aio_table_left(const struct amph_fdtab *table)
     pthread_mutex_unlock(&amph_ip_fds.aio.lock);
 }
 
+/* Waits for a request of a task with this table.  NULL: there is none for so long, or there can be none any
+ * more, so the thread ends; as the C library's do, so that a process can end by the end of its last
+ * thread.  Lock held. */
+static struct amph_ip_aio_request *await_request(struct amph_fdtab *table)
+{
+    struct amph_ip_aio_request *rq;
+    struct timespec end;
+    int err = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += IDLE_S;
+
+    while (!(rq = next_request(table)) && !is_left(table) && err != ETIMEDOUT) {
+        table->aio_idle++;
+        err = pthread_cond_clockwait(&amph_ip_fds.aio.wanted, &amph_ip_fds.aio.lock,
+                                     CLOCK_MONOTONIC, &end);
+        table->aio_idle--;
+    }
+
+    return rq;
+}
+
 static void *work(void *arg)
 {
     struct amph_fdtab *table = amph_fdtab_current();
+    struct amph_ip_aio_request *rq;
 
     pthread_mutex_lock(&amph_ip_fds.aio.lock);
-    for (;;) {
-        struct amph_ip_aio_request *rq = next_request(table);
-
-        if (!rq && is_left(table))
-            break;
-
-        if (!rq) {
-            table->aio_idle++;
-            pthread_cond_wait(&amph_ip_fds.aio.wanted, &amph_ip_fds.aio.lock);
-            table->aio_idle--;
-            continue;
-        }
+    while ((rq = await_request(table))) {
 
         rq->running = true;
         pthread_mutex_unlock(&amph_ip_fds.aio.lock);

@@ -118,7 +118,13 @@ static void *run(void *p)
     free(p);
     amph_ip_inside = start.inside;
     amph_ip_table_thread_enter(start.table);
-    return start.fn(start.arg);
+
+    void *result = start.fn(start.arg);
+
+    /* If it is the last thread, the C library calls exit here: what the program does then is not
+     * Amphora's. */
+    amph_ip_inside = 0;
+    return result;
 }
 
 int amph_ip_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
