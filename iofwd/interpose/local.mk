@@ -55,6 +55,8 @@ preload_sources = \
 	iofwd/interpose/fd/query.h \
 	iofwd/interpose/process/bypass.c \
 	iofwd/interpose/process/bypass.h \
+	iofwd/interpose/process/linker_check.c \
+	iofwd/interpose/process/linker_check.h \
 	iofwd/interpose/entry/cancel.c \
 	iofwd/interpose/entry/catch.h \
 	iofwd/interpose/memory/coherent.c \
@@ -240,6 +242,7 @@ preload_scripts += \
 	tests/files/failover/fwd_soak.sh \
 	tests/files/failover/fwd_reset.sh \
 	tests/files/failover/fwd_start_faults.sh \
+	tests/files/stdio/fwd_linker.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \

@@ -227,6 +227,8 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
 bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions);
 /* The program may have a forwarded standard descriptor then. */
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions);
+/* The forwarded descriptor, of this process, that will be its standard error; -1: none. */
+int amph_ip_spawn_stderr(const posix_spawn_file_actions_t *actions);
 /* As posix_spawn, and with search as posix_spawnp. */
 int amph_ip_spawn(pid_t *pid_p, const char *file, bool search,
                   const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,

@@ -38,6 +38,7 @@ enum {
 /* An entry of the list. */
 struct reported {
     uint64_t dev, ino;
+    uint64_t about;   /* 0: it bypasses the interposer; else see amph_ip_bypass_known */
     int64_t reporter; /* a thread's number */
 };
 
@@ -113,7 +114,7 @@ static int64_t first_reporter(int list, const struct reported *r)
 
     while ((n = libc_pread64(list, entry, sizeof entry, at)) >= (ssize_t)sizeof *entry) {
         for (size_t i = 0; i < (size_t)n / sizeof *entry; i++)
-            if (entry[i].dev == r->dev && entry[i].ino == r->ino)
+            if (entry[i].dev == r->dev && entry[i].ino == r->ino && entry[i].about == r->about)
                 return entry[i].reporter;
 
         at += n;
@@ -126,7 +127,7 @@ static int64_t first_reporter(int list, const struct reported *r)
  * of the entries decides. */
 static bool is_first(const struct amph_image *image)
 {
-    struct reported r = { image->dev, image->ino, gettid() };
+    struct reported r = { image->dev, image->ino, 0, gettid() };
     int list = open_list();
 
     if (list < 0)
@@ -139,6 +140,29 @@ static bool is_first(const struct amph_image *image)
 
     libc_close(list);
     return first;
+}
+
+bool amph_ip_bypass_known(dev_t dev, ino_t ino, uint64_t about)
+{
+    int list = open_list();
+    bool known = list >= 0 && first_reporter(list, &(struct reported){ dev, ino, about, 0 }) != 0;
+
+    if (list >= 0)
+        libc_close(list);
+
+    return known;
+}
+
+void amph_ip_bypass_note(dev_t dev, ino_t ino, uint64_t about)
+{
+    struct reported r = { dev, ino, about, gettid() };
+    int list = open_list();
+
+    if (list < 0)
+        return;
+
+    (void)!libc_write(list, &r, sizeof r);
+    libc_close(list);
 }
 
 /* ---- saying it ---- */
@@ -228,22 +252,21 @@ int amph_ip_bypass_check_file(int fd, const char *path)
     return check_image(&image);
 }
 
-int amph_ip_bypass_check_dir(int dir, const char *path)
+bool amph_ip_bypass_path(int dir, const char *path, char full[PATH_MAX])
 {
     if (!can_look_at(path))
-        return 0;
+        return false;
 
-    char full[PATH_MAX];
     bool plain = path[0] == '/' || (dir == AT_FDCWD && path[0]);
     int n;
 
     if (plain)
-        n = snprintf(full, sizeof full, "%s", path);
+        n = snprintf(full, PATH_MAX, "%s", path);
     else
-        n = snprintf(full, sizeof full, "%s/%d%s%s", amph_ip_table_directory(), dir,
+        n = snprintf(full, PATH_MAX, "%s/%d%s%s", amph_ip_table_directory(), dir,
                      path[0] ? "/" : "", path);
 
-    return n < (int)sizeof full ? amph_ip_bypass_check(full) : 0;
+    return n < PATH_MAX;
 }
 
 int amph_ip_bypass_check_name(const char *file)
@@ -266,4 +289,15 @@ bool amph_ip_bypasses(const char *path)
 
     amph_image_look(calls(&c), path, &image);
     return amph_image_evades(&image);
+}
+
+bool amph_ip_bypass_look(const char *path, struct amph_image *image_p)
+{
+    struct amph_image_calls c;
+
+    if (!can_look_at(path))
+        return false;
+
+    amph_image_look(calls(&c), path, image_p);
+    return image_p->kind == AMPH_IMAGE_FORWARDS && image_p->linker[0];
 }

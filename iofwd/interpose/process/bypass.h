@@ -9,7 +9,12 @@
 #ifndef AMPH_IOFWD_BYPASS_H
 #define AMPH_IOFWD_BYPASS_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/program/program_image.h"
 
 /* Reads the settings from the program's environment.  Called by the constructor, before the
  * environment for other programs is kept. */
@@ -19,8 +24,8 @@ const char *amph_ip_bypass_setting(void);
 
 /* Checks the program at path before it is started.  Returns 0, or -1 with EPERM if it is refused. */
 int amph_ip_bypass_check(const char *path);
-/* The same for the program at path, relative to a directory as execveat takes it. */
-int amph_ip_bypass_check_dir(int dir, const char *path);
+/* The path of the program at path, relative to a directory as execveat takes it.  false: there is none. */
+bool amph_ip_bypass_path(int dir, const char *path, char full[PATH_MAX]);
 /* The same for fd, a copy of the forwarded program at path. */
 int amph_ip_bypass_check_file(int fd, const char *path);
 /* The same for what execvp finds along PATH. */
@@ -28,5 +33,14 @@ int amph_ip_bypass_check_name(const char *file);
 
 /* Does the program at path bypass the interposer?  Says nothing and keeps errno. */
 bool amph_ip_bypasses(const char *path);
+
+/* Describes the program at path.  Returns whether it is one that the interposer is loaded into, by the
+ * dynamic linker that *image_p names. */
+bool amph_ip_bypass_look(const char *path, struct amph_image *image_p);
+
+/* The list of programs holds other facts, too, each a number other than 0 beside the file.  note enters
+ * one for all processes that the ancestor started; known returns whether it is there. */
+bool amph_ip_bypass_known(dev_t dev, ino_t ino, uint64_t about);
+void amph_ip_bypass_note(dev_t dev, ino_t ino, uint64_t about);
 
 #endif

@@ -23,6 +23,7 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/bypass.h"
+#include "iofwd/interpose/process/linker_check.h"
 #include "iofwd/interpose/process/relay.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -37,13 +38,23 @@ static int execve_by(enum amph_client_route way, const char *path, char *const a
                                : amph_ip_kernel_execve(path, argv, env);
 }
 
+/* Must pipes carry what the program prints?  Either the interposer is not loaded into it, or the dynamic
+ * linker prints something. */
+static bool is_relayed(const char *path, char *const argv[], char *const env[])
+{
+    int to = amph_ip_fd(STDERR_FILENO) ? STDERR_FILENO : -1;
+
+    return amph_ip_relay_useful() &&
+           (amph_ip_env_leaves(env) || amph_ip_linker_is_asked(env) || amph_ip_bypasses(path) ||
+            amph_ip_linker_has_text(path, argv, env, to));
+}
+
 /* how: an enum amph_client_route */
 static int start_execve(void *how, const char *path, char *const argv[], char **env)
 {
-    bool relayed = amph_ip_relay_useful() && (amph_ip_env_leaves(env) || amph_ip_bypasses(path));
-
-    return relayed ? amph_ip_relay(path, argv, env)
-                   : execve_by(*(const enum amph_client_route *)how, path, argv, env);
+    return is_relayed(path, argv, env)
+               ? amph_ip_relay(path, argv, env)
+               : execve_by(*(const enum amph_client_route *)how, path, argv, env);
 }
 
 /* A file in no format that the kernel knows is a shell script. */
@@ -155,8 +166,15 @@ static int execveat_by(enum amph_client_route way, int dir, const char *path, ch
 static int execveat_local(enum amph_client_route way, int dir, const char *path, char *const argv[],
                           char *const env[], int flags)
 {
-    if (amph_ip_bypass_check_dir(dir, path) != 0)
-        return -1;
+    char full[PATH_MAX];
+
+    if (amph_ip_bypass_path(dir, path, full)) {
+        if (amph_ip_bypass_check(full) != 0)
+            return -1;
+
+        if (!(flags & AT_SYMLINK_NOFOLLOW) && is_relayed(full, argv, env))
+            return amph_ip_relay(full, argv, env);
+    }
 
     return execveat_by(way, dir, path, argv, env, flags);
 }
@@ -304,7 +322,10 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
 static int start_spawn(void *how, const char *path, char *const argv[], char **env)
 {
     struct spawn *s = how;
-    bool relayed = amph_ip_spawn_gives_std(s->actions) && amph_ip_bypasses(path);
+    int to = amph_ip_spawn_stderr(s->actions);
+    bool relayed = amph_ip_spawn_gives_std(s->actions) &&
+                   (amph_ip_linker_is_asked(env) || amph_ip_bypasses(path) ||
+                    amph_ip_linker_has_text(path, argv, env, to));
     int err = relayed ? amph_ip_spawn(s->pid, path, false, s->actions, s->attr, argv, env)
                       : spawn_held(s->pid, path, s->actions, s->attr, argv, env, libc_posix_spawn);
 

@@ -49,9 +49,10 @@ static bool is_alone(const char *path)
 
     int n = snprintf(
         text, sizeof text,
-        "amphora: %.300s is statically linked and started by a program with threads: it cannot use "
-        "the "
-        "forwarded files that are its standard input or output; put \"cat\" between them\n",
+        "amphora: %.300s is statically linked, or the dynamic linker prints about it, and it is "
+        "started by a program with threads: the forwarded files that are its standard input or "
+        "output "
+        "cannot be used; put \"cat\" between them\n",
         path);
 
     (void)!(amph_ip_fd(2) ? amph_do_write(2, text, (size_t)n) : libc_write(2, text, (size_t)n));

@@ -256,6 +256,20 @@ bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions)
     return gives;
 }
 
+int amph_ip_spawn_stderr(const posix_spawn_file_actions_t *actions)
+{
+    int fd = STDERR_FILENO;
+
+    for (struct action *a = actions_of(actions); a; a = a->next) {
+        if (a->carry_out == do_dup2 && a->to == STDERR_FILENO)
+            fd = a->fd;
+        else if (a->fd == STDERR_FILENO && (a->carry_out == do_open || a->carry_out == do_close))
+            fd = -1; /* a file of this host */
+    }
+
+    return fd >= 0 && amph_ip_fd(fd) ? fd : -1;
+}
+
 /* ---- the child ---- */
 
 struct start {
