@@ -31,7 +31,8 @@ extern __thread int amph_ip_inside AMPH_HIDDEN __attribute__((tls_model("initial
 
 bool amph_ip_fd_slow(int fd);
 bool amph_ip_path(const char *path);
-/* The same for what the C library reads by itself: a text of any length, which must be there. */
+/* The same for a path that the C library reads by itself: a text of any length, which must be
+ * readable. */
 bool amph_ip_text(const char *path);
 bool amph_ip_at(int dir, const char *path);
 
@@ -39,8 +40,8 @@ bool amph_ip_at(int dir, const char *path);
  * prefix?  Keeps errno. */
 bool amph_ip_led_in(int dir, const char *path);
 
-/* Is path forwarded, or not found by the kernel and led below a prefix by a symbolic link?  Keeps
- * errno. */
+/* Returns whether path is forwarded, or was not found by the kernel and leads below a prefix
+ * through a symbolic link.  Keeps errno. */
 bool amph_ip_led(const char *path);
 
 /* Above 0 while this thread repeats a call for that reason: the resolution of paths then follows
@@ -107,8 +108,9 @@ static inline bool amph_ip_epoll(int fd)
            amph_fdtab_class(fd) == FDTAB_EPOLL && !amph_ip_inside;
 }
 
-/* Programs that look for open descriptors by fstat or fcntl, in order to close or to list them, do not
- * find Amphora's.  Those of the job's launcher are for libraries of the program. */
+/* Programs that search for open descriptors by fstat or fcntl, to close or to list them, do not
+ * find Amphora's from this number on.  Those below belong to the job's launcher, and libraries of
+ * the program use them. */
 #define AMPH_IP_HIDDEN_FROM 64
 static inline bool amph_ip_hidden(int fd)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking the kernel for a program's memory; see entry/fault_check.h.
+ * Asks the kernel whether a program's memory can be read or written; see entry/fault_check.h.
  *
  * Layer: iofwd (interposer).  Thread rule: as there.
  *
- * The questions are system calls that look at memory and change nothing: rt_sigprocmask takes its
- * set before it finds that it does not know what to do with it; a futex operation writes a word
- * back as it was. madvise does many pages at one time.
+ * The questions are system calls that read memory and change nothing.  rt_sigprocmask copies its
+ * set before it rejects an unknown operation; a futex operation writes back the word that it has
+ * read. madvise checks many pages at once.
  */
 #include "iofwd/interpose/entry/fault_check.h"
 
@@ -17,20 +17,22 @@
 
 #include "iofwd/calls/names.h"
 
-#define POPULATE_READ \
-    22 /* MADV_POPULATE_READ and _WRITE; kernels before 5.14 do not know them and are asked page by page */
+/* MADV_POPULATE_READ and _WRITE.  Kernels before 5.14 do not have them and are asked page by page. */
+#define POPULATE_READ 22
 #define POPULATE_WRITE 23
-#define LOOK_CLOSELY \
-    ((size_t)256 \
-     << 10) /* of more than that only the first of it, the last page, and that nothing is missing between */
-#define SIGSET_BYTES 8             /* of the kernel */
+
+/* Of a larger range only this much is checked page by page, and the last page; between them only that
+ * no page is unmapped. */
+#define LOOK_CLOSELY ((size_t)256 << 10)
+
+#define SIGSET_BYTES 8             /* of the kernel's signal set */
 #define PAGE_MIN ((uintptr_t)4096) /* pages may be larger */
 
 __thread struct amph_ip_mem amph_ip_mem_checked[2] __attribute__((tls_model("initial-exec")));
 
 static bool is_readable(uintptr_t page)
 {
-    /* not the page's first word: 0 says that there is no set */
+    /* not the page's first word, because address 0 means that there is no set */
     return libc_syscall(SYS_rt_sigprocmask, -1, (long)(page + SIGSET_BYTES), 0, SIGSET_BYTES, 0,
                         0) >= 0 ||
            errno != EFAULT;
@@ -45,14 +47,15 @@ static bool is_writable(uintptr_t page)
            errno != EFAULT;
 }
 
-/* Of these only reading makes a stack grow, as it grows when the program comes there. */
+/* Returns whether the page can be accessed.  Of the two checks only the read makes a stack grow, as
+ * an access of the program does, so a failed check for writing is repeated after a read. */
 static bool page_is_there(uintptr_t page, bool write)
 {
     return write ? is_writable(page) || (is_readable(page) && is_writable(page))
                  : is_readable(page);
 }
 
-/* From which page on something is missing. */
+/* Returns the first page from `page` on that cannot be accessed. */
 static uintptr_t end_of(uintptr_t page, uintptr_t end, bool write)
 {
     while (page < end && page_is_there(page, write))
@@ -77,7 +80,7 @@ static bool whole_is_there(uintptr_t from, uintptr_t end, bool write)
            page_is_there(end - PAGE_MIN, write);
 }
 
-/* How far the pages from..end are there. */
+/* Returns up to where the pages from..end can be accessed. */
 static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
 {
     if (end - from > PAGE_MIN && (whole_is_there(from, end, write) ||
@@ -87,7 +90,8 @@ static uintptr_t look(uintptr_t from, uintptr_t end, bool write)
     return end_of(from, end, write);
 }
 
-/* A signal handler may come in at any place: an entry is empty while it changes. */
+/* Stores a checked range.  An entry is empty while it changes, because a signal handler may run at
+ * any time. */
 static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
 {
     uint32_t epoch = __atomic_load_n(&amph_ip_state.mem_epoch, __ATOMIC_RELAXED);
@@ -105,7 +109,8 @@ static void keep(struct amph_ip_mem *r, uintptr_t from, uintptr_t end)
            (from > r->range[at].to || end < r->range[at].from || !r->range[at].to))
         at++;
 
-    if (from <= r->range[at].to && end >= r->range[at].from && r->range[at].to) { /* it grows */
+    /* the new range extends this one */
+    if (from <= r->range[at].to && end >= r->range[at].from && r->range[at].to) {
         from = r->range[at].from < from ? r->range[at].from : from;
         end = r->range[at].to > end ? r->range[at].to : end;
     }

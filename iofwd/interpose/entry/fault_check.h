@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Has the program this memory?  A kernel answers a bad pointer with EFAULT; here the pointer would
- * be followed by our own code.
+ * Checks whether the program can access memory that it passes to a call.  The kernel answers a bad
+ * pointer with EFAULT; here our own code would follow the pointer, and crash.
  *
- * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers; errno stays.
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers; errno is kept.
  *
- * What has been found once is remembered for each thread, so that a buffer that is used again costs
- * two comparisons.  Where the program gives memory back by munmap, mprotect or mremap all is
- * forgotten; what free gives back is not noticed.
+ * A range that was found accessible is remembered for each thread, so that a buffer that is used
+ * again costs two comparisons.  When the program unmaps or protects memory (munmap, mprotect,
+ * mremap), all ranges are forgotten.  Memory that free returns to the kernel is not noticed.
  */
 #ifndef AMPH_IOFWD_REACH_H
 #define AMPH_IOFWD_REACH_H
@@ -27,7 +27,7 @@
 struct amph_ip_mem {
     struct {
         uintptr_t from, to;
-    } range[AMPH_IP_MEM_CACHED]; /* the newest first */
+    } range[AMPH_IP_MEM_CACHED]; /* the newest one first */
     uint32_t epoch;
 };
 
@@ -35,7 +35,7 @@ struct amph_ip_mem {
 extern __thread struct amph_ip_mem amph_ip_mem_checked[2] AMPH_HIDDEN
     __attribute__((tls_model("initial-exec")));
 
-/* The slow ways of the next two. */
+/* What the next two functions call if the memory was not checked before. */
 size_t amph_ip_mem_ask(const void *at, size_t len, bool write);
 int amph_ip_mem_text_ask(const char *text);
 
@@ -53,7 +53,7 @@ static inline bool amph_ip_mem_known(uintptr_t from, size_t len, bool write)
     return false;
 }
 
-/* How far the memory from `at` on is known to be readable; 0: nothing is known of it. */
+/* Returns up to which address the memory from `at` on is known to be readable; 0: not known. */
 static inline uintptr_t amph_ip_mem_known_end(const void *at)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
@@ -68,7 +68,7 @@ static inline uintptr_t amph_ip_mem_known_end(const void *at)
     return 0;
 }
 
-/* How many of len bytes are there, from the first on. */
+/* Returns how many of len bytes can be accessed, from the first on. */
 static inline size_t amph_ip_mem(const void *at, size_t len, bool write)
 {
     return AMPH_LIKELY(amph_ip_mem_known((uintptr_t)at, len, write))
@@ -86,8 +86,9 @@ static inline bool amph_ip_can_write(const void *at, size_t len)
     return amph_ip_mem(at, len, true) == len;
 }
 
-/* What the kernel says to a path: 0, EFAULT, or ENAMETOOLONG if it does not end within PATH_MAX
- * bytes.  Only a text that passes may be given to strlen and its like. */
+/* Returns the error that the kernel reports for a path: 0, EFAULT, or ENAMETOOLONG if it does
+ * not end within PATH_MAX bytes.  Only a text that passes may be given to strlen and similar
+ * functions. */
 static inline int amph_ip_text_error(const char *text)
 {
     const struct amph_ip_mem *r = &amph_ip_mem_checked[0];
@@ -111,23 +112,24 @@ static inline bool amph_ip_can_read_text(const char *text)
     return amph_ip_text_error(text) == 0;
 }
 
-/* Can a list of texts that ends with NULL be read, as execve takes them?  NULL is an empty list. */
+/* Returns whether a list of texts that ends with NULL, as execve takes it, can be read.  NULL is an
+ * empty list. */
 bool amph_ip_can_read_list(char *const *list);
 
-/* Where a call puts its result: the caller's record, or, if that cannot be written, one that is
- * thrown away before EFAULT is said. */
+/* Selects where a call stores its result: the caller's record, or, if that cannot be written, a
+ * spare one that is discarded before the call returns EFAULT. */
 #define AMPH_IP_ROOM(record, spare) \
     (amph_ip_can_write(record, sizeof *(record)) ? (record) : (spare))
 
-/* Is it no address of a program at all?  Then a call fails at once, and not when it comes to the
- * data. */
+/* Returns whether the range is outside of the addresses that programs have.  A call then fails at
+ * once, and not only when it reaches the data. */
 static inline bool amph_ip_is_wild(const void *at, size_t len)
 {
     uintptr_t end = (uintptr_t)at + len;
     return end < (uintptr_t)at || (sizeof end == 8 && (intptr_t)end < 0);
 }
 
-/* The program changes its memory. */
+/* The program has changed its mappings: forgets all checked ranges. */
 static inline void amph_ip_mem_forget(void)
 {
     __atomic_add_fetch(&amph_ip_state.mem_epoch, 1, __ATOMIC_RELAXED);

@@ -170,7 +170,8 @@ bool amph_ip_text(const char *path)
 #define WORD_ONES UINT64_C(0x0101010101010101)
 #define WORD_HIGHS UINT64_C(0x8080808080808080)
 
-/* A word with the high bit of each zero byte, and perhaps of others beside one. */
+/* Returns a word in which the high bit of each zero byte of `word` is set, and perhaps that of a
+ * byte beside one. */
 static uint64_t zero_bytes(uint64_t word)
 {
     return (word - WORD_ONES) & ~word & WORD_HIGHS;
@@ -182,7 +183,8 @@ static uint64_t zero_bytes(uint64_t word)
 #define FIRST_BYTE (IS_LITTLE ? UINT64_C(0x80) : UINT64_C(1) << 63)
 #define LAST_BYTE (IS_LITTLE ? UINT64_C(1) << 63 : UINT64_C(0x80))
 
-/* The word at `at`, with bytes other than 0 and '.' in front of text. */
+/* Loads the aligned word at `at`.  Bytes in front of text are replaced by one that is neither 0 nor
+ * '.'. */
 __attribute__((no_sanitize("address"))) static uint64_t first_word(const char *at, const char *text)
 {
     unsigned bits = 8 * (unsigned)(text - at);
@@ -193,13 +195,14 @@ __attribute__((no_sanitize("address"))) static uint64_t first_word(const char *a
     return word | ~(IS_LITTLE ? all << bits : all >> bits);
 }
 
-/* Has text certainly no two dots in a row?  Looks at whole aligned words, which no page boundary
- * divides, up to end; what follows the text in its last word may make the answer false. */
+/* Returns whether text certainly contains no two dots in a row.  Reads whole aligned words up to
+ * end, which no page boundary divides; bytes behind the text in its last word may make the answer
+ * false. */
 __attribute__((no_sanitize("address"))) static bool has_no_dots(const char *text, uintptr_t end)
 {
     const char *at = (const char *)((uintptr_t)text & ~(uintptr_t)7);
     uint64_t word = first_word(at, text);
-    uint64_t before = 0; /* the dots of the word before */
+    uint64_t before = 0; /* dots in the preceding word */
 
     for (;;) {
         uint64_t dots = zero_bytes(word ^ '.' * WORD_ONES);
@@ -218,11 +221,12 @@ __attribute__((no_sanitize("address"))) static bool has_no_dots(const char *text
     }
 }
 
-/* The bytes of a path that are looked at before it is known to be longer. */
+/* Bytes of a path that must be readable, because they are read before its length is known. */
 #define PATH_START_BYTES FWD_TOP_BYTES
 
-/* Is path certainly local?  Nearly every path of a program is, and this says so before any other work is
- * done: its first component begins none of the prefixes, and no ".." leads up to another one. */
+/* Returns whether path is certainly local.  This is true of nearly every path of a program, so it
+ * is tested before any other work is done: the first component begins none of the prefixes, and no
+ * ".." leads up to another one. */
 static bool is_plainly_local(const char *path)
 {
     uintptr_t end = amph_ip_mem_known_end(path);
@@ -247,7 +251,7 @@ static bool is_plainly_local(const char *path)
     return has_no_dots(path + 1, end);
 }
 
-/* A path that cannot be read, or is too long for the kernel, is left to it: EFAULT,
+/* A path that cannot be read, or is too long, is left to the kernel, which reports EFAULT or
  * ENAMETOOLONG. */
 bool amph_ip_path(const char *path)
 {

@@ -47,7 +47,7 @@ enum {
     RANK_FDS = 64
 }; /* the rank's sockets lie above */
 
-/* Removes a setting from the list that environ is, or will be. */
+/* Removes a setting from the list that is environ, or becomes it. */
 static void drop_setting(char **env, const char *name)
 {
     char **to = env;
@@ -76,9 +76,9 @@ static void refuse(const char *value, const char *why)
     (void)!libc_write(2, line, (size_t)n);
 }
 
-/* The program before this one left us in a forwarded directory, unless something between has gone
- * elsewhere; or the kernel is in a directory in a prefix's place, by whose name the forwarded one
- * is meant. */
+/* Restores the forwarded working directory that the program before this one had, unless another
+ * program in between has changed it.  Also finds the forwarded directory if the kernel's working
+ * directory is one at a prefix's name. */
 static void restore_cwd(char **env)
 {
     char real[PATH_MAX], text[AMPH_FWD_TEXT_BYTES];
@@ -101,7 +101,7 @@ static void restore_cwd(char **env)
         amph_ip_state.cwd_fd = fd;
 }
 
-/* Does one of the program's files carry the note of am/job.c? */
+/* dl_iterate_phdr's callback: does one of the program's files have the note of am/job.c? */
 static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
 {
     static const char name[8] = AMPH_NOTE_NAME;
@@ -128,7 +128,7 @@ static int has_note(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* This process's rank in a job of another launcher; -1: no such job. */
+/* Returns this process's rank in a job of another launcher; -1: no such job. */
 static int64_t find_rank(char **env)
 {
     int64_t rank = amph_ip_setting_rank(env, AMPH_ENV_PMIX_RANK);
@@ -142,7 +142,7 @@ static int64_t find_rank(char **env)
     return rank;
 }
 
-/* How many processes that job has; -1: nobody says so. */
+/* Returns the number of processes of that job; -1: no variable names it. */
 static int64_t find_size(char **env)
 {
     int64_t size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_SIZE);
@@ -156,14 +156,14 @@ static int64_t find_size(char **env)
     return size;
 }
 
-/* The part of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
+/* The role of this process in a job of another launcher with I/O servers (AMPHORA_SERVERS). */
 enum part {
-    /* no such job, or a GASNet client, which comes to the servers by itself, or started by a
+    /* no such job; or a GASNet client, which connects to the servers by itself; or started by a
      * process of the job */
     PART_NONE,
-    PART_COMPUTE, /* the first process of a rank, which is no GASNet client itself: boot/claim.h */
+    PART_COMPUTE, /* the first process of a rank, and not a GASNet client (boot/claim.h) */
     PART_SERVER,  /* iofwd-server, or a GASNet client that becomes one: forwards nothing */
-    PART_ASTRAY   /* something else in a server's place: mostly a script that starts iofwd-server */
+    PART_ASTRAY /* another program in a server's slot: usually a script that starts iofwd-server */
 };
 
 static enum part find_part(char **env)
@@ -190,7 +190,7 @@ static enum part find_part(char **env)
     return client || rank < 0 ? PART_NONE : PART_COMPUTE;
 }
 
-/* env with one more entry, or NULL. */
+/* Returns a copy of env with one more entry, or NULL. */
 static char **with_entry(char **env, char *entry)
 {
     size_t n = amph_ip_env_entries(env);
@@ -208,7 +208,8 @@ static char **with_entry(char **env, char *entry)
 
 /* ---- settings that iofwd-instrument has baked into the program ---- */
 
-/* The note that begins a segment of the program; NULL: it is none of iofwd-instrument's. */
+/* Returns iofwd-instrument's note at the start of a segment of the program; NULL: the segment has
+ * another origin. */
 static const struct amph_note *settings_note(const struct dl_phdr_info *info, const ElfW(Phdr) * ph)
 {
     const struct amph_note *note = (const void *)(info->dlpi_addr + ph->p_vaddr);
@@ -222,7 +223,7 @@ static const struct amph_note *settings_note(const struct dl_phdr_info *info, co
     return note;
 }
 
-/* Looks at the first object, which is the program. */
+/* dl_iterate_phdr's callback: looks at the first object, which is the program. */
 static int find_settings(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const struct amph_note **note_p = arg;
@@ -234,8 +235,8 @@ static int find_settings(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* Returns env with the baked settings that it lacks, in a list that stays; env itself if there are
- * none. */
+/* Returns env with the baked-in settings that it does not contain, as a list that is never freed;
+ * returns env itself if there are none. */
 static char **with_baked(char **env)
 {
     const struct amph_note *note = NULL;
@@ -268,7 +269,8 @@ static char **with_baked(char **env)
 
 /* ---- what the processes of a rank share ---- */
 
-/* Out of the program's way, and open in all that it starts. */
+/* Moves fd to a high number, away from those that the program uses.  It stays open in all programs
+ * that this one starts. */
 static int keep(int fd)
 {
     int up = fcntl(fd, F_DUPFD, RANK_FDS);
@@ -299,8 +301,8 @@ static void open_rank(void)
              amph_ip_state.rank.result, amph_ip_state.rank.token, (unsigned long)st.st_ino);
 }
 
-/* How many of the job's processes an MPI library may know of; a GASNet client uses PMIx's fences
- * with all of them. */
+/* Counts the job's processes that an MPI library may know of.  A GASNet client takes part in PMIx's
+ * fences with all of them. */
 static void count_ranks(char **env)
 {
     int64_t size = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_SIZE);
@@ -312,8 +314,8 @@ static void count_ranks(char **env)
         amph_ip_state.mpi_ranks = (uint32_t)n;
 }
 
-/* The program must not close what a process that it starts may need: these, and the process
- * manager's connection. */
+/* Marks descriptors that the program must not close, because a program that it starts may need
+ * them: the sockets of the rank, and the connection to the process manager. */
 static void guard_rank(char **env)
 {
     const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_RANK_SOCKETS);
@@ -331,7 +333,8 @@ static void guard_rank(char **env)
         amph_fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
-/* The connections of the program before this one, which the client takes over when it is opened. */
+/* Marks the connections that the program before this one has left, which the client takes over when
+ * it is opened. */
 static void guard_connections(char **env)
 {
     const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_DOOR);
@@ -347,8 +350,8 @@ static void guard_connections(char **env)
             amph_fdtab_mark(fd, FDTAB_OWN);
 }
 
-/* A rank that has used no forwarded file joins at its end, since the servers, and the other ranks,
- * wait for all. */
+/* A rank that has not used a forwarded file joins the job when it ends, because the servers and the
+ * other ranks wait for all ranks. */
 void amph_ip_rank_end(void)
 {
     char byte;
@@ -367,8 +370,8 @@ static void __attribute__((destructor)) end(void)
     amph_ip_rank_end();
 }
 
-/* A forwarded program runs from a copy in memory that bears its path; the kernel has called the
- * process by the copy's descriptor. */
+/* Finds the path of a forwarded program.  It runs from a copy in memory whose name is that path,
+ * but the kernel has named the process after the descriptor of the copy. */
 static void find_exe(const char *called)
 {
     static const char before[] = "/memfd:";
@@ -391,15 +394,16 @@ static void find_exe(const char *called)
         amph_ip_state.exe = strdup(path + sizeof before - 1);
 }
 
-/* The linker has read LD_PRELOAD with the copies that were made for this program; the next one is
- * told the libraries themselves. */
+/* Restores LD_PRELOAD.  The dynamic linker has read it with the names of the copies that were made
+ * for this program; the next program gets the libraries themselves. */
 static void restore_preload(char **env)
 {
-    static const char told[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
+    static const char before_copies[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
     char *entry = NULL;
 
     for (char **e = env; *e; e++)
-        if (strncmp(*e, told, sizeof told - 1) == 0 && (*e)[sizeof told - 1] == '=')
+        if (strncmp(*e, before_copies, sizeof before_copies - 1) == 0 &&
+            (*e)[sizeof before_copies - 1] == '=')
             entry = *e + sizeof AMPH_IP_ELF_DEPS_REPORTED - 1;
 
     for (char **e = env; entry && *e; e++)
@@ -407,10 +411,11 @@ static void restore_preload(char **env)
             *e = entry;
 
     if (entry)
-        drop_everywhere(env, told);
+        drop_everywhere(env, before_copies);
 }
 
-/* What the linker has been given for this program, and where it looks for more. */
+/* Records the libraries that the dynamic linker was given for this program, and where it searches
+ * for more. */
 static void take_libraries(char **env)
 {
     const char *copies = amph_ip_private_text(env, AMPH_IP_PRIVATE_LIBS);
@@ -423,7 +428,7 @@ static void take_libraries(char **env)
     amph_ip_library_path_keep(amph_ip_foreign_text(env, AMPH_IP_FOREIGN_LIBRARY_PATH));
 }
 
-/* Has the environment anything by which servers are found? */
+/* Returns whether a variable names servers. */
 static bool knows_servers(char **env)
 {
     return amph_ip_setting_text(env, AMPH_ENV_JOB) ||
@@ -464,9 +469,9 @@ int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void
     return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
 }
 
-/* The library is behind the C library, so that no call of the program comes here, and the functions of the
- * C library are not behind this one: a shared library has brought it that is linked with it, and the
- * program is not. */
+/* Reports that this library was found behind the C library, and therefore catches no call of the
+ * program.  That happens if the program is not linked with it, but one of its shared libraries
+ * is. */
 static void report_behind(void)
 {
     static const char line[] = "amphora: a library of this program has loaded libiofwd_preload.so "
@@ -478,7 +483,7 @@ static void report_behind(void)
     (void)!write(2, line, sizeof line - 1);
 }
 
-/* Records with and without prefixes. */
+/* Starts the recorder, which also works without prefixes. */
 static void start_recorder(char **env)
 {
     const char *dir = amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE_DIR);

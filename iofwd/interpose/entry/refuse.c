@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What cannot be forwarded; see refuse.h.  The calls whose refusal needs no more than the guard of
- * an argument are rows of calls/names.def and calls/numbers.def.
+ * Refuses calls that cannot be forwarded; see refuse.h.  Calls that are refused by the guard of one
+ * argument alone are rows of calls/names.def and calls/numbers.def.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -22,14 +22,14 @@
 
 /* ---- ioctl ---- */
 
-/* Where the argument of a request holds a descriptor; of dedupe, there is a list of them. */
+/* Where the argument of a request has a descriptor.  A dedupe request has a list of them. */
 enum carrier {
     IN_VALUE,
     IN_WORD,
     IN_LIST
 };
 
-/* Of ext4's and FUSE's headers, which are not installed everywhere. */
+/* From the headers of ext4 and FUSE, which are not installed everywhere. */
 #define MOVE_EXTENT _IOC(_IOC_READ | _IOC_WRITE, 'f', 15, 40)
 #define FUSE_BACKING_OPEN _IOC(_IOC_WRITE, 229, 1, 16)
 #ifndef LOOP_CONFIGURE
@@ -40,8 +40,8 @@ enum carrier {
 static const struct carrying {
     unsigned long request;
     enum carrier how;
-    unsigned at; /* bytes into what the argument points to */
-    int err;     /* as the kernel has it for a file that cannot be used so */
+    unsigned at; /* offset in the memory that the argument points to */
+    int err;     /* as the kernel returns it for a file that cannot be used for this request */
 } carrying[] = {
     { LOOP_SET_FD, IN_VALUE, 0, EINVAL },
     { LOOP_CHANGE_FD, IN_VALUE, 0, EINVAL },
@@ -65,7 +65,7 @@ static bool word_is_forwarded(const void *at)
     return amph_ip_fd(fd);
 }
 
-/* The low half of a src_fd of 64 bits. */
+/* Tests the low half of a src_fd of 64 bits. */
 static bool long_word_is_forwarded(const void *at)
 {
     int64_t fd;
@@ -149,8 +149,8 @@ long amph_ip_submit(const long *a)
     return libc_syscall(SYS_io_submit, a[0], first, a[2], 0, 0, 0);
 }
 
-/* libaio's function, which makes the system call by an instruction of its own and gives errors as
- * negative numbers.  A function of another library that has this name gets its call. */
+/* libaio's function, which makes the system call by its own instruction and returns errors as
+ * negative numbers.  A function of another library with this name gets its call. */
 int amph_do_io_submit(void *context, long count, void **list)
 {
     int (*next)(void *, long, void **) = (int (*)(void *, long, void **))amph_ip_next_unless(
@@ -201,7 +201,7 @@ int amph_do_io_uring_setup(unsigned entries, void *params)
     return amph_ip_ring_refused() ? -ENOSYS : libc_io_uring_setup(entries, params);
 }
 
-/* What the kernel's rings can do: NULL says nothing. */
+/* Describes what the kernel's rings can do; NULL: not known. */
 void *amph_do_io_uring_get_probe(void)
 {
     return amph_ip_ring_refused() ? NULL : libc_io_uring_get_probe();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces of the kernel that take a descriptor or a path in a way of their own, and that only the
- * kernel of a file's host could serve.  doc/limits.md lists each with its errno.
+ * Interfaces that only the kernel of a file's host could serve: they take a descriptor or a path in
+ * an unusual form.  doc/limits.md lists each with its errno.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -21,15 +21,16 @@ static inline bool amph_ip_carries(unsigned long request, const void *arg)
     return amph_ip_ioctl_carried(request, arg) != 0;
 }
 
-/* Of an io_submit with `count` requests: how many stand before the first whose descriptor is
- * forwarded.  Unreadable memory ends the search, since the kernel stops there as well. */
+/* Returns how many of the `count` requests of an io_submit precede the first one whose descriptor
+ * is forwarded.  The search ends at unreadable memory, because the kernel stops there as well. */
 long amph_ip_submit_local(long count, void *const *list);
 
-/* io_submit with the errno convention of system calls: the kernel gets the requests before the first
- * one of a forwarded file; EINVAL if that is the first. */
+/* io_submit with the errno convention of system calls: the kernel gets the requests before the
+ * first one of a forwarded file; EINVAL if that is the first. */
 long amph_ip_submit(const long *a);
 
-/* Must io_uring_setup fail?  A ring moves data past all interposition (IOFWD_IO_URING). */
+/* Returns whether io_uring_setup must fail.  A ring moves data without calls that could be
+ * intercepted (IOFWD_IO_URING). */
 bool amph_ip_ring_refused(void);
 
 #endif

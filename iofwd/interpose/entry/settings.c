@@ -14,8 +14,8 @@
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/calls/names.h"
 
-/* Made by a switch, so that the library holds no table of addresses that the dynamic linker would
- * have to fill in at each start. */
+/* Builds a row in a switch.  A table of rows would contain addresses that the dynamic linker must
+ * fill in at each start. */
 static struct amph_env_row row_of(enum amph_env_id id)
 {
     switch (id) {
@@ -25,7 +25,8 @@ static struct amph_env_row row_of(enum amph_env_id id)
         AMPH_ENV_TABLE(AMPH_IP_ROW)
 #undef AMPH_IP_ROW
     default:
-        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again",
+                    (int)id);
     }
 }
 
@@ -38,7 +39,8 @@ const char *amph_ip_private_name(enum amph_ip_env_private id)
         AMPH_ENV_PRIVATE(AMPH_IP_PRIVATE_NAME)
 #undef AMPH_IP_PRIVATE_NAME
     default:
-        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again",
+                    (int)id);
     }
 }
 
@@ -51,7 +53,8 @@ static const char *foreign_name(enum amph_ip_env_foreign id)
         AMPH_ENV_FOREIGN(AMPH_IP_FOREIGN_NAME)
 #undef AMPH_IP_FOREIGN_NAME
     default:
-        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again", (int)id);
+        amph_ip_die(1, "setting %d is not in base/settings/env_defs.h; build amphora again",
+                    (int)id);
     }
 }
 
@@ -66,7 +69,7 @@ static const char *look_up(char **env, const char *name)
     return NULL;
 }
 
-/* The value of a row that is a number: its default where the variable is not set, or empty. */
+/* Returns the value of a row that is a number; its default if the variable is not set or empty. */
 static int64_t number_of(char **env, const struct amph_env_row *row)
 {
     const char *text = look_up(env, row->name);
@@ -76,12 +79,12 @@ static int64_t number_of(char **env, const struct amph_env_row *row)
     if (!text || !text[0])
         amph_env_default(row, &v);
     else if (!amph_env_parse(row, text, &v, why, sizeof why))
-        amph_ip_die(1, "%s", why); /* as amph_fatal */
+        amph_ip_die(1, "%s", why); /* in the format of amph_fatal */
 
     return v.number;
 }
 
-/* A number of a launcher: a rank, a size or a descriptor. */
+/* Parses a launcher's number: a rank, a size or a descriptor. */
 static int64_t foreign_number(char **env, const char *name)
 {
     const struct amph_env_row row = { name, AMPH_ENV_TYPE_INT, "-1", -1, INT_MAX };

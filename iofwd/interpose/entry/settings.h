@@ -28,24 +28,24 @@ enum amph_ip_env_foreign {
 #undef AMPH_IP_FOREIGN_ID
 };
 
-/* The name of a setting's variable. */
+/* Returns the name of a setting's variable. */
 const char *amph_ip_setting_name(enum amph_env_id id);
 
-/* A setting's text; NULL: it is not set. */
+/* Returns the text of a setting; NULL: it is not set. */
 const char *amph_ip_setting_text(char **env, enum amph_env_id id);
 
-/* A BOOL or INT setting; its default where it is not set, or empty. */
+/* Returns a BOOL or INT setting; its default if it is not set or empty. */
 bool amph_ip_setting_bool(char **env, enum amph_env_id id);
 int64_t amph_ip_setting_int(char **env, enum amph_env_id id);
 
-/* The number in a row of type STR, which holds a launcher's rank; -1: it is not set. */
+/* Returns the number in a row of type STR, which contains a launcher's rank; -1: it is not set. */
 int64_t amph_ip_setting_rank(char **env, enum amph_env_id id);
 
-/* A variable of Amphora's own programs, and its name. */
+/* Returns the text of a variable that Amphora's programs set for each other, and its name. */
 const char *amph_ip_private_text(char **env, enum amph_ip_env_private id);
 const char *amph_ip_private_name(enum amph_ip_env_private id);
 
-/* A variable of a launcher or the system; as a number: -1 if it is not set. */
+/* Returns a variable of a launcher or of the system; as a number: -1 if it is not set. */
 const char *amph_ip_foreign_text(char **env, enum amph_ip_env_foreign id);
 int64_t amph_ip_foreign_int(char **env, enum amph_ip_env_foreign id);
 

@@ -23,7 +23,8 @@ struct amph_fdtab;
 struct amph_ip_recording;
 struct amph_ip_trace_frame;
 
-/* The oldest entry is overwritten: its thread has acted on it, or is in no forwarded call. */
+/* When all are in use, the oldest entry is overwritten: its thread has acted on it, or makes no
+ * forwarded call. */
 #define AMPH_IP_PENDING_CANCELS 64
 
 struct amph_ip_state {
@@ -59,8 +60,8 @@ struct amph_ip_state {
     unsigned turns;           /* descriptors that dup2 made forwarded or local (fd/fd.c) */
     uint32_t mem_epoch;       /* increases whenever the program may have unmapped memory */
     uint64_t file_size_limit; /* RLIMIT_FSIZE as last read; UINT64_MAX: unlimited */
-    unsigned temp_names;      /* names that were tried for temporary files (path/temp.c) */
-    bool libc_found; /* the whole table of the C library's functions is filled (libc_real.c) */
+    unsigned temp_names; /* counts the names that were tried for temporary files (path/temp.c) */
+    bool libc_found;     /* the whole table of the C library's functions is filled (libc_real.c) */
 
     /* The cancellations that threads may not have acted on yet (cancel.c), by number; written by any
      * thread, each word atomically. */
@@ -69,15 +70,15 @@ struct amph_ip_state {
         unsigned number;  /* of the cancellation */
     } pending_cancel[AMPH_IP_PENDING_CANCELS];
 
-    /* What the processes of a rank share (init.c): written by the constructor, except that pid
+    /* What the processes of a rank share (init.c).  Written by the constructor, except that pid
      * becomes 0 when the rank has joined. */
     struct {
         long pid; /* of the first process */
         int result, token;
-        char setting[128]; /* what the programs that it starts find in their environment */
+        char setting[128]; /* the setting in the environment of the programs that it starts */
     } rank;
 
-    /* Locks that the program before this one in this process held, until late() (init.c) has
+    /* Locks that the program before this one took in this process, until late() (init.c) has
      * dropped those of closed files; or NULL. */
     char *inherited_locks;
 
@@ -98,7 +99,7 @@ struct amph_ip_state {
         uint64_t began_ns;
         uint64_t cwd; /* its text's number */
         uint32_t files;
-        int files_end; /* of the descriptors whose file is remembered; by any thread */
+        int files_end;    /* of the descriptors whose file is remembered; by any thread */
         bool has_counter; /* threads' clocks use it; constructor */
         int complained;
         pthread_key_t at_exit; /* of a thread */
@@ -113,12 +114,12 @@ struct amph_ip_thread {
     struct amph_ip_trace_frame *trace;   /* of the call that it is in, or NULL (entry/trace.c) */
     struct amph_ip_recording *recording; /* its recorder's buffer, or NULL (entry/record.c) */
     const void *mpi_call;                /* of MPI-IO that it is in, or NULL (entry/mpi_io.c) */
-    /* It is in the C library's mremap for a forwarded mapping (memory/map.c).  If that function is
-     * patched, the call that the patch makes goes to the kernel. */
+    /* set while it is in the C library's mremap for a forwarded mapping (memory/map.c).  If that
+     * function is patched, the patch's own call goes to the kernel. */
     bool in_mremap;
-    bool ending; /* process/threads.c: it is in _exit; an overwritten _exit gets there again */
-    /* fd/epoll.c: it is inside the C library's epoll_pwait.  If a tool has replaced that function by
-     * one that uses syscall(), its call must go to the kernel. */
+    bool ending; /* process/threads.c: it is in _exit, which an overwritten _exit calls again */
+    /* fd/epoll.c: above 0 inside the C library's epoll_pwait.  If a tool has replaced that function
+     * by one that uses syscall(), that call must go to the kernel. */
     int epoll_waits;
     struct {
         struct amph_fdtab *forking; /* of a task that forks: the child has another number */

@@ -4,9 +4,9 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the functions.
  *
- * A call that has to do with no forwarded file goes to the kernel under the number that the program
- * gave, and never to the C library's function of that name, which may do it in another way, or may
- * have been overwritten and have led here (kernel.h).
+ * A call without a forwarded file goes to the kernel under the number that the program gave.  It
+ * never goes to the C library's function of that name, which may do something else, or may have
+ * been overwritten and have led here (kernel.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,10 +47,10 @@
 #define P(n) ((void *)a[n])
 #define L(n) ((size_t)a[n])
 
-/* The call as the program made it. */
+/* Makes the call as the program made it. */
 #define LOCAL(number) libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5])
 
-/* Kernel and C library differ in these. */
+/* Here the kernel and the C library differ. */
 
 static long sys_getcwd(const long *a)
 {
@@ -79,11 +79,11 @@ static long sys_getcwd(const long *a)
 
 static long sys_dup2(const long *a)
 {
-    /* where both are one, the number tells more than dup3 would */
+    /* if both descriptors are equal, dup2 only checks them, and dup3 fails */
     return I(0) == I(1) ? LOCAL(SYS_dup2) : amph_ip_dup3(AMPH_IP_KERNEL, I(0), I(1), 0);
 }
 
-/* openat of a path that may be forwarded or not; by a link it may lead below a prefix. */
+/* openat of a path that may be forwarded or local; a link may lead below a prefix. */
 static long open_below(int dir, const char *path, const struct open_how *how, const long *a)
 {
     struct amph_ip_resolved w;
@@ -116,15 +116,15 @@ static long sys_openat2(const long *a)
     if (!amph_ip_at(I(0), path))
         return amph_ip_note_local((int)LOCAL(SYS_openat2));
 
-    /* What is wrong with the record the kernel says before it looks at the path, of which this one
-     * stays without effect. */
+    /* The kernel checks the record before it looks at the path.  The empty path makes this call
+     * fail without an effect. */
     if (libc_syscall(SYS_openat2, -1, (long)"", a[2], a[3], 0, 0) >= 0 || errno != ENOENT)
         return -1;
 
     memcpy(&how, P(2), sizeof how);
     if (!path || !path[0])
         return amph_ip_fail(path ? ENOENT : EFAULT);
-    if (how.resolve & RESOLVE_CACHED) /* nothing of it is in this kernel's cache */
+    if (how.resolve & RESOLVE_CACHED) /* this kernel's cache contains no forwarded path */
         return amph_ip_fail(EAGAIN);
 
     if (how.resolve & ~(uint64_t)RESOLVE_NO_MAGICLINKS) {
@@ -133,7 +133,7 @@ static long sys_openat2(const long *a)
     }
 
     struct amph_ip_numbered number;
-    if (how.resolve && amph_ip_numbered(path, &number)) /* below a prefix there are none */
+    if (how.resolve && amph_ip_numbered(path, &number)) /* a prefix has no such names */
         return amph_ip_fail(ELOOP);
 
     return open_below(I(0), path, &how, a);
@@ -163,7 +163,8 @@ static void put_old(char *out, const struct dirent *e, size_t len)
     out[len - 1] = (char)e->d_type;
 }
 
-/* What finds no room stays for the next call: the directory's offset goes back to it. */
+/* Entries that do not fit stay for the next call: the offset of the directory is set back to
+ * them. */
 static long sys_getdents(const long *a)
 {
     char entries[4096];
@@ -216,8 +217,8 @@ static bool has_length(const sigset_t *mask, size_t bytes)
     return !mask || bytes == SIGNALS_BYTES;
 }
 
-/* Calls a wait with a limit of its own, and tells the program's what is left of it.  -1: the kernel
- * says what is wrong with it. */
+/* Calls a wait with a copy of the program's time limit, and stores in the original what is left of
+ * it. -1: the kernel reports what is wrong with the call. */
 static long limited(long number, const long *a, struct timespec *limit,
                     long (*wait)(const long *a, const struct timespec *limit))
 {
@@ -290,7 +291,8 @@ static long sys_pselect6(const long *a)
     return limited(SYS_pselect6, a, P(4), pselect_for);
 }
 
-/* A wait that is the kernel's: its result into *n_p.  false: the set has forwarded files in it. */
+/* Makes the wait in the kernel and stores its result in *n_p.  false: the set contains forwarded
+ * files. */
 static bool epoll_locally(long number, const long *a, int *n_p)
 {
     if (amph_ip_epoll(I(0)) && !amph_ip_epoll_within())
@@ -389,7 +391,7 @@ static long no_mount(const long *a)
     return amph_ip_fail(EPERM);
 }
 
-/* A path, or a descriptor, in place of a word of the file system's. */
+/* A path or a descriptor takes the place of an argument of the file system. */
 static long sys_fsconfig(const long *a)
 {
     unsigned command = (unsigned)a[1];
@@ -403,7 +405,7 @@ static long sys_fsconfig(const long *a)
 
 /* ---- the table ---- */
 
-/* Of a call that cannot be forwarded; in call_NAME. */
+/* Fails a call that cannot be forwarded; used in call_NAME. */
 #define REFUSE(err) refuse(__func__ + sizeof "call_" - 1, err)
 
 static long refuse(const char *name, int err)
@@ -536,8 +538,8 @@ static bool is_forwarded(const struct row *row, const long *a)
     return false;
 }
 
-/* Another thread's dup2 may turn a descriptor meanwhile (catch.h): what has failed for that is done
- * again. */
+/* Repeats a call that has failed because another thread's dup2 made its descriptor forwarded or
+ * local meanwhile (catch.h). */
 static long by_descriptor(const struct row *row, long number, const long *a)
 {
     for (int tries = 0;; tries++) {
@@ -569,8 +571,8 @@ static const char *path_of(const struct operand *o, const long *a)
     return P(o->at + (o->kind == IS_AT));
 }
 
-/* Is it forwarded?  If not, b gets what the kernel is to have for it, and w->buf the path, which b
- * may point to. */
+/* Returns whether the operand is forwarded.  If not, stores in b the arguments for the kernel, and
+ * in w->buf the path, to which b may point. */
 static bool leads_to_server(const struct operand *o, const long *a, struct amph_ip_resolved *w,
                             long *b)
 {
@@ -579,7 +581,7 @@ static bool leads_to_server(const struct operand *o, const long *a, struct amph_
     if (o->kind == IS_NONE || !amph_ip_at(dir, path_of(o, a)))
         return false;
     if (!amph_ip_resolve(w, dir, path_of(o, a), true))
-        return true; /* the call says what is wrong */
+        return true; /* the call itself reports the error */
 
     if (!w->local) {
         amph_ip_resolve_end(w, 0);
@@ -612,7 +614,7 @@ static long by_path(const struct row *row, long number, const long *a)
     if (AMPH_LIKELY(result >= 0) || errno != ENOENT || !(is_led(first, a) || is_led(second, a)))
         return row->result == OPENS ? amph_ip_note_local((int)result) : result;
 
-    /* what the kernel did not find lies behind a link into a prefix */
+    /* the kernel did not find it: it is behind a link into a prefix */
     amph_ip_links++;
     result = row->call(a);
     amph_ip_links--;
@@ -620,7 +622,8 @@ static long by_path(const struct row *row, long number, const long *a)
     return result;
 }
 
-/* The source is a path if it is absolute, or is to be bound or moved; else a word such as "none". */
+/* The source is a path if it is absolute, or if it is to be bound or moved; otherwise it is a word
+ * such as "none". */
 static long sys_mount(const long *a)
 {
     static const struct row by_both = { "mount", { PATH(0), PATH(1) }, PLAIN, no_mount };

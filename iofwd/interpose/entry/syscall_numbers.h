@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers for syscall.c of calls that a machine does not have, or takes in another form than its C
- * library does: numbers that no kernel gives out, so that what a program asks for under a real
- * number goes to the kernel, which refuses it on a forwarded file's descriptor.
+ * Numbers that syscall.c uses for calls which a machine lacks, or whose system call takes other
+ * arguments than the function of the C library.  No kernel assigns these numbers.  A program that
+ * uses the machine's real number therefore reaches the kernel, which refuses the descriptor of a
+ * forwarded file.
  *
  * Layer: iofwd (interposer).  Thread rule: constants.
  */
@@ -11,7 +12,7 @@
 
 #include <sys/syscall.h>
 
-#define AMPH_IP_KERNEL_NUMBERS 512 /* those below may be asked for */
+#define AMPH_IP_KERNEL_NUMBERS 512 /* programs may use the numbers below this one */
 #define AMPH_IP_ABSENT(n) (AMPH_IP_KERNEL_NUMBERS + (n))
 #define AMPH_IP_ALL_NUMBERS AMPH_IP_ABSENT(80)
 
@@ -45,7 +46,7 @@
 #define SYS_file_setattr 469
 #endif
 
-/* Machines younger than the calls with a directory have those only. */
+/* Newer machines have only the calls that take a directory. */
 #ifndef SYS_open
 #define SYS_open AMPH_IP_ABSENT(0)
 #define SYS_creat AMPH_IP_ABSENT(1)
@@ -75,7 +76,7 @@
 #define SYS_epoll_wait AMPH_IP_ABSENT(50)
 #endif
 #if __SIZEOF_POINTER__ == 4 && \
-    defined SYS__newselect /* the older number takes one pointer to its arguments */
+    defined SYS__newselect /* the older number takes one pointer to all arguments */
 #undef SYS_select
 #define SYS_select SYS__newselect
 #elif !defined SYS_select
@@ -84,7 +85,7 @@
 #ifndef SYS_fadvise64
 #define SYS_fadvise64 AMPH_IP_ABSENT(52)
 #endif
-#ifndef SYS_bind /* by socketcall, which takes a pointer to the arguments */
+#ifndef SYS_bind /* through socketcall, which takes a pointer to the arguments */
 #define SYS_bind AMPH_IP_ABSENT(53)
 #define SYS_connect AMPH_IP_ABSENT(54)
 #define SYS_sendto AMPH_IP_ABSENT(55)
@@ -96,10 +97,10 @@
 #ifndef SYS_utime
 #define SYS_utime AMPH_IP_ABSENT(20)
 #endif
-#ifndef SYS_sync_file_range /* sync_file_range2 has the flags in another place */
+#ifndef SYS_sync_file_range /* sync_file_range2 takes the flags as another argument */
 #define SYS_sync_file_range AMPH_IP_ABSENT(21)
 #endif
-#if !defined SYS_mmap || defined __s390x__ /* there it takes one pointer to its arguments */
+#if !defined SYS_mmap || defined __s390x__ /* there mmap takes one pointer to its arguments */
 #undef SYS_mmap
 #define SYS_mmap AMPH_IP_ABSENT(22)
 #endif
@@ -111,8 +112,8 @@
 #define SYS_vfork AMPH_IP_ABSENT(62)
 #endif
 
-/* With words of 32 bits an offset takes two of them, and these write records or take numbers of 16
- * and 32 bits. */
+/* On 32-bit machines an offset takes two words, and these calls write other records or take numbers
+ * of 16 bits. */
 #if __SIZEOF_POINTER__ == 4
 #undef SYS_lseek
 #undef SYS_pread64

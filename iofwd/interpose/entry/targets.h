@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What takes a caught call (names.def says which).  Each has the shape and the errors of the C
- * library's function of that name, and still serves a call that turns out local.  Layer: iofwd
- * (preload).  Thread rule: as the C library's functions.
+ * The functions that execute caught calls (names.def names one for each).  Each has the parameters
+ * and the errors of the C library's function of that name, and also serves a call that turns out to
+ * be local.
+ *
+ * Layer: iofwd (preload).  Thread rule: as the C library's functions.
  */
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
@@ -25,8 +27,8 @@ static inline bool amph_ip_elf_deps_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* The length of a fortified call; a buffer that is too small ends the program, as the C library
- * would end it. */
+/* Checks the length of a fortified call.  If the buffer is too small, the program ends as in the C
+ * library. */
 static inline size_t amph_ip_fits(size_t len, size_t cap)
 {
     if (AMPH_UNLIKELY(len > cap))
@@ -35,74 +37,73 @@ static inline size_t amph_ip_fits(size_t len, size_t cap)
     return len;
 }
 
-/* Where the parameters of amph_do_NAME are those of a row in names.def, its prototype is generated. */
+/* If the parameters of amph_do_NAME are those of a row in names.def, its prototype is generated. */
 #include "iofwd/calls/implementations.h"
 
 /* fd.c */
 int amph_ip_note_local(int fd); /* a descriptor that the C library has just opened */
 int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
 int amph_ip_own_pair(int result, int fds[2]);
-/* takes fd over as amph_ip_state.cwd_fd; false: there are no descriptors left */
+/* moves fd to amph_ip_state.cwd_fd; false: no descriptors are left */
 bool amph_ip_hold_cwd(int fd);
-/* before exec: the kernel's descriptor leads to the working directory also if a task with another
- * descriptor table changed it */
+/* before exec: makes the kernel's descriptor the working directory, also if a task with another
+ * descriptor table has changed it */
 void amph_ip_cwd_to_kernel(void);
 int amph_ip_close(enum amph_client_route way, int fd);
 int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned last, int flags);
 int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
-/* fd, a kernel copy of a forwarded descriptor or -1; of's reference goes over to it */
+/* fd: a kernel copy of a forwarded descriptor, or -1; takes over of's reference */
 int amph_ip_enter_copy(int fd, struct amph_fd_file *of);
 
-/* syscall.c: the name of a system call that numbers.def has, or NULL; and what it takes as argument
+/* syscall.c: the name of a system call that numbers.def has, or NULL; and the kind of its argument
  * i: AMPH_FWD_SHOW_FD, _DIRFD, _PATH, or _HEX if the row does not say. */
 const char *amph_ip_number_name(long number);
 unsigned amph_ip_number_word(long number, unsigned i);
 
 /* socket.c */
-/* Has a socket's address, a message, or one of several messages a name below a prefix, or descriptors
- * in it? */
+/* Returns whether a socket address, a message, or one of several messages contains a name below a
+ * prefix, or descriptors. */
 bool amph_ip_socket_is_forwarded(const struct sockaddr *addr, socklen_t len);
 bool amph_ip_message_is_forwarded(const struct msghdr *msg);
 bool amph_ip_messages_are_forwarded(const struct mmsghdr *msgs, unsigned count);
-/* The kernel has answered with a socket's name, which may be one of the folder's: the program gets
- * its own form.  room: bytes at addr, *len before the call. */
+/* Replaces a socket's name that the kernel has returned, if it is one of the folder's, by the name
+ * that the program knows.  room: bytes at addr; *len before the call. */
 int amph_ip_socket_named(int result, struct sockaddr *addr, socklen_t room, socklen_t *len);
 socklen_t amph_ip_socket_name_room(const socklen_t *len);
 
 /* cancel.c */
-/* A new thread has this id: a cancellation recorded before `until` (amph_ip_cancels_now) was meant
- * for an earlier one. */
+/* A new thread has this id; forgets a cancellation that was recorded before `until`
+ * (amph_ip_cancels_now), because it was meant for an earlier thread. */
 unsigned amph_ip_cancels_now(void);
 void amph_ip_cancel_forget(pthread_t thread, unsigned until);
 
 /* fd/file_size_limit.c */
-int amph_ip_limits_changed(int result); /* the limits may be others now; gives result back */
+int amph_ip_limits_changed(int result); /* reads the limits again; returns result */
 
 /* io.c */
-off_t amph_ip_not_negative(off_t off); /* preadv refuses the -1 that preadv2 knows */
+off_t amph_ip_not_negative(off_t off); /* preadv refuses the offset -1, which preadv2 accepts */
 int amph_do_vdprintf(int fd, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 int amph_do_posix_fadvise(int fd, off_t len, int advice);
 void *amph_ip_borrow(size_t len); /* zeroed memory for the length of one call, or NULL */
 void amph_ip_give_back(void *memory, size_t len);
 
 /* fd/poll.c */
-/* Is a forwarded file among them of which only its server knows whether it is ready?  Else the call
- * is the kernel's. */
+/* Returns whether the array contains a forwarded file whose readiness only its server knows.  If
+ * not, the call is left to the kernel. */
 bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n);
 bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts);
 
 /* epoll.c */
-/* What the kernel said of a set without forwarded files; false: nothing that the program is to
- * hear. */
+/* Filters the events of a set without forwarded files; false: none of them is for the program. */
 bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p);
-/* this thread is in the kernel's part of a wait on a set with forwarded files */
+/* returns whether this thread is in the kernel, waiting on a set with forwarded files */
 bool amph_ip_epoll_within(void);
 void amph_ip_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */
-/* to, or -1 with errno, is a copy of such a set's descriptor; gives to back */
+/* to is a copy of such a set's descriptor (or -1 with errno); returns to */
 int amph_ip_epoll_copied(int from, int to);
 void amph_ip_epoll_fork_lock(bool take);
-/* A new table has the sets of another (false: too many); no task uses the table any more; in a forked
- * child only this table is left. */
+/* A new table has the sets of another one (false: too many); a table has no task any more; in a
+ * forked child only this table is left. */
 bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph_fdtab *to);
 void amph_ip_epoll_table_left(const struct amph_fdtab *table);
 void amph_ip_epoll_tables_forked(const struct amph_fdtab *table);
@@ -119,24 +120,25 @@ void amph_ip_library_path_keep(const char *list); /* LD_LIBRARY_PATH at the prog
 
 /* lock.c */
 int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock);
-/* a descriptor of it is closed: its maps are written, the process's record locks on it go */
+/* a descriptor of the file is closed: writes back its maps and drops the process's record locks on
+ * it */
 void amph_ip_file_left(struct amph_fd_file *of);
 void amph_ip_forget_locks(void); /* in a forked child */
 bool amph_ip_has_locks(void);    /* has this process taken a record lock? */
-/* Of a process that goes on as another program: its number, and descriptors of the files of which
- * exec closes other copies. */
+/* The setting that passes record locks over exec: number of the table, and descriptors of the files
+ * of which exec closes other copies. */
 #define AMPH_IP_LOCKS_NAME AMPH_PRIVATE_LOCKS
 void amph_ip_locks_tell(char *text, size_t cap);
-bool amph_ip_locks_came_along(const char *told); /* had this process taken one before? */
+bool amph_ip_locks_came_along(const char *passed); /* had this process taken one before the exec? */
 /* those on files of which exec has closed a descriptor */
-void amph_ip_locks_drop_closed(const char *told);
+void amph_ip_locks_drop_closed(const char *passed);
 
 /* map.c */
 int amph_ip_maps_flush(const struct amph_fd_file *of); /* NULL: of all files; 0 or an errno value */
 void amph_ip_maps_resize(void);                        /* a file may have been cut by its name */
 void amph_ip_maps_fork_lock(bool take);
 void amph_ip_maps_recount(void); /* after amph_fdtab_recount */
-/* The same by one way or the other, where a part of them is left to this host. */
+/* The same, with the way (kernel.h) that the part of the call takes that is left to this host. */
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                    off_t off);
 int amph_ip_munmap(enum amph_client_route way, void *at, size_t len);
@@ -166,29 +168,28 @@ int amph_do_ftw(const char *path, int (*fn)(const char *, const struct stat *, i
 int amph_do_fts_set(FTSENT *entry, int option);
 
 /* stream.c */
-/* fd leads to a forwarded file now: streams of the C library's that have it become forwarded
- * ones */
+/* fd has become forwarded: converts the C library's streams that use it */
 void amph_ip_stream_landed(int fd);
 FILE *amph_ip_note_stream(FILE *f); /* a stream that the C library has just opened */
 void amph_do_abort(void) AMPH_NORETURN;
 struct amph_ip_charset;
 mbstate_t *amph_ip_stream_state(FILE *f, bool writing);
 int amph_ip_stream_orient(FILE *f, int mode); /* as fwide */
-/* of its wide functions, or NULL: the locale's */
+/* the character set of its wide functions; NULL: the locale's */
 struct amph_ip_charset *amph_ip_stream_charset(FILE *f);
 
 /* wide.c */
-/* of fopen's mode, or NULL; false: there is no such one (EINVAL) */
+/* the character set in fopen's mode, or NULL if it names none; false: no such set (EINVAL) */
 bool amph_ip_charset_open(const char *mode, struct amph_ip_charset **set_p);
 void amph_ip_charset_close(struct amph_ip_charset *set);
 
-/* search.c: the first program of this name along PATH, if one of PATH's directories is forwarded,
- * or libraries for what gets env; false: the C library is to look */
+/* search.c: finds the first program of this name along PATH if PATH has a forwarded directory, or
+ * if env has forwarded libraries; false: the C library searches. */
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap);
 bool amph_ip_find_local(const char *file, char *out, size_t cap); /* along PATH, on this host */
 
 /* environ.c */
-/* what every new program of this process has to find in its environment */
+/* records what every new program of this process must find in its environment */
 void amph_ip_environment_keep(char **env);
 /* puts this library into LD_PRELOAD if it was linked with the program and the list lacks it: shells and the C
  * library start programs with environ; called once main is about to run */
@@ -196,7 +197,7 @@ void amph_ip_environment_preload(void);
 char *const *amph_ip_environment_kept(void);
 
 /* fork.c */
-/* once, when forwarding begins, before the program can register handlers of its own */
+/* called once when forwarding begins, before the program can register handlers */
 void amph_ip_fork_watch(void);
 /* SYS_fork, SYS_clone or SYS_clone3 by syscall() */
 long amph_do_fork_call(long number, const long *a);
@@ -210,10 +211,11 @@ void amph_do_exit_now(int status) AMPH_NORETURN;
 void amph_ip_exit_now(enum amph_client_route way, int status) AMPH_NORETURN;
 
 /* start.c */
-/* A forwarded file copied into memory, if it may be used so: a local descriptor; -1 with errno. */
+/* Copies a forwarded file into memory, if it may be used in this way.  Returns a local descriptor,
+ * or -1 with errno. */
 int amph_ip_copy_in(const char *path, int amode);
-/* An empty file in memory called by as much of the end of path as the kernel takes; -1 with
- * errno. */
+/* Creates an empty file in memory, named by as much of the end of path as the kernel allows.  -1
+ * with errno. */
 int amph_ip_memory_file(const char *path);
 
 /* exec.c */
@@ -223,9 +225,9 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
                      char *const envp[], int flags);
 
 /* spawn.c */
-/* they have to do with forwarded names: amph_ip_spawn is to be used */
+/* do they use forwarded names?  Then amph_ip_spawn must be used */
 bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions);
-/* The program may have a forwarded standard descriptor then. */
+/* Returns whether the program may get a forwarded standard descriptor. */
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions);
 /* The forwarded descriptor, of this process, that will be its standard error; -1: none. */
 int amph_ip_spawn_stderr(const posix_spawn_file_actions_t *actions);

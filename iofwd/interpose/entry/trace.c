@@ -27,7 +27,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
-#define LINE_BYTES 4096 /* a pipe takes that many at once */
+#define LINE_BYTES 4096 /* a pipe takes this much in one piece */
 #define PATH_SHOWN 1024
 
 static bool shows_all(void)
@@ -58,7 +58,7 @@ static void complain(const char *what, const char *why, const char *then)
                         0);
 }
 
-/* Standard error may be a forwarded file itself. */
+/* Writes a line.  Standard error may itself be a forwarded file. */
 static void write_line(const char *line, size_t len)
 {
     long n = amph_ip_state.trace_out.fd == STDERR_FILENO && amph_ip_fd(STDERR_FILENO)
@@ -70,7 +70,7 @@ static void write_line(const char *line, size_t len)
         complain("a line cannot be written", strerrordesc_np(errno), "the trace has gaps");
 }
 
-/* Under a limit of file sizes a line that does not fit is no signal for the program. */
+/* Writes a line without a signal for the program if the limit of file sizes refuses it. */
 static void write_limited(const char *line, size_t len)
 {
     const struct timespec none = { 0, 0 };
@@ -110,7 +110,7 @@ void amph_ip_trace_start(const char *setting)
 
 /* ---- frames ---- */
 
-/* A frame that a jump has left behind lies below the caller's stack. */
+/* A frame below the stack of the caller was left behind by longjmp. */
 bool amph_ip_trace_wanted(void)
 {
     if (amph_ip_inside)
@@ -132,7 +132,8 @@ void amph_ip_trace_client_loaded(void)
         tell_client(&amph_ip_thread.trace->sum);
 }
 
-/* The descriptor of an argument that is one, or a stream on one.  false: it is neither. */
+/* Finds the descriptor of an argument that is one, or is a stream with one.  false: it is
+ * neither. */
 static bool fd_of(unsigned word, uint64_t arg, int *fd_p)
 {
     void *stream = (void *)(uintptr_t)arg;
@@ -157,7 +158,7 @@ static bool fd_of(unsigned word, uint64_t arg, int *fd_p)
     }
 }
 
-/* The word of an argument; those of syscall() follow from its number. */
+/* Returns the kind of an argument.  Those of syscall() follow from its number. */
 static unsigned word_at(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
     bool by_number = i > 0 && shape->arg[0] == AMPH_FWD_SHOW_CALL;
@@ -165,7 +166,7 @@ static unsigned word_at(const struct amph_ip_shape *shape, const uint64_t *arg, 
     return by_number ? amph_ip_number_word((long)arg[0], i - 1) : shape->arg[i];
 }
 
-/* The directory that a path argument begins at. */
+/* Returns the directory to which a path argument is relative. */
 static int dir_before(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
     return i > 0 && word_at(shape, arg, i - 1) == AMPH_FWD_SHOW_DIRFD ? (int)arg[i - 1] : AT_FDCWD;
@@ -189,7 +190,7 @@ static bool is_forwarded(const struct amph_ip_shape *shape, const uint64_t *arg,
     }
 }
 
-/* The path that a descriptor stands for, or "". */
+/* Writes the path of a descriptor, or "". */
 static void name_of(int fd, char *name, size_t cap)
 {
     char local[PATH_MAX];
@@ -209,7 +210,7 @@ static void name_of(int fd, char *name, size_t cap)
         snprintf(name, cap, "%.*s", (int)cap - 1, local);
 }
 
-/* Is it Amphora that has decided the call, or will? */
+/* Returns whether Amphora has decided the call, or will decide it. */
 static bool is_ours(const struct amph_ip_trace_frame *frame)
 {
     return frame->sum.calls || frame->leads_in || (frame->concerned && !frame->leads_out);
@@ -234,7 +235,7 @@ void amph_ip_trace_resolved(bool forwarded)
 static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_t result, int err,
                   uint64_t ns);
 
-/* What the lines need to know from before the call. */
+/* Records what the line needs from before the call. */
 static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
@@ -267,7 +268,7 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
         look_before(frame, arg);
 
     frame->start_ns = frame->recorded ? amph_ip_record_begin(frame) : now_ns();
-    errno = 0; /* whether it is set tells a NULL that is no failure */
+    errno = 0; /* if it stays 0, a result of NULL is not an error */
     tell_client(&frame->sum);
 }
 
@@ -325,7 +326,7 @@ static void show_fd(struct amph_fwd_text *t, int fd, const char *name)
 struct showing {
     const struct amph_ip_trace_frame *frame;
     int64_t result; /* below 0: none */
-    unsigned named; /* descriptors up to now */
+    unsigned named; /* descriptors printed so far */
 };
 
 static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i)
@@ -374,14 +375,14 @@ static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i
     }
 }
 
-/* Is it the mode of an open that makes no file? */
+/* Returns whether the argument is the mode of an open that creates no file. */
 static bool is_unread_mode(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
     return i > 0 && shape->arg[i] == FWD_IN_MODE && shape->arg[i - 1] == FWD_IN_OFLAGS &&
            !amph_ip_elf_deps_mode((int)arg[i - 1]);
 }
 
-/* Does that command of fcntl take no argument? */
+/* Returns whether this command of fcntl takes no argument. */
 static bool is_unread_command(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
     static const int alone[] = { F_GETFD,    F_GETFL,      F_GETOWN,   F_GETSIG,
@@ -430,7 +431,7 @@ static void show_result(struct amph_fwd_text *t, const struct amph_ip_shape *sha
     }
 }
 
-/* Why no server was asked. */
+/* Returns why no server was asked. */
 static const char *reason_of(const struct amph_ip_trace_frame *frame)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];

@@ -23,7 +23,7 @@ enum {
     AMPH_IP_TRACE_NAME = 512 /* bytes of the name of a descriptor */
 };
 
-/* What becomes of a call, beside returning once. */
+/* How a call returns, if not once. */
 enum amph_ip_shape_kind {
     AMPH_IP_SHAPE_RETURNS,
     AMPH_IP_SHAPE_FORKS, /* returns twice: only the parent's return is shown */
@@ -81,20 +81,20 @@ struct amph_ip_trace_frame {
     bool is_forwarded_fd;
     bool concerned; /* a descriptor or path among the arguments may be forwarded */
     bool leads_in;  /* a path was found to be forwarded */
-    bool leads_out; /* one was found to be local, although its guard held it for forwarded */
+    bool leads_out; /* a path was found to be local, although its guard had let it pass */
     int fd[2];      /* the first descriptors among the arguments, and their names before the call */
     char fd_name[2][AMPH_IP_TRACE_NAME];
 };
 
 /* Switches tracing on, if the setting says so; constructor. */
 void amph_ip_trace_start(const char *setting);
-/* The client has been loaded during the call of this thread's frame. */
+/* The client has been loaded during this thread's traced call. */
 void amph_ip_trace_client_loaded(void);
 
-/* A path has been resolved, to a forwarded or a local file. */
+/* Records that a path was resolved, to a forwarded or a local file. */
 void amph_ip_trace_resolved(bool forwarded);
 
-/* Is this call to have a frame? */
+/* Returns whether this call gets a frame. */
 bool amph_ip_trace_wanted(void);
 static inline bool amph_ip_traces(void)
 {
@@ -104,7 +104,7 @@ static inline bool amph_ip_traces(void)
 void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
 void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result);
 
-/* AMPHORA_LOG=debug: a decision of the interposer's. */
+/* Prints a decision of the interposer (AMPHORA_LOG=debug). */
 void amph_ip_debug_line(const char *format, ...) AMPH_PRINTF(1, 2);
 #define amph_ip_debug(...) \
     do { \

@@ -24,7 +24,8 @@
 #include "iofwd/interpose/entry/targets.h"
 
 #ifndef F_DUPFD_QUERY
-#define F_DUPFD_QUERY (1024 + 3) /* is it the same open file? the placeholders know */
+/* Are both descriptors of one open file?  The placeholders answer it. */
+#define F_DUPFD_QUERY (1024 + 3)
 #endif
 
 /* ---- fcntl; the client is entered ---- */
@@ -34,7 +35,7 @@ static int get_flags(int fd, struct amph_fd_file *of, int command, void *arg)
     int flags;
     int err = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags);
 
-    /* what the kernel adds by itself, O_LARGEFILE, stands in the placeholder's */
+    /* O_LARGEFILE, which the kernel adds by itself, is among the placeholder's flags */
     if (!err && !(flags & O_PATH))
         flags |= amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & ~O_ACCMODE;
 
@@ -52,7 +53,7 @@ static int record_lock(int fd, struct amph_fd_file *of, int command, void *lock)
     return amph_ip_record_lock(of, command, lock);
 }
 
-/* A lock of the open file; it belongs to no process. */
+/* Sets or tests a lock of the open file, which belongs to no process. */
 static int file_lock(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     struct amph_fwd_client *c = amph_ip_client.client;
@@ -80,15 +81,16 @@ static int get_lease(int fd, struct amph_fd_file *of, int command, void *arg)
     return F_UNLCK;
 }
 
-/* And directory notices: a server has nobody to send the signal to. */
+/* Refuses leases and directory notices: a server cannot send the signal to a process of this
+ * host. */
 static int set_lease(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     return command == F_SETLEASE && (long)arg == F_UNLCK ? amph_ip_fail(EAGAIN)
                                                          : amph_ip_fail(EOPNOTSUPP);
 }
 
-/* Of a FIFO; a server says EBADF of all else.  What is set is rounded up, and the call gives what
- * it has become. */
+/* Sets or gets the size of a FIFO; a server returns EBADF for other files.  The size is rounded up,
+ * and the call returns the result. */
 static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
 {
     char word[FWD_INODE_FLAG_BYTES];
@@ -117,7 +119,7 @@ enum lock_use {
 static const struct command {
     int command;
     enum lock_use use;
-    /* NULL: it is about the descriptor, not about the file */
+    /* NULL: the command is about the descriptor, not about the file */
     int (*run)(int fd, struct amph_fd_file *of, int command, void *arg);
 } commands[] = {
 
@@ -191,10 +193,11 @@ int amph_do_fcntl(int fd, int command, void *arg)
         return amph_ip_fail(EBADF); /* the program does not know it */
 
     const struct command *c = command_of(command);
+    /* the placeholder's answer is the right one */
     if (c && !c->run)
-        return amph_ip_kernel_fcntl(fd, command, arg); /* the placeholder knows */
+        return amph_ip_kernel_fcntl(fd, command, arg);
     if (command != F_GETFL && !copies && amph_ip_is_path_only(fd))
-        return amph_ip_fail(EBADF); /* which comes before whatever else is wrong */
+        return amph_ip_fail(EBADF); /* has precedence over all other errors */
 
     int err = amph_ip_file_get(fd, &of);
     if (err)
@@ -217,12 +220,12 @@ int amph_do_fcntl(int fd, int command, void *arg)
 struct request {
     unsigned long request;
     int (*run)(int fd, const struct request *r, void *arg);
-    size_t which; /* of a file's marks */
-    bool value;   /* marks are set; FD_CLOEXEC is set */
+    size_t which; /* which of a file's flags */
+    bool value;   /* flags are set; FD_CLOEXEC is set */
 };
 
-/* place: an int, whatever its name in the number says, or a struct fsxattr, which begins with
- * words. */
+/* place: an int, although the number of the request names another type, or a struct fsxattr, which
+ * begins with words. */
 static int marks(int fd, const struct request *m, void *place)
 {
     uint32_t *arg = place;
@@ -288,7 +291,10 @@ static int bytes_left(int fd, const struct request *r, void *arg)
 
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
 
-    return at < 0 ? -1 : give_int(arg, (int)(st.st_size - at)); /* below 0 behind the end */
+    if (at < 0)
+        return -1;
+
+    return give_int(arg, (int)(st.st_size - at)); /* negative if the offset is behind the end */
 }
 
 static int set_nonblock(int fd, const struct request *r, void *arg)
@@ -302,7 +308,7 @@ static int set_nonblock(int fd, const struct request *r, void *arg)
         fd, F_SETFL, (void *)(long)(*(const int *)arg ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
 }
 
-/* No forwarded file gives signals; the kernel refuses only to begin with it. */
+/* Forwarded files send no signals.  The kernel refuses only to switch them on. */
 static int set_async(int fd, const struct request *r, void *arg)
 {
     if (!amph_ip_can_read(arg, sizeof(int)))

@@ -25,7 +25,7 @@
 
 #define COPY_PIECE ((size_t)1 << 20)
 
-/* Places are given as the caller has them: NULL means the descriptor's own offset. */
+/* Offsets are passed as the caller gave them: NULL means the descriptor's own offset. */
 static ssize_t any_read(int fd, void *buf, size_t len, const off_t *at)
 {
     if (amph_ip_fd(fd))
@@ -47,8 +47,8 @@ static off_t any_seek(int fd, off_t off, int whence)
     return amph_ip_fd(fd) ? amph_do_lseek(fd, off, whence) : libc_lseek64(fd, off, whence);
 }
 
-/* One piece from in to out; what could not be written is given back to an input that is read at its
- * own offset. */
+/* Copies one piece from in to out.  If in is read at its own offset, that offset is set back by
+ * what could not be written. */
 static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
     void *buf = __atomic_exchange_n(&amph_ip_fds.copy_buffer, NULL, __ATOMIC_ACQ_REL);
@@ -79,7 +79,7 @@ static ssize_t copy_piece(int in, const off_t *in_off, int out, const off_t *out
     return put;
 }
 
-/* One file, and the two ranges touch? */
+/* Returns whether in and out are one file and the two ranges overlap. */
 static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
                      const off_t *out_off, const struct stat *b, size_t len)
 {
@@ -98,21 +98,23 @@ static bool overlaps(int in, const off_t *in_off, const struct stat *a, int out,
     return from < to + (off_t)len && to < from + (off_t)len;
 }
 
-/* Places in files that the caller keeps: NULL where it uses the descriptor's own. */
-static bool have_places(const off_t *in_off, const off_t *out_off)
+/* Returns whether the caller's offsets can be read and written.  NULL: the descriptor's own offset
+ * is used. */
+static bool are_offsets_accessible(const off_t *in_off, const off_t *out_off)
 {
     return (!in_off || amph_ip_can_read(in_off, sizeof *in_off)) &&
            (!out_off || amph_ip_can_read(out_off, sizeof *out_off));
 }
 
-/* Of a file: from there on, len bytes can be counted. */
-static bool is_place(const off_t *off, size_t len)
+/* Returns whether a file can have len bytes from this offset on. */
+static bool is_valid_offset(const off_t *off, size_t len)
 {
     return len <= SSIZE_MAX && (!off || (*off >= 0 && *off <= INT64_MAX - (off_t)len));
 }
 
-/* n bytes, or an error, have been copied. */
-static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
+/* Advances the caller's offsets by the n bytes that were copied; n below 0: an error, which is
+ * returned. */
+static ssize_t advance_offsets(off_t *in_off, off_t *out_off, ssize_t n)
 {
     off_t *place[] = { in_off, out_off };
     bool moved = true;
@@ -127,7 +129,8 @@ static ssize_t move_places(off_t *in_off, off_t *out_off, ssize_t n)
     return moved ? n : amph_ip_fail(EFAULT);
 }
 
-/* The kernel looks at the sum before it looks at the place itself. */
+/* Returns whether offset plus length exceeds the largest offset.  The kernel checks this before the
+ * offset itself. */
 static bool passes_end(const off_t *off, size_t len)
 {
     return off && (uint64_t)*off + len < (uint64_t)*off;
@@ -170,7 +173,7 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
     e.out_flags = e.in_flags < 0 ? -1 : amph_ip_fd_flags(out);
     if (e.out_flags < 0)
         return -1;
-    if (!have_places(in_off, out_off))
+    if (!are_offsets_accessible(in_off, out_off))
         return amph_ip_fail(EFAULT);
     if (flags)
         return amph_ip_fail(EINVAL);
@@ -182,7 +185,7 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
     if (err)
         return amph_ip_fail(err);
 
-    /* also if there is nothing to copy */
+    /* the limit is checked even if there is nothing to copy */
     if (amph_ip_fd(out) && !amph_ip_within_limit(out, &one, out_off ? *out_off : -1, false))
         return -1;
     if (overlaps(in, in_off, &e.from, out, out_off, &e.to, len))
@@ -190,11 +193,11 @@ ssize_t amph_do_copy_file_range(int in, off_t *in_off, int out, off_t *out_off, 
     if (in_off && *in_off >= e.from.st_size)
         return 0;
 
-    return move_places(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
+    return advance_offsets(in_off, out_off, copy_piece(in, in_off, out, out_off, len));
 }
 
-/* As long as there is something and it can be written: the kernel tries to write the rest, too, and
- * tells by signals of limits then. */
+/* Sends pieces while in has data and out accepts it.  After a short write it tries the rest, too,
+ * as the kernel does; a file size limit then raises its signal. */
 static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_off, size_t len)
 {
     ssize_t sent = 0;
@@ -214,8 +217,8 @@ static ssize_t send_all(int in, const off_t *in_off, int out, const off_t *out_o
     return sent ? sent : n;
 }
 
-/* From a file to itself at its one offset: the kernel reads and writes at the place where that is
- * before. */
+/* Sends from a file to itself, with one offset: the kernel reads and writes at the offset before
+ * the call. */
 static ssize_t send_to_itself(int fd, size_t len)
 {
     off_t at = amph_do_lseek(fd, 0, SEEK_CUR);
@@ -227,7 +230,7 @@ static ssize_t send_to_itself(int fd, size_t len)
 /* ---- into pipes: as the kernel moves as much as there is room for and waits only where there is
  * none, so that a program may fill a pipe that it reads itself ---- */
 
-/* Is fd ready, or if it is to be waited for, has it become so? */
+/* Returns whether fd is ready; wait: waits until it is. */
 static int await(int fd, short events, bool wait)
 {
     struct pollfd p = { .fd = fd, .events = events };
@@ -258,8 +261,8 @@ static size_t pipe_holds(int fd)
     return (size_t)n;
 }
 
-/* From a forwarded file to a local pipe, page by page as the kernel does it: the pipe keeps those
- * that it takes. */
+/* Copies from a forwarded file to a local pipe, page by page as the kernel does: the pipe accepts
+ * whole pages. */
 static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool wait)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -295,8 +298,8 @@ static ssize_t give_pages(int in, const off_t *in_off, int out, size_t len, bool
     return n;
 }
 
-/* placed: what in has been read of can be read again.  Only an empty pipe surely takes its whole
- * size, and any with room PIPE_BUF. */
+/* placed: data that was read from in can be read again.  Only an empty pipe accepts its whole size
+ * for certain; any pipe with room accepts PIPE_BUF. */
 static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size_t len, bool wait)
 {
     if (placed && !amph_ip_fd(out))
@@ -313,7 +316,7 @@ static ssize_t into_pipe(int in, const off_t *in_off, bool placed, int out, size
 struct source {
     mode_t mode; /* 0: unknown */
     bool file;   /* regular file, directory or block device */
-    bool seeks;  /* it has an offset */
+    bool seeks;  /* it has an offset that can be changed */
 };
 
 static struct source source_of(int in)
@@ -344,7 +347,7 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
     int in_flags = amph_ip_fd_flags(in);
     struct stat to = { .st_mode = 0 };
 
-    if (!have_places(off, NULL))
+    if (!are_offsets_accessible(off, NULL))
         return amph_ip_fail(EFAULT);
 
     /* errors of the source come first */
@@ -355,7 +358,7 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
 
     if (off && !s.seeks)
         return amph_ip_fail(ESPIPE);
-    if (!is_place(off, len))
+    if (!is_valid_offset(off, len))
         return amph_ip_fail(EINVAL);
 
     int out_flags = amph_ip_fd_flags(out);
@@ -379,7 +382,7 @@ ssize_t amph_do_sendfile(int out, int in, off_t *off, size_t len)
     if (n == 0 && off && !amph_ip_can_write(off, sizeof *off))
         return amph_ip_fail(EFAULT);
 
-    return move_places(off, NULL, n);
+    return advance_offsets(off, NULL, n);
 }
 
 #define SPLICE_FLAGS (SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT)
@@ -396,7 +399,7 @@ static int splice_refused(const struct ends *e, size_t len)
 
     if ((from_pipe && e->in_off) || (to_pipe && e->out_off))
         return ESPIPE;
-    if (!have_places(e->in_off, e->out_off))
+    if (!are_offsets_accessible(e->in_off, e->out_off))
         return EFAULT;
     if (!amph_ip_may_read(e->in_flags) || !amph_ip_may_write(e->out_flags))
         return EBADF;
@@ -410,7 +413,10 @@ static int splice_refused(const struct ends *e, size_t len)
     bool same = amph_ip_fd(e->in) == amph_ip_fd(e->out) && e->from.st_ino == e->to.st_ino &&
                 e->from.st_dev == e->to.st_dev;
 
-    return same || !is_place(e->in_off, len) || !is_place(e->out_off, len) ? EINVAL : 0;
+    if (same || !is_valid_offset(e->in_off, len) || !is_valid_offset(e->out_off, len))
+        return EINVAL;
+
+    return 0;
 }
 
 /* May splice wait?  Not if the caller or one of the pipes says otherwise. */
@@ -453,7 +459,7 @@ ssize_t amph_do_splice(int in, off_t *in_off, int out, off_t *out_off, size_t le
     else
         n = copy_piece(in, NULL, out, out_off, len < PIPE_READ_MAX ? len : PIPE_READ_MAX);
 
-    return move_places(in_off, out_off, n);
+    return advance_offsets(in_off, out_off, n);
 }
 
 /* Always fails: a server's FIFO and a local pipe share no pages. */

@@ -23,7 +23,7 @@
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/wire/file.h"
 
-/* fd leads to another file now than to before. */
+/* Called after fd has become the descriptor of another file than `before`. */
 static int entered(int fd, struct amph_fd_file *before)
 {
     if (before) {
@@ -35,14 +35,16 @@ static int entered(int fd, struct amph_fd_file *before)
     return fd;
 }
 
-/* The table gives up what fd led to; the last descriptor of a file closes it at its server. */
+/* Drops the reference of a descriptor that was removed from the table.  The last descriptor of a
+ * file closes it at its server. */
 static int let_go(struct amph_fd_file *of)
 {
     return of ? amph_fdtab_put(of) : 0;
 }
 
-/* From now on fd, a placeholder, leads to of, whose reference goes over to the table.  Without memory
- * for the table both are closed: a placeholder that leads nowhere would look like a closed descriptor. */
+/* Enters the placeholder fd in the table as a descriptor of `of`, whose reference the table takes
+ * over.  If there is no memory for the table, both are closed: a placeholder without an open file
+ * would look like a closed descriptor. */
 static int enter_table(int fd, struct amph_fd_file *of)
 {
     if (!amph_fdtab_reserve(fd)) {
@@ -55,9 +57,9 @@ static int enter_table(int fd, struct amph_fd_file *of)
 }
 
 /*
- * Where Amphora's own descriptors begin: in the upper quarter of those that the process may have,
- * out of the way of shells, of select() and of dup2, which ask for small ones by number; but not so
- * high that the kernel's table of them would be long.
+ * Amphora's own descriptors begin in the upper quarter of those that the process may have: away
+ * from the small numbers of shells, select() and dup2, but not so high that the kernel's table of
+ * descriptors becomes long.
  */
 #define OWN_LIMIT_MAX 1024
 
@@ -115,7 +117,8 @@ int amph_ip_note_local(int fd)
     if (AMPH_UNLIKELY(amph_fdtab_class(fd) == FDTAB_FORWARDED)) {
         int before = errno;
 
-        let_go(amph_fdtab_set(fd, NULL, FDTAB_LOCAL)); /* it was closed behind our back */
+        /* it was closed without a call that this library sees */
+        let_go(amph_fdtab_set(fd, NULL, FDTAB_LOCAL));
         errno = before;
     }
 
@@ -123,7 +126,7 @@ int amph_ip_note_local(int fd)
     return fd;
 }
 
-/* An empty sealed memfd, or -1. */
+/* Creates an empty sealed memfd, or returns -1. */
 static int sealed_memfd(const char *name)
 {
     int fd = amph_ip_kernel_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -148,8 +151,8 @@ static int open_again(int fd, int flags)
     return amph_ip_kernel_openat(AT_FDCWD, link, flags, 0);
 }
 
-/* The memfd from which the placeholders of a server's files are opened, kept among our own
- * descriptors, or -1. */
+/* Returns the memfd from which the placeholders of a server's files are opened, one of our own
+ * descriptors; or -1. */
 static int stamp_of(uint32_t server)
 {
     uint64_t *stamps = amph_ip_fds.stamps;
@@ -180,7 +183,7 @@ static int stamp_of(uint32_t server)
         if (high >= 0)
             amph_ip_kernel_close(high);
 
-        return -1; /* the program may have so few descriptors that one among them would be missed */
+        return -1; /* the process may have so few descriptors that the program would miss one */
     }
 
     amph_fdtab_mark(high, FDTAB_OWN);
@@ -224,10 +227,11 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
 }
 
 /*
- * A real descriptor that holds the number: an empty sealed memfd that says what it stands for by
- * its name or its offset, opened again write-only, so that a read, write or map that was not caught
- * fails instead of vanishing.  It takes the lowest number, as open must.  The placeholder of an
- * O_PATH descriptor is one itself, so that the kernel answers poll, epoll_ctl and the like.
+ * Opens a placeholder: a descriptor of the kernel that occupies the number.  It is an empty sealed
+ * memfd, whose name or offset identifies the forwarded file, opened again for writing only, so that
+ * a read, write or map that was not caught fails instead of losing data.  It takes the lowest
+ * number, as open must.  The placeholder of an O_PATH descriptor is an O_PATH descriptor itself, so
+ * that the kernel answers poll, epoll_ctl and the like.
  */
 static int placeholder(const struct amph_fwd_file *file, int flags)
 {
@@ -275,7 +279,7 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
         of->path[n - 1] = 0;
 }
 
-/* Opens at the server and takes a descriptor for it; the client is entered. */
+/* Opens the file at its server and allocates a descriptor for it; the client is entered. */
 static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 {
     struct amph_fd_file *of = amph_fdtab_new();
@@ -331,7 +335,7 @@ int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
     return open_forwarded(&w, flags, mode);
 }
 
-/* Of a local descriptor. */
+/* Closes a local descriptor. */
 static int close_by(enum amph_client_route way, int fd)
 {
     return way == AMPH_IP_LIBC ? libc_close(fd) : amph_ip_kernel_close(fd);
@@ -403,7 +407,7 @@ static void note_owned(int fd, void *arg)
         return;
 
     if (!amph_ip_owns(fd))
-        amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* whatever gets the number next */
+        amph_fdtab_mark(fd, FDTAB_UNKNOWN); /* the number may be used for any file next */
     else if (r->nowned < (int)AMPH_COUNTOF(r->owned))
         r->owned[r->nowned++] = fd;
 }
@@ -413,7 +417,7 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes around the client's own descriptors. */
+/* Closes a range, except the client's own descriptors. */
 static int close_around(struct range *r)
 {
     unsigned at = r->first;
@@ -507,7 +511,7 @@ int amph_do_dup(int fd)
     return err ? amph_ip_fail(err) : amph_ip_enter_copy(amph_ip_kernel_dup(fd), of);
 }
 
-/* The calls of this family. */
+/* The calls that copy a descriptor to another number. */
 enum onto {
     BY_DUP2,
     BY_DUP3,
@@ -522,8 +526,9 @@ static int local_onto(enum onto how, int from, int to, int flags)
     return how == BY_DUP3 ? libc_dup3(from, to, flags) : libc_dup2(from, to);
 }
 
-/* The table knows of it before the kernel does: a thread that uses the descriptor meanwhile gets
- * one file or the other, never the placeholder, which looks closed. */
+/* Copies a forwarded descriptor onto a number.  The table is changed before the kernel is called: a
+ * thread that uses the descriptor meanwhile gets one file or the other, never the placeholder,
+ * which looks closed. */
 static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(to);
@@ -630,7 +635,7 @@ bool amph_ip_hold_cwd(int fd)
     int held = -1;
 
     if (amph_ip_file_get(fd, &of) == 0) {
-        /* over the old one, so that the other threads' calls go to the one or to the other */
+        /* replaces the old descriptor, so that other threads' calls get the one or the other */
         held = amph_ip_state.cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0)
                                     : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
         held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,

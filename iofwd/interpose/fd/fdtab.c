@@ -36,7 +36,8 @@ struct amph_ip_fds_state amph_ip_fds = {
     .own.lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-/* Zeroed memory for ever; mmap, since malloc is not allowed in a signal handler. */
+/* Allocates zeroed memory that is never freed, by mmap, because malloc is not allowed in a signal
+ * handler. */
 static void *forever(size_t len_bytes)
 {
     void *p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -127,9 +128,9 @@ static bool pin(struct amph_fd_file *of)
 }
 
 /*
- * The count stays at -1 while the last user closes the file, so that nobody claims its memory in
- * between.  A pin may have been set on a file that is not the one its setter looked for; if the
- * drop of that pin is the last, it closes the file for whoever was before it.
+ * Drops a reference.  The count stays at -1 while the last user closes the file, so that nobody
+ * claims its memory in between.  A thread may have added a reference to another file than it looked
+ * for; if that reference is the last one to be dropped, this thread closes the file.
  */
 int amph_fdtab_put(struct amph_fd_file *of)
 {

@@ -32,7 +32,7 @@ enum amph_fdtab_class {
     FDTAB_INHERITED, /* a placeholder, but its open file is not in the table yet */
     FDTAB_OWN,       /* Amphora's: the program does not know it and must not close it */
     FDTAB_EPOLL,     /* the program's epoll set, with forwarded files in it */
-    FDTAB_ASK,       /* amph_fdtab_current knows the table that says it */
+    FDTAB_ASK,       /* several tables share this entry: amph_fdtab_current finds the right one */
 };
 
 #define AMPH_IP_PATH_INLINE 256
@@ -41,7 +41,7 @@ struct amph_fd_file {
     int refs;   /* descriptors that lead here, and calls in progress; 0: free */
     bool ready; /* `file` is filled in */
     struct amph_fwd_file file;
-    bool locked;  /* a record lock was taken through it */
+    bool locked;  /* a record lock was taken through this open file */
     bool closing; /* the coming exec closes one of its descriptors */
     int oflags;   /* as it was opened */
     /* absolute, clean, in the forwarded name space; "" if not known or too long */
@@ -59,8 +59,8 @@ struct amph_fdtab {
     /* The owner of record locks: at the servers, client and number.  0: the process's first table. */
     uint32_t number;
     bool has_locks; /* a record lock was taken by this table's tasks; fd/lock.c */
-    bool is_childs; /* its tasks are a child process that shares memory with this one */
-    unsigned tasks; /* that use it; not counted for the first */
+    bool is_childs; /* it belongs to a child process that shares memory with this one */
+    unsigned tasks; /* tasks that use it; not counted for the first table */
     unsigned aio_threads, aio_idle; /* threads of fd/aio.c among the tasks; under its lock */
     struct amph_fdtab *next;
 };
@@ -69,7 +69,7 @@ extern struct amph_fdtab amph_fdtab_first AMPH_HIDDEN;
 extern __thread struct amph_fdtab *amph_fdtab_mine AMPH_HIDDEN
     __attribute__((tls_model("initial-exec")));
 
-/* The table of the calling task where amph_fdtab_mine is shared; fd/own_table.c. */
+/* Returns the table of the calling task if amph_fdtab_mine is shared; fd/own_table.c. */
 struct amph_fdtab *amph_fdtab_of_task(void);
 
 static inline struct amph_fdtab *amph_fdtab_current(void)
@@ -79,7 +79,7 @@ static inline struct amph_fdtab *amph_fdtab_current(void)
     return AMPH_LIKELY(!table->asks) ? table : amph_fdtab_of_task();
 }
 
-/* The class in amph_fdtab_mine, which may be FDTAB_ASK: for guards. */
+/* Returns the class in amph_fdtab_mine, which may be FDTAB_ASK; for guards. */
 static inline enum amph_fdtab_class amph_fdtab_class_or_ask(int fd)
 {
     return (unsigned)fd < FDTAB_MAX ? (enum amph_fdtab_class)__atomic_load_n(
@@ -103,7 +103,7 @@ static inline void amph_fdtab_mark(int fd, enum amph_fdtab_class cls)
 /* Returns a new open file with one reference for the caller; NULL: no memory. */
 struct amph_fd_file *amph_fdtab_new(void);
 
-/* The open file behind fd with a reference added, or NULL. */
+/* Returns the open file behind fd with a reference added, or NULL. */
 struct amph_fd_file *amph_fdtab_get(int fd);
 
 /* Drops a reference.  Dropping the last one closes the file by amph_ip_fds.close_file (fd/state.h)
@@ -127,7 +127,7 @@ struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_f
 struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
                                        enum amph_fdtab_class cls);
 
-/* The open file for file, with a reference added, if one is in use; NULL if none. */
+/* Returns the open file in use for `file` with a reference added; NULL if there is none. */
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file);
 
 /* Calls fn for each forwarded descriptor from first to last. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RLIMIT_FSIZE; see fd/file_size_limit.h.  It is looked at when the program starts and whenever it
- * sets a limit.
+ * RLIMIT_FSIZE; see fd/file_size_limit.h.  It is read when the program starts and whenever it sets
+ * a limit.
  *
  * Layer: iofwd (interposer).  Thread rule: as there.
  */
@@ -37,7 +37,7 @@ static bool too_large(void)
     return false;
 }
 
-/* Where a write begins.  off: the offset of the call, -1: that of the open file. */
+/* Returns the offset of a write.  off: the offset given to the call; -1: that of the open file. */
 static off_t write_offset(int fd, off_t off, bool append, off_t size)
 {
     if (append)

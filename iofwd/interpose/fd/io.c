@@ -26,12 +26,13 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/wire/file.h"
 
-#define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux moves in one call */
+#define CALL_BYTES_MAX ((size_t)0x7ffff000) /* what Linux transfers in one call */
 
 /* ---- memory that the program does not have: EFAULT where nothing of a buffer is there, else the
  * call ends where it does ---- */
 
-/* A FIFO with data refuses a buffer that is not there; without data a read waits first. */
+/* Reads from a FIFO into a buffer that does not exist.  If the FIFO has data, the read fails;
+ * otherwise it waits first. */
 static ssize_t read_fifo_nowhere(int fd, int flags)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -43,7 +44,8 @@ static ssize_t read_fifo_nowhere(int fd, int flags)
     return p.revents & POLLIN ? amph_ip_fail(EFAULT) : 0;
 }
 
-/* A read into nowhere is right at the end of a file.  off -1: at the offset. */
+/* Reads into a buffer that does not exist, which is allowed at the end of a file.  off -1: at the
+ * offset. */
 static ssize_t read_nowhere(int fd, bool wild, off_t off)
 {
     struct stat st;
@@ -73,8 +75,8 @@ static ssize_t write_nothing(int fd, off_t off)
     return amph_ip_within_limit(fd, &one, off, false) ? amph_ip_fail(EFAULT) : -1;
 }
 
-/* Returns how many bytes of a buffer exist, at most what Linux moves in one call.  Returns 0 for
- * len > 0 if the first byte does not exist. */
+/* Returns how many bytes of a buffer exist, at most what Linux transfers in one call.  Returns 0
+ * for len > 0 if the first byte does not exist. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
     size_t most = len < CALL_BYTES_MAX ? len : CALL_BYTES_MAX;
@@ -85,7 +87,7 @@ static inline size_t there(const void *buf, size_t len, bool write)
     return amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, most, write);
 }
 
-/* A pipe takes a page of the program's at once, or nothing of it. */
+/* A pipe accepts a page of the program's data as a whole, or nothing of it. */
 #define FIFO_PAGE ((size_t)4096)
 
 static size_t whole_pieces(int fd, size_t have, size_t len)
@@ -175,15 +177,15 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
 
     if (err == EINVAL && (whence < SEEK_SET || whence > SEEK_HOLE) &&
         (amph_do_fcntl(fd, F_GETFL, NULL) & O_PATH))
-        err = EBADF; /* what the kernel looks at first */
+        err = EBADF; /* the kernel checks this first */
 
     return amph_ip_file_end(of, err) ? -1 : at;
 }
 
 /* ---- scattered buffers: one call at the server, since readv and writev are one call ---- */
 
-/* How many bytes the call is about: up to the first that the program does not have.  *asked_p:
- * bytes it asked for. */
+/* Returns the number of bytes of the call, up to the first that does not exist.  *asked_p: bytes
+ * that it asked for. */
 static int iov_total(const struct iovec *iov, int count, bool write, size_t *asked_p,
                      size_t *total_p)
 {
@@ -232,8 +234,8 @@ void amph_ip_give_back(void *memory, size_t len)
     errno = saved;
 }
 
-/* What the flags of preadv2 and pwritev2 mean, the server's kernel knows: they go there with a copy
- * of the file's value. */
+/* Executes preadv2 or pwritev2 with flags.  Only the server's kernel knows what they mean, so they
+ * go there unchanged. */
 static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
 {
     struct amph_fd_file *of;
@@ -479,8 +481,8 @@ int amph_do_fallocate(int fd, int how, off_t off, off_t length)
                                                                    how, off, length));
 }
 
-/* As posix_fallocate: gives the error back and leaves errno alone.  A file system that cannot is
- * helped as the C library helps it: a byte is touched in each block. */
+/* Returns the error, as posix_fallocate does, and leaves errno alone.  If the file system cannot
+ * allocate, a byte is touched in each block, as the C library does. */
 int amph_do_posix_fallocate(int fd, off_t off, off_t length)
 {
     struct stat st;
@@ -491,7 +493,7 @@ int amph_do_posix_fallocate(int fd, off_t off, off_t length)
         err = errno;
 
     if (err == EOPNOTSUPP && (err = amph_do_fstat(fd, &st) ? errno : 0) == 0) {
-        /* it may be told larger than blocks are */
+        /* st_blksize may be larger than the blocks are */
         off_t step = st.st_blksize > 0 && st.st_blksize < 4096 ? st.st_blksize : 4096;
 
         if (st.st_size < off + length && amph_do_ftruncate(fd, off + length) != 0)
@@ -524,7 +526,7 @@ int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
         return amph_ip_fail(ESPIPE);
 
-    return amph_do_fdatasync(fd); /* more than was asked for */
+    return amph_do_fdatasync(fd); /* does more than was asked for */
 }
 
 /* Advice has no effect on forwarded files; only the errors of the call are reported. */

@@ -6,8 +6,9 @@
  * Layer: iofwd (interposer).  Thread rule: any thread.
  *
  * The server keeps them by client and file, so that all descriptors of a process share them and a
- * forked child has none.  What the server cannot see is the close of a descriptor that was not the
- * last of its open file: it drops the locks, too, and is told it.
+ * forked child has none.  By POSIX, any close of a descriptor of the file drops them.  The server
+ * does not see a close that leaves the file open through another descriptor, so that is reported to
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ static void note_kept(int fd, struct amph_fd_file *of, void *arg)
     if (n > 0 && (size_t)n < c->cap - c->len)
         c->len += (size_t)n;
 
-    of->closing = false; /* one copy is enough to name the file by */
+    of->closing = false; /* one descriptor is enough to identify the file */
 }
 
 static void note_closing(int fd, struct amph_fd_file *of, void *arg)
@@ -84,11 +85,12 @@ void amph_ip_locks_tell(char *text, size_t cap)
     text[c.len] = 0;
 }
 
-bool amph_ip_locks_came_along(const char *told)
+bool amph_ip_locks_came_along(const char *passed)
 {
     long pid;
     uint32_t number;
-    bool any = told && sscanf(told, "%ld/%" SCNu32, &pid, &number) == 2 && pid == (long)getpid();
+    bool any = passed && sscanf(passed, "%ld/%" SCNu32, &pid, &number) == 2 &&
+               pid == (long)getpid();
 
     if (any)
         amph_fdtab_first.number = number;
@@ -97,7 +99,7 @@ bool amph_ip_locks_came_along(const char *told)
     return any;
 }
 
-void amph_ip_locks_drop_closed(const char *told)
+void amph_ip_locks_drop_closed(const char *passed)
 {
     struct amph_fd_file *of;
     char *at;
@@ -106,7 +108,7 @@ void amph_ip_locks_drop_closed(const char *told)
     if (amph_ip_client_enter() != 0)
         return;
 
-    for (at = strchrnul(told, ':'); *at == ':';) {
+    for (at = strchrnul(passed, ':'); *at == ':';) {
         int fd = (int)strtol(at + 1, &at, 10);
 
         if (amph_ip_file_get(fd, &of) != 0)
@@ -134,7 +136,8 @@ int amph_ip_record_lock(struct amph_fd_file *of, int command, struct flock *lock
     struct flock wanted = *lock;
     int err;
 
-    wanted.l_pid = (pid_t)amph_fdtab_current()->number; /* the owner is a descriptor table */
+    /* the owner of the lock is a descriptor table */
+    wanted.l_pid = (pid_t)amph_fdtab_current()->number;
 
     if (command == F_GETLK) {
         err = lock->l_type == F_UNLCK ? EINVAL

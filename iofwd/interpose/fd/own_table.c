@@ -162,7 +162,7 @@ bool amph_ip_table_is_unshared(void)
 
 /* ---- beginning and end of a table ---- */
 
-/* A copy of the caller's table, which no task uses yet; NULL: no memory. */
+/* Returns a copy of the caller's table that no task uses yet; NULL: no memory. */
 static struct amph_fdtab *copy_table(void)
 {
     sigset_t before;
@@ -178,7 +178,7 @@ static struct amph_fdtab *copy_table(void)
     if (table)
         amph_ip_fds.own.spare = table->next;
 
-    /* a number is used again, so that the servers need no more lock agents than there are tables */
+    /* numbers are reused, so that the servers need no more lock agents than there are tables */
     uint32_t number = table ? table->number : ++amph_ip_fds.own.numbers;
 
     release_lock(&before);
@@ -213,7 +213,7 @@ static void unlock_one(int fd, struct amph_fd_file *of, void *arg)
     amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file, *number);
 }
 
-/* Drops what a table without tasks leads to. */
+/* Drops the open files of a table that no task uses any more. */
 static void retire(struct amph_fdtab *table)
 {
     sigset_t before;
@@ -284,11 +284,11 @@ static void check_one(int fd, struct amph_fd_file *of, void *arg)
         amph_fdtab_put(was);
 }
 
-/* The end of a thread: after the program's own destructors, which may use files. */
+/* Runs at the end of a thread, after the program's own destructors, which may use files. */
 static void thread_ends(void *arg)
 {
     if (arg != amph_fdtab_mine)
-        return; /* it has forked, or has a newer table */
+        return; /* the thread has forked, or has a newer table */
 
     if (++amph_ip_thread.table.rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
         pthread_setspecific(amph_ip_fds.own.key, arg);
@@ -400,7 +400,7 @@ static struct amph_ip_table_slot *take_slot(int tid, struct amph_fdtab *table)
     for (int i = 0; i < AMPH_IP_TABLE_SLOTS; i++) {
         struct amph_ip_table_slot *slot = &amph_ip_fds.own.slots[i];
 
-        /* one that was killed, or has executed a program, has not given its slot back */
+        /* a task that was killed or has executed a program did not release its slot */
         if (slot->tid > 0 && slot->tid != own_tid() && has_ended(slot->tid))
             slot->tid = SLOT_FREE;
 
@@ -416,8 +416,7 @@ static struct amph_ip_table_slot *take_slot(int tid, struct amph_fdtab *table)
     return NULL;
 }
 
-/* Gives a child's slot back.  A task that shares its storage with no other any more uses
- * amph_fdtab_mine again. */
+/* Releases a child's slot.  A task that no longer shares its storage uses amph_fdtab_mine again. */
 static void free_slot(struct amph_ip_table_slot *slot)
 {
     struct amph_ip_table_slot *left = NULL;
@@ -442,7 +441,8 @@ static void free_slot(struct amph_ip_table_slot *slot)
     release_lock(&before);
 }
 
-/* The caller and its child will share amph_fdtab_mine: from now on it says to ask. */
+/* Prepares for a child that shares amph_fdtab_mine with the caller: it becomes FDTAB_ASK.  The
+ * tables of both are found by the task. */
 static struct amph_ip_table_slot *share_storage(struct amph_fdtab *childs)
 {
     sigset_t before;
@@ -557,7 +557,7 @@ void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int p
     if (pid < 0 && !table)
         __atomic_fetch_sub(&amph_ip_fds.own.children, 1, __ATOMIC_RELAXED);
 
-    /* The child was not made, or it has let its parent go on by ending or by executing a program. */
+    /* the child was not created, or has ended or executed a program and so resumed its parent */
     bool gone = pid < 0 || (flags & CLONE_VFORK);
     bool has_left = slot ? __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == SLOT_FREE : false;
 
@@ -568,7 +568,7 @@ void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int p
             free_slot(slot);
     }
 
-    /* a child that runs reads its record at any time: that one is not freed */
+    /* a running child reads its record at any time, so that one is not freed */
     if (gone)
         free(child);
 }

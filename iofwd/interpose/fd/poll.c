@@ -267,14 +267,14 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
 {
     struct pollfd small[SMALL + NOTIFIERS_MAX];
     struct wait w;
-    volatile int saved = errno; /* it is the same after the clean-up's setjmp */
+    volatile int saved = errno; /* volatile for the clean-up's setjmp */
     int result, kind;
 
     if (limit && (limit->tv_sec < 0 || limit->tv_nsec < 0 || limit->tv_nsec >= NS_PER_S))
         return amph_ip_fail(EINVAL);
 
-    /* only where it is the kernel that waits may the thread be cancelled; the client sees to that
-     * for its calls */
+    /* the thread may be cancelled only while the kernel waits; the client handles cancellation of
+     * its own calls */
     if (!begin(&w, p, n, small))
         return amph_ip_fail(ENOMEM);
 
@@ -287,11 +287,11 @@ static int wait_here(struct pollfd *p, nfds_t n, const struct timespec *limit, c
     return result;
 }
 
-/* Is there one among them that only its server knows? */
+/* Returns whether one of them has a readiness that only its server knows. */
 bool amph_ip_poll_waits(const struct pollfd *p, nfds_t n)
 {
     if (n > FDTAB_MAX || !amph_ip_can_read(p, n * sizeof *p))
-        return false; /* the kernel says what is wrong with it */
+        return false; /* the kernel reports the error */
 
     for (nfds_t i = 0; i < n; i++)
         if (p[i].fd >= 0 && amph_ip_waits(p[i].fd))
@@ -326,8 +326,8 @@ enum {
 };
 
 static const struct {
-    /* what poll is asked for, and what of its answers means that the descriptor stays in the set */
-    short asks, tells;
+    /* what poll is asked for, and which of its answers mean that the descriptor stays in the set */
+    short asked, stays;
 } kinds[NSETS] = {
 
     [READS] = { POLLIN | POLLRDNORM | POLLRDBAND,
@@ -348,7 +348,8 @@ static size_t set_bytes(int n)
     return ((size_t)n + WORD_BITS - 1) / WORD_BITS * sizeof(long);
 }
 
-/* How many descriptors the sets have; *waits_p: one of them only its server knows. */
+/* Returns the number of descriptors in the sets; *waits_p: only its server knows the readiness of
+ * one of them. */
 static nfds_t look(int n, long *const sets[NSETS], bool *waits_p)
 {
     nfds_t count = 0;
@@ -380,7 +381,7 @@ static void to_poll(int n, long *const sets[NSETS], struct pollfd *p)
         short events = 0;
 
         for (int k = 0; k < NSETS; k++)
-            events |= is_in(sets[k], fd) ? kinds[k].asks : 0;
+            events |= is_in(sets[k], fd) ? kinds[k].asked : 0;
 
         if (events)
             *p++ = (struct pollfd){ .fd = fd, .events = events };
@@ -401,7 +402,7 @@ static int from_poll(int n, long *const sets[NSETS], const struct pollfd *p, nfd
 
         memset(sets[k], 0, set_bytes(n));
         for (nfds_t i = 0; i < count; i++)
-            if ((p[i].events & kinds[k].asks) && (p[i].revents & kinds[k].tells)) {
+            if ((p[i].events & kinds[k].asked) && (p[i].revents & kinds[k].stays)) {
                 sets[k][p[i].fd / WORD_BITS] |= (long)(1UL << (p[i].fd % WORD_BITS));
                 ready++;
             }
@@ -419,7 +420,7 @@ static bool are_there(int n, long *const sets[NSETS])
     return true;
 }
 
-/* false: the call is the kernel's alone.  The result is that of pselect. */
+/* Executes the call and stores the result of pselect.  false: the kernel must execute it. */
 static bool selected(int n, long *const sets[NSETS], const struct timespec *limit,
                      const sigset_t *mask, int *result_p)
 {
@@ -428,7 +429,7 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
     if (n <= 0 || n > FDTAB_MAX || !are_there(n, sets))
         return false;
 
-    volatile nfds_t count = look(n, sets, &waits); /* the same after the clean-up's setjmp */
+    volatile nfds_t count = look(n, sets, &waits); /* volatile for the clean-up's setjmp */
     if (!waits)
         return false;
 
@@ -476,7 +477,7 @@ int amph_do_pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
                : libc_pselect(n, reads, writes, excepts, limit, mask);
 }
 
-/* It says in its limit what is left of it, as Linux does. */
+/* Stores in the time limit what is left of it, as Linux does. */
 int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *limit)
 {
     long *const sets[NSETS] = { (long *)reads, (long *)writes, (long *)excepts };
@@ -488,7 +489,7 @@ int amph_do_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct
         return libc_select(n, reads, writes, excepts, limit);
 
     if (limit) {
-        int64_t more = limit->tv_usec / 1000000; /* Linux takes more than a second of these */
+        int64_t more = limit->tv_usec / 1000000; /* Linux accepts a second and more of these */
 
         span_given = (struct timespec){ .tv_sec = limit->tv_sec + (time_t)more,
                                         .tv_nsec = limit->tv_usec % 1000000 * 1000 };

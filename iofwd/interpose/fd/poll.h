@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Is fd a forwarded FIFO or device, whose readiness only its server knows? */
+/* Returns whether fd is a forwarded FIFO or device, whose readiness only its server knows. */
 bool amph_ip_waits(int fd);
 
 /* Times of the monotonic clock in ns: the end of a wait (limit NULL: INT64_MAX, no end), the time left

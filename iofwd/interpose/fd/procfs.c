@@ -18,7 +18,7 @@
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/libc/kernel.h"
 
-/* What stands for nothing between two names: slashes and "./". */
+/* Skips what has no meaning between two names: slashes and "./". */
 static void skip_nothing(const char **at)
 {
     while (**at == '/' || ((*at)[0] == '.' && (*at)[1] == '/'))
@@ -39,7 +39,7 @@ static bool take(const char **at, const char *word)
     return true;
 }
 
-/* A number, or -1. */
+/* Parses a number; -1: there is none. */
 static long take_number(const char **at)
 {
     char *end;
@@ -51,8 +51,8 @@ static long take_number(const char **at)
     return n;
 }
 
-/* A process of /proc, or a thread of it.  *own_p: it is this process; *table_p: and its descriptors are
- * the caller's. */
+/* Parses the name of a process in /proc, or of one of its threads.  *own_p: it is this process;
+ * *table_p: and its descriptors are those of the caller. */
 static bool take_process(const char **at, bool *own_p, bool *table_p)
 {
     bool thread = take(at, "thread-self/");
@@ -76,7 +76,7 @@ static bool take_process(const char **at, bool *own_p, bool *table_p)
     return tid >= 0 && take(at, "/");
 }
 
-/* What stands behind the link: it must be a directory if anything does. */
+/* Takes the part of the path behind the link.  If there is one, the link must name a directory. */
 static bool take_rest(const char *at, struct amph_ip_numbered *n)
 {
     if (*at && *at != '/')
@@ -151,7 +151,7 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     return len > 0 && (size_t)len < sizeof n->link;
 }
 
-/* The offset of another process's descriptor, or -1. */
+/* Returns the offset of another process's descriptor, or -1. */
 static int64_t offset_of(const struct amph_ip_numbered *n)
 {
     static const char before[] = "pos:";

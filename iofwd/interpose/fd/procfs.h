@@ -25,9 +25,10 @@ struct amph_ip_numbered {
     char link[64];    /* OTHER: the path up to the descriptor */
 };
 
-/* Is path /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N, /proc/self/cwd, or below
- * one of these?  true only if the descriptor is forwarded, or belongs to another process (or a thread
- * with another descriptor table) and may be. */
+/* Returns whether path is /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N,
+ * /proc/self/cwd, or a path below one of these.  Returns true only if the descriptor is forwarded,
+ * or belongs to another process (or to a thread with another descriptor table) and may be
+ * forwarded. */
 bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n);
 
 /* A quick check before amph_ip_numbered; false: path is certainly not such a name. */

@@ -18,7 +18,7 @@ static inline int amph_ip_fd_flags(int fd)
     return flags >= 0 && (flags & O_PATH) ? amph_ip_fail(EBADF) : flags;
 }
 
-/* Does a forwarded descriptor stand for a path only (O_PATH)?  Its placeholder is such a one, too. */
+/* Returns whether a forwarded descriptor was opened with O_PATH.  Its placeholder was, too. */
 static inline bool amph_ip_is_path_only(int fd)
 {
     int flags = amph_ip_kernel_fcntl(fd, F_GETFL, NULL);

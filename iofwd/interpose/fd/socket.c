@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UNIX-domain sockets below a prefix.  As on a network mount, the name is the server's and the
- * socket is this host's: it is bound in a folder of the user's, by a name made of what tells the
- * server's file from all others, so that every path to the file finds it.  A link beside it holds
- * the name that it was bound by, which getsockname and getpeername are to give.  What nobody has
- * open any more goes when the user's next socket gets a name.
+ * UNIX-domain sockets below a prefix.
+ *
+ * As on a network mount, the name is on the server and the socket on this host.  The socket is
+ * bound in a folder of the user; its name there is made of the identity of the server's file, so
+ * that every path to the file finds it.  A symbolic link beside it holds the name by which the
+ * program has bound it, which getsockname and getpeername return.  Sockets that nobody has open any
+ * more are removed when the user's next socket gets a name.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -36,7 +38,7 @@
 #define OLD_S 3600
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
 
-/* The path of a socket's address, if it may lie below a prefix. */
+/* Returns the path of a socket's address if it may be below a prefix. */
 static bool forwarded(const struct sockaddr *addr, socklen_t len, char path[PATH_BYTES + 1])
 {
     const struct sockaddr_un *un = (const void *)addr;
@@ -57,7 +59,7 @@ bool amph_ip_socket_is_forwarded(const struct sockaddr *addr, socklen_t len)
     return forwarded(addr, len, path);
 }
 
-/* The folder, which belongs to the user alone. */
+/* Creates the folder, which only the user can access. */
 static bool make_folder(char *name, size_t cap_bytes)
 {
     struct stat st;
@@ -74,7 +76,7 @@ static bool make_folder(char *name, size_t cap_bytes)
     return false;
 }
 
-/* The address on this host of the server's socket at path. */
+/* Finds the address on this host of the server's socket at path. */
 static bool address_of(const char *path, struct sockaddr_un *un)
 {
     struct statx stx;
@@ -98,8 +100,8 @@ static bool address_of(const char *path, struct sockaddr_un *un)
     return true;
 }
 
-/* Can fd get a name here?  0, or an errno value; ENOTSOCK also stands for sockets of other kinds,
- * for which the kernel has its own. */
+/* Returns whether fd can get a name here: 0 or an errno value.  ENOTSOCK also for sockets of other
+ * families, which have their own errors in the kernel. */
 static int binding(int fd)
 {
     struct sockaddr_un un;
@@ -111,7 +113,7 @@ static int binding(int fd)
     return len > PATH_AT ? EINVAL : 0;
 }
 
-/* Does a name below a prefix lead to a file of this host? */
+/* Returns whether a name below a prefix leads to a file of this host; -1 with errno. */
 static int is_local(const char *path)
 {
     struct amph_ip_resolved w;
@@ -132,7 +134,8 @@ static void link_of(const char *local, char link[PATH_BYTES + sizeof LINK])
     snprintf(link, PATH_BYTES + sizeof LINK, "%.*s" LINK, (int)PATH_BYTES, local);
 }
 
-/* What stands at the places is of a file that is gone, and whose number this one has. */
+/* Records the name for a new socket.  An existing entry belonged to a file that was removed and
+ * whose inode number this one has. */
 static void note_name(const char *local, const char *path)
 {
     char link[PATH_BYTES + sizeof LINK];
@@ -143,7 +146,8 @@ static void note_name(const char *local, const char *path)
     (void)!libc_symlinkat(path, AT_FDCWD, link);
 }
 
-/* Nobody has it: one of any kind says something else to a datagram socket. */
+/* Returns whether nobody has the socket open.  A socket of another type answers a datagram socket
+ * with another error. */
 static bool is_dead(const char *local)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -161,7 +165,7 @@ static bool is_dead(const char *local)
     return dead;
 }
 
-/* A name in the folder: a socket's, or that of its link. */
+/* Removes one entry of the folder if it is not used: a socket, or the link of one. */
 static void sweep_one(const char *folder, size_t folder_len, const char *name)
 {
     char path[PATH_BYTES + sizeof LINK], socket_path[PATH_BYTES + sizeof LINK];
@@ -185,7 +189,8 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
         libc_unlinkat(AT_FDCWD, path, 0);
 }
 
-/* Links go before their sockets or after them, as they come. */
+/* Removes unused entries.  A link may be removed before its socket or after it, in the order of the
+ * folder. */
 static void sweep(const char *local)
 {
     size_t len = (size_t)(strrchr(local, '/') - local);
@@ -240,8 +245,8 @@ int amph_do_bind(int fd, const struct sockaddr *addr, socklen_t len)
     return amph_ip_fail(err);
 }
 
-/* What the kernel is to be given in place of addr: addr itself, or its stead in *un; NULL: errno
- * says why not. */
+/* Returns the address for the kernel: addr itself, or its replacement in *un.  NULL with errno on
+ * failure. */
 static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len,
                                      struct sockaddr_un *un)
 {
@@ -260,7 +265,8 @@ static const struct sockaddr *target(const struct sockaddr *addr, socklen_t *len
     return (void *)un;
 }
 
-/* No socket by that name here: it is one of another host, or nobody's. */
+/* Completes a call that found no socket by that name on this host: it is on another host, or nobody
+ * has it. */
 static ssize_t met(ssize_t result, const struct sockaddr *asked, const struct sockaddr *given)
 {
     if (result < 0 && asked != given && errno == ENOENT)
@@ -286,7 +292,7 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
     return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
-/* Are there descriptors in the message? */
+/* Returns whether the message contains descriptors. */
 static bool passes_descriptors(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
@@ -325,7 +331,7 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     if (!msg || !amph_ip_can_read(msg, sizeof *msg))
         return libc_sendmsg(fd, msg, flags);
 
-    if (passes_descriptors(msg)) /* they are the receiver's, too */
+    if (passes_descriptors(msg)) /* the receiver will use them, too */
         amph_ip_client.fwd.share();
 
     if (!msg->msg_name)
@@ -338,7 +344,7 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     return to ? met(libc_sendmsg(fd, &other, flags), msg->msg_name, to) : -1;
 }
 
-/* One after the other; those before the first that fails have been sent. */
+/* Sends one message after the other; those before the first that fails have been sent. */
 int amph_do_sendmmsg(int fd, struct mmsghdr *msgs, unsigned count, int flags)
 {
     if (!amph_ip_messages_are_forwarded(msgs, count))

@@ -31,7 +31,7 @@ struct amph_ip_aio_request;
 /* epoll.c: a set of the program with forwarded files in it. */
 struct amph_ip_epoll_set {
     unsigned names; /* 0: free */
-    unsigned turn;  /* see is_locals_turn */
+    unsigned turn;  /* alternates between local and forwarded events; see is_locals_turn */
     unsigned nnotifiers;
     struct amph_fwd_notifier notifier[AMPH_IP_EPOLL_NOTIFIERS];
 };
@@ -68,7 +68,7 @@ struct amph_ip_fds_state {
      * the high half, descriptor + 1 in the low; 0: none.  Each word is written once, atomically. */
     uint64_t stamps[AMPH_FWD_PARTS_MAX];
 
-    void *copy_buffer; /* copy.c: not in use; taken and given back atomically; or NULL */
+    void *copy_buffer; /* copy.c: a spare buffer, or NULL; taken and returned atomically */
 
     /* aio.c: requests and worker threads; under the lock. */
     struct {
@@ -97,7 +97,7 @@ struct amph_ip_fds_state {
         struct amph_fdtab *spare;
         struct amph_fdtab *leader; /* of the process's first thread; NULL: the first table */
         struct amph_fdtab *asking; /* amph_fdtab_mine of tasks that share thread-local storage */
-        uint32_t numbers;          /* given so far */
+        uint32_t numbers;          /* numbers assigned so far */
         bool had;                  /* there has been more than the first table */
         unsigned children; /* that use a table of this process: clone(CLONE_VM | CLONE_FILES) */
         bool has_key;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls that pass no function of the C library but syscall().
+ * System calls that pass no function of the C library except syscall().
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
- * Programs overwrite functions of the C library (UCX, Open MPI and libfabric do it to mmap and its
- * relatives) and make the call by syscall() in what they put there.  That is the preload library's
- * syscall(), so what it does with objects of its own, and what a program asks for by syscall(),
- * must not go back to the overwritten function: it would come here again, without end.
+ * Some programs overwrite functions of the C library (UCX, Open MPI and libfabric overwrite mmap
+ * and similar ones), and their replacement makes the call by syscall(), which is the preload
+ * library's.  What that does with its own objects, and what a program asks for by syscall(), must
+ * therefore not go to the overwritten function: it would arrive here again, endlessly.
  */
 #ifndef AMPH_IOFWD_KERNEL_H
 #define AMPH_IOFWD_KERNEL_H
@@ -17,9 +17,9 @@
 
 #include "iofwd/calls/names.h"
 
-/* Which way a call takes that is left to this host.  LIBC: the program called the C library's
- * function, and gets it, overwritten or not. KERNEL: it called syscall(), or the call is the
- * preload library's own. */
+/* The way in which a call is made that is left to this host.  LIBC: the program called the C
+ * library's function, and gets it, overwritten or not.  KERNEL: the program called syscall(), or
+ * the call is the preload library's own. */
 enum amph_client_route {
     AMPH_IP_LIBC,
     AMPH_IP_KERNEL
@@ -77,8 +77,8 @@ static inline ssize_t amph_ip_kernel_read(int fd, void *buf, size_t len)
     return libc_syscall(SYS_read, fd, (long)buf, (long)len, 0, 0, 0);
 }
 
-/* With words of 32 bits an offset takes two of them, in each machine's own way: these are left
- * to the C library there. */
+/* On 32-bit machines an offset takes two words, in an order of each machine, so these calls are
+ * left to the C library there. */
 #if __SIZEOF_POINTER__ == 8
 static inline off_t amph_ip_kernel_lseek(int fd, off_t off, int whence)
 {
@@ -151,7 +151,7 @@ static inline int amph_ip_kernel_fchdir(int fd)
     return (int)libc_syscall(SYS_fchdir, fd, 0, 0, 0, 0, 0);
 }
 
-/* Of this process. */
+/* Reads or sets a limit of this process. */
 static inline int amph_ip_kernel_prlimit(int what, const void *limit, void *old)
 {
     return (int)libc_syscall(SYS_prlimit64, 0, what, (long)limit, (long)old, 0, 0);

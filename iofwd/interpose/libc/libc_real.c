@@ -31,9 +31,9 @@ const struct amph_ip_abort_text *const *amph_ip_abort_variable(void)
     return dlsym(RTLD_NEXT, "__abort_msg");
 }
 
-/* Not by its name: a sanitizer in the program has one too, which puts a cookie of its own around
- * ours.  dlopen would give a handle of the C library, but would run its constructor before its
- * time. */
+/* Finds the function without its name: a sanitizer in the program defines one with that name, which
+ * would wrap our cookie in its own.  dlopen would return a handle of the C library, but would run
+ * its constructor too early. */
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     FILE *(*plain)(void *, const char *, cookie_io_functions_t);
@@ -52,7 +52,7 @@ void *amph_ip_libc_find(int name)
     void *real = dlsym(RTLD_NEXT, amph_ip_name_texts[name]);
 
     errno = saved;
-    if (!real) /* a library that is loaded later may have it */
+    if (!real) /* a library that is loaded later may define it */
         return (void *)missing;
 
     __atomic_store_n(&amph_ip_libc_slots[name], real, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way from an interposed name to the C library's own function: one slot a name, filled at the
- * first use.
+ * Calls the C library's own function of an interposed name: there is one slot for each name, filled
+ * when it is first used.
  *
- * Layer: iofwd (interposer).  Thread rule: any thread; a slot is written with one value only.
+ * Layer: iofwd (interposer).  Thread rule: any thread; a slot is only ever written with one value.
  */
 #ifndef AMPH_IOFWD_REAL_H
 #define AMPH_IOFWD_REAL_H
@@ -41,8 +41,8 @@
 
 #include "base/platform.h"
 
-/* Names without 64 where off_t has two forms: offsets of 32 bits, and records that nobody here
- * looks into.  This library is built with the wide form. */
+/* If off_t has two sizes, the names without 64 take offsets of 32 bits, and records that are not
+ * read here.  This library is built with the wide form. */
 #if __SIZEOF_LONG__ == 8
 #define AMPH_IP_WIDE 1
 #define amph_ip_stat stat
@@ -75,19 +75,19 @@ static inline amph_ip_off_t amph_ip_narrow_off(off_t off)
 
 extern void *amph_ip_libc_slots[] AMPH_HIDDEN;
 extern const char *const amph_ip_name_texts[] AMPH_HIDDEN;
-/* names_wrap.c names it, so that init.c comes out of the archive */
+/* names_wrap.c refers to it, so that the linker takes init.c out of the archive */
 extern const char amph_ip_init_linked AMPH_HIDDEN;
 
-/* Fills slot name and gives it back; a function that sets ENOSYS and returns -1 where the C library
- * has none. */
+/* Fills the slot of a name and returns it.  If the C library has no such function, the slot gets
+ * one that sets ENOSYS and returns -1. */
 void *amph_ip_libc_find(int name);
 
-/* Fills every slot, before a fork: in the child of a program with threads the dynamic linker's lock
- * may be held for ever. */
+/* Fills every slot.  Called before a fork: in the child of a program with threads the dynamic
+ * linker's lock may be held forever. */
 void amph_ip_libc_find_all(void);
 
-/* The next function of that name after the interposer's own.  NULL: not found, or it has that symbol
- * version.  Keeps errno. */
+/* Returns the next function of that name after the interposer's own.  NULL: not found, or it has
+ * that symbol version.  Keeps errno. */
 void *amph_ip_next_unless(const char *name, const char *version);
 
 static inline void *amph_ip_libc(int name)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls with times of 64 bits, which programs of 32-bit machines may ask for while this library is
- * built with the shorter.  This file alone is built with the longer form, so it sees no structure
- * with a time that the others fill in, except statx's, which has one form.  On other machines it is
- * empty.
+ * Calls with times of 64 bits, which programs of 32-bit machines may make although this library is
+ * built with the shorter form.  Only this file is built with the longer form.  It therefore uses no
+ * structure with a time that other files fill in, except that of statx, which has one form.  On
+ * other machines the file is empty.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  */
@@ -50,7 +50,7 @@ int amph_do_fstatat_long(int dir, const char *path, struct amph_ip_stat_long *ou
     return 0;
 }
 
-/* As amph_do_utimensat, with times that need not fit; path NULL: dir itself. */
+/* Sets times as amph_do_utimensat does, if they fit.  path NULL: the file dir itself. */
 static int set_times(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct amph_ip_short_time t[2];

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times of 64 bits where the C library's own have 32 (libc/time64.c).  It names no record of the C
- * library that has a time, since those differ between libc/time64.c and the other files.  Layer:
- * iofwd (preload).  Thread rule: as the calls.
+ * Times of 64 bits on machines whose C library has 32 (libc/time64.c).  This header uses no
+ * structure of the C library that contains a time, because those differ between libc/time64.c and
+ * the other files.
+ *
+ * Layer: iofwd (preload).  Thread rule: as the calls.
  */
 #ifndef AMPH_IOFWD_LONG_H
 #define AMPH_IOFWD_LONG_H
@@ -29,7 +31,7 @@ int amph_do_utimes_long(int dir, const char *path, const struct amph_ip_timeval_
                         int flags);
 int amph_do_utime_long(const char *path, const struct amph_ip_utimbuf_long *times);
 
-/* The way back: amph_do_utimensat, or amph_do_futimens where path is NULL. */
+/* Called from libc/time64.c: amph_do_utimensat, or amph_do_futimens if path is NULL. */
 struct amph_ip_short_time {
     int32_t sec, nsec;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls that move a file's data, in a process that maps forwarded files: what they read has in
- * it what was changed in memory, and what they write appears there.
+ * The calls that read and write files, in a process that maps forwarded files.  What they read
+ * contains the changes made in memory, and what they write appears in memory.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  *
- * They take their places in amph_ip_client when the first shared map is made, so that other
+ * They replace the functions in amph_ip_client when the first shared map is made, so that other
  * processes do not pay for them.
  */
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 
 #define APPENDS 16 /* RWF_APPEND */
 
-/* The pages of file, with the lock that amph_ip_pages_lock takes and between amph_ip_pages_begin
- * and _end; NULL: there are none, and no lock. */
+/* Returns the pages of file, locked by amph_ip_pages_lock and between amph_ip_pages_begin and _end.
+ * NULL: there are none, and no lock is held. */
 static struct amph_ip_pages *enter(const struct amph_fwd_file *file, struct amph_ip_pages_guard *g)
 {
     amph_ip_pages_lock(g);
@@ -44,7 +44,7 @@ static void leave(struct amph_ip_pages *p, const struct amph_ip_pages_guard *g)
     amph_ip_pages_unlock(g);
 }
 
-/* The place that a call at the offset has done len bytes at. */
+/* Returns the offset at which a call has transferred len bytes. */
 static off_t place(struct amph_fwd_client *c, const struct amph_fwd_file *file, size_t len)
 {
     off_t at;
@@ -100,7 +100,7 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
     return err;
 }
 
-/* A file that is open for appending takes what comes at its end. */
+/* Returns whether a write goes to the end of the file because that is open for appending. */
 static bool appends(struct amph_fwd_client *c, const struct amph_fwd_file *file)
 {
     int flags;
@@ -151,7 +151,7 @@ static int co_fallocate(struct amph_fwd_client *c, const struct amph_fwd_file *f
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p = enter(file, &g);
 
-    if (p && (how & ~FALLOC_FL_KEEP_SIZE)) /* it may move data to other places */
+    if (p && (how & ~FALLOC_FL_KEEP_SIZE)) /* the call may move data to other offsets */
         (void)amph_ip_pages_flush(p, file, 0, INT64_MAX);
 
     int err = amph_ip_client.direct->fallocate(c, file, how, off, length);

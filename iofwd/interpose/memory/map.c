@@ -425,7 +425,7 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
 
     amph_ip_coherent_begin();
 
-    /* a shared map has files that each task must have open under the same number */
+    /* a shared map needs files that each task has open under the same number */
     void *map = amph_ip_tables_many()
                     ? failed(ENODEV)
                     : map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
@@ -443,7 +443,7 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
     return map;
 }
 
-/* What MAP_SHARED_VALIDATE lets pass: the flags that every kernel knows (LEGACY_MAP_MASK). */
+/* Flags that MAP_SHARED_VALIDATE accepts: those that every kernel has (LEGACY_MAP_MASK). */
 #define MAP_KNOWN \
     (MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_DENYWRITE | MAP_EXECUTABLE | \
      MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_HUGETLB | \
@@ -667,7 +667,7 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
     if (!move_begin(old, old_len, len, &v, &err))
         return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
 
-    /* The kernel applies it to the mapping of the pages by itself. */
+    /* the kernel applies the change to the mapping of the pages */
     amph_ip_thread.in_mremap = true;
 
     void *map = mremap_by(way, old, old_len, len, flags, at);

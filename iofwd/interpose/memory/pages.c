@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is in the pages of a mapped file: read in, kept in step with the file, written out; see
- * pages.h.
+ * The contents of the pages of a mapped file: read from the server, updated when the file changes,
+ * and written back; see pages.h.
  *
  * Layer: iofwd (interposer).  Thread rule: as there.
  *
- * The shadow is what the server has, so that what differs from it has been changed by a program.  It
- * goes to the server in runs, byte for byte, so that others' changes in between stay; and what the
- * server has otherwise comes in without touching it.  Memory that nobody has touched is a hole in
- * both files and is never looked at.
+ * The shadow is a copy of what the server has, so a page that differs from it was changed by a
+ * program.  Changes are sent to the server in runs, byte for byte, so that changes of others
+ * between them are kept.  Changes at the server are merged into the bytes that no program has
+ * changed.  Memory that was never touched is a hole in both files and is never read.
  */
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/memory/pages.h"
@@ -23,11 +23,11 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 
-#define PAGE ((off_t)4096)      /* in which changes are looked for; any size does */
-#define PIECE ((off_t)64 << 10) /* what is kept or not */
+#define PAGE ((off_t)4096)      /* unit in which changes are searched; any size works */
+#define PIECE ((off_t)64 << 10) /* unit that is kept in memory or not */
 #define CHUNK AMPH_IP_PAGES_CHUNK
-#define WINDOW ((off_t)64 << 20) /* what is read in together */
-#define KEPT_AT PAGE             /* of the control file: a byte for each piece */
+#define WINDOW ((off_t)64 << 20) /* largest part that is read at once */
+#define KEPT_AT PAGE             /* offset in the control file: a byte for each piece */
 #define SHADOW_AT AMPH_IP_PAGES_SHADOW
 #define FAR INT64_MAX
 
@@ -54,7 +54,7 @@ static off_t length_of(const struct amph_ip_pages *p)
 
 /* ---- the two files ---- */
 
-/* What is not there is zero. */
+/* Reads from a file of pages; bytes beyond its end are zero. */
 static void get(int fd, off_t at, void *buf, size_t len)
 {
     size_t done = 0;
@@ -86,14 +86,14 @@ static off_t next_in(int fd, off_t start, off_t at)
     return found < 0 ? FAR : found - start;
 }
 
-/* The next place that anybody has touched. */
+/* Returns the offset of the next byte that was ever touched. */
 static off_t next_touched(const struct amph_ip_pages *p, off_t at)
 {
     off_t data = next_in(p->data, 0, at);
     return amph_ip_pages_changed(p) ? least(data, next_in(p->control, SHADOW_AT, at)) : data;
 }
 
-/* The end of the pieces from at on that are all kept, or all not. */
+/* Returns the end of the run of pieces, from at on, that are all kept or all not kept. */
 static off_t end_of_run(const struct amph_ip_pages *p, off_t at, off_t end, bool *kept_p)
 {
     char kept[512];
@@ -143,7 +143,7 @@ static int read_whole(const struct amph_fwd_file *file, char *to, size_t len, of
     return 0;
 }
 
-/* The file's next data in [at, end): [*from_p, *end_p).  false: no more. */
+/* Finds the file's next data in [at, end): [*from_p, *end_p).  false: there is no more. */
 static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off_t *from_p,
                       off_t *end_p)
 {
@@ -160,7 +160,8 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
     if (err == ENXIO)
         return false;
 
-    if (err || *from_p < at || *end_p <= *from_p) { /* a server that does not say: all of it */
+    /* the server cannot tell data from holes: take all of it */
+    if (err || *from_p < at || *end_p <= *from_p) {
         *from_p = at;
         *end_p = end;
     }
@@ -194,7 +195,7 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
 static int fill_window(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
                        off_t end)
 {
-    off_t start = from & ~(PIECE - 1); /* no machine's pages are larger */
+    off_t start = from & ~(PIECE - 1); /* at least as large as the pages of any machine */
     size_t len = (size_t)(end - start);
 
     if (amph_ip_kernel_fallocate(p->data, FALLOC_FL_KEEP_SIZE, start, end - start) != 0)
@@ -228,7 +229,7 @@ static int fill(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t
     return err;
 }
 
-/* The bytes of a page that the server has changed come in. */
+/* Merges the bytes of a page that have changed at the server. */
 static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const char *was,
                       size_t len)
 {
@@ -247,7 +248,7 @@ static int merge_page(struct amph_ip_pages *p, off_t at, const char *now, const 
     return err || !amph_ip_pages_changed(p) ? err : put(p->control, SHADOW_AT + at, now, len);
 }
 
-/* What is kept in [at, end) comes into step with the file. */
+/* Updates the kept pieces of [at, end) from the file. */
 static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t at, off_t end)
 {
     off_t from, to, n;
@@ -279,7 +280,7 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
     return err;
 }
 
-/* Calls fn for what is kept of [from, end). */
+/* Calls fn for each kept part of [from, end). */
 static int each_kept(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,
                      off_t end,
                      int (*fn)(struct amph_ip_pages *, const struct amph_fwd_file *, off_t, off_t))
@@ -413,8 +414,8 @@ struct run {
     struct amph_ip_pages *pages;
     const struct amph_fwd_file *file;
     off_t from, end; /* in the file */
-    off_t limit;     /* where the file ends: what lies beyond is nobody's; -1: not yet known */
-    off_t chunk;     /* where `ours` begins */
+    off_t limit;     /* end of the file: bytes behind it are not written; -1: not yet known */
+    off_t chunk;     /* offset of `ours` */
 };
 
 static int write_out(struct run *r)
@@ -443,7 +444,7 @@ static int write_out(struct run *r)
     return err;
 }
 
-/* The page at at has been changed. */
+/* Adds the page at `at`, which has changes. */
 static int add_page(struct run *r, off_t at, off_t len)
 {
     const char *now = amph_ip_memory.ours + (at - r->chunk);

@@ -61,7 +61,7 @@ struct amph_ip_pages_guard {
     struct rlimit64 limit;
 };
 
-#define AMPH_IP_PAGES_CHUNK ((off_t)1 << 20) /* what is compared together */
+#define AMPH_IP_PAGES_CHUNK ((off_t)1 << 20) /* bytes that are compared at once */
 #define AMPH_IP_PAGES_KNOWN 64
 
 struct amph_ip_map;
@@ -95,7 +95,7 @@ void amph_ip_pages_forked(void);         /* in the child */
 
 /* ---- memory/pages_shared.c: which pages, and who else uses them ---- */
 
-/* Adds a map of file, which is len_bytes long, and gives its pages.  Returns 0 or an errno value.
+/* Adds a map of file, which is len_bytes long, and returns its pages.  Returns 0 or an errno value.
  * strict: all processes that lock the file must share one memory; ENODEV if they cannot. */
 int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
                        struct amph_ip_pages **pages_p);
@@ -107,16 +107,16 @@ void amph_ip_pages_leave(struct amph_ip_pages *p);
 /* Releases all pages at the end of this process, so that no later process finds them. */
 void amph_ip_pages_ending(void);
 
-/* The pages of file that this process has, or NULL.  ask: the server may be asked which file
- * it is. */
+/* Returns the pages of file that this process has, or NULL.  ask: the server may be asked which
+ * file it is. */
 struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool ask);
 
-/* Between these two no other process changes the pages. */
+/* Lock the pages against other processes. */
 void amph_ip_pages_begin(struct amph_ip_pages *p);
 void amph_ip_pages_end(struct amph_ip_pages *p);
 
-/* A descriptor of the data for mapping, not writable where the file's is not; -1 with errno.  The
- * caller closes it. */
+/* Opens a descriptor of the data for mapping, read-only if the file is.  -1 with errno.  The caller
+ * closes it. */
 int amph_ip_pages_map_fd(const struct amph_ip_pages *p, bool writable);
 
 /* ---- pages.c: contents.  Each returns 0 or an errno value. ---- */
@@ -127,7 +127,8 @@ int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file
 
 /* Prepares the pages for changes: completes the shadow. */
 int amph_ip_pages_writable(struct amph_ip_pages *p);
-bool amph_ip_pages_changed(const struct amph_ip_pages *p); /* may there be some?  Needs no lock. */
+/* Returns whether there may be changes.  Needs no lock. */
+bool amph_ip_pages_changed(const struct amph_ip_pages *p);
 
 /* Writes what was changed in [from, end) to the server through file. */
 int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t from,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which pages a mapped file has on this host, and who uses them; see pages.h.
+ * Finds the pages that a mapped file has on this host, and counts their users; see pages.h.
  *
  * Layer: iofwd (interposer).  Thread rule: as there.
  */
@@ -30,8 +30,11 @@
 
 #define SPACE "/dev/shm/iofwd-%lu"
 #define NAME_LETTERS "0123456789abcdef."
-#define BUSY_BYTE 0 /* of the control file: locked while a process reads or changes the pages */
-#define USED_BYTE 1 /* locked, shared, by each process that uses them */
+
+/* Bytes of the control file that processes lock: while they read or change the pages, and, for reading,
+ * as long as they use them. */
+#define BUSY_BYTE 0
+#define USED_BYTE 1
 
 struct amph_ip_memory_state amph_ip_memory = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -43,7 +46,7 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
     pthread_sigmask(SIG_SETMASK, &every, &g->signals);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     g->set_program_mask = amph_ip_client.fwd.set_program_mask;
-    if (g->set_program_mask) /* calls to a server under this lock may wait */
+    if (g->set_program_mask) /* calls to a server may wait while this lock is held */
         g->set_program_mask(&g->signals);
 
     pthread_mutex_lock(&amph_ip_memory.mutex);
@@ -178,7 +181,8 @@ static int open_space(void)
     return dir;
 }
 
-/* The directory among those of all hosts; without one, this process. */
+/* Returns a number for the directory that is unique among all hosts; without a directory, one for
+ * this process. */
 static int64_t space_id(int dir)
 {
     char text[64];
@@ -211,7 +215,7 @@ static void remove_both(int dir, const char *name)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
 
-    /* the control file last: who finds it alone begins afresh */
+    /* the control file last: a process that finds only it starts again */
     for (const char *kind = "dc"; *kind; kind++) {
         file_name(path, name, *kind);
         libc_unlinkat(dir, path, 0);
@@ -251,8 +255,8 @@ static void sweep(int dir)
 
 /* ---- opening and giving up ---- */
 
-/* The control file, locked as by amph_ip_pages_begin, and found under its name; -1: errno.
- * *first_p: nobody uses it, and it is empty. */
+/* Opens the control file, locked as by amph_ip_pages_begin, and checks that it still has its name.
+ * -1 with errno.  *first_p: nobody uses it, and it is empty. */
 static int open_control(int dir, const char *name, bool *first_p)
 {
     char path[AMPH_IP_PAGES_NAME + 2];
@@ -276,15 +280,15 @@ static int open_control(int dir, const char *name, bool *first_p)
             return fd;
 
         if (st.st_nlink > 0)
-            /* who was killed, or is just ending and may look into its memory to the last */
+            /* its last user was killed, or is ending and may use its memory until then */
             remove_both(dir, name);
 
         amph_ip_kernel_close(fd);
     }
 }
 
-/* Maps the head of a control file that has one: by an open file of its own, since a map keeps the
- * one that made it, and its locks. */
+/* Maps the head of a control file that has one, through an open file of its own: a map keeps its
+ * open file open, and with it the locks. */
 static int map_head(struct amph_ip_pages *p)
 {
     int fd = open_again(p->control, O_RDWR);
@@ -362,8 +366,8 @@ static int open_alone(struct amph_ip_pages *p)
     return err;
 }
 
-/* This process uses them no longer, or only to its end: the last one takes them out of the way of
- * those who come. */
+/* Gives up the pages at the last use, or at the end of this process.  The last process removes
+ * them. */
 static void retire(struct amph_ip_pages *p)
 {
     int dir = p->named ? open_space() : -1;
@@ -371,7 +375,7 @@ static void retire(struct amph_ip_pages *p)
     if (dir < 0)
         return;
 
-    take_own(p); /* a relative by fork may share the old open file, and its part of the lock */
+    take_own(p); /* a parent or child may share the old open file, and so its lock */
     lock_byte(p->control, F_WRLCK, BUSY_BYTE, true);
     if (lock_byte(p->control, F_WRLCK, USED_BYTE, false))
         remove_both(dir, p->name);
@@ -414,7 +418,7 @@ static bool is_good_name(const char *name, size_t len)
            strspn(name, NAME_LETTERS) == len;
 }
 
-/* What the server calls the file.  0 or an errno value. */
+/* Asks the server for the file's identity.  0 or an errno value. */
 static int ask_name(const struct amph_fwd_file *file, int64_t space, char name[AMPH_IP_PAGES_NAME],
                     size_t *elsewhere_p)
 {
@@ -464,7 +468,7 @@ struct amph_ip_pages *amph_ip_pages_of(const struct amph_fwd_file *file, bool as
     return k->pages;
 }
 
-/* Is there room for the file among the shared memory of this host? */
+/* Returns whether the shared memory of this host has room for the file. */
 static bool has_room(int dir, off_t len_bytes)
 {
     struct statfs fs;
@@ -472,8 +476,8 @@ static bool has_room(int dir, off_t len_bytes)
            (fs.f_blocks == 0 || (off_t)(fs.f_bavail / 2 * (uint64_t)fs.f_bsize) >= len_bytes);
 }
 
-/* Is the process's hard limit of file sizes too small for the shadow?  A write beyond it would be a
- * signal. */
+/* Returns whether the process's hard limit of file sizes is too small for the shadow.  A write
+ * beyond it would raise a signal. */
 static bool is_limited(void)
 {
     struct rlimit64 now;
@@ -481,8 +485,8 @@ static bool is_limited(void)
            now.rlim_max != RLIM64_INFINITY;
 }
 
-/* Creates the pages of that name: in dir, where other processes find them, or, unless strict, for
- * this process alone.  Returns 0 or an errno value. */
+/* Creates the pages of that name: in dir, where other processes find them, or for this process
+ * alone unless strict.  Returns 0 or an errno value. */
 static int make_pages(struct amph_ip_pages **p_p, int dir, const char *name, off_t len_bytes,
                       bool strict)
 {
@@ -516,7 +520,7 @@ static int make_pages(struct amph_ip_pages **p_p, int dir, const char *name, off
     return 0;
 }
 
-/* The pages of a file: those that this process has, or new ones, which are added to the list. */
+/* Returns the pages of a file that this process has, or creates them and adds them to the list. */
 static int find_or_make(const struct amph_fwd_file *file, int dir, off_t len_bytes, bool strict,
                         struct amph_ip_pages **p_p)
 {

@@ -4,8 +4,8 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread; the handler runs in the one that aborts.
  *
- * The handler may run on a damaged heap and below locks that nobody gives back, so its write has some
- * seconds: SIGALRM ends the process then.
+ * The handler may run on a damaged heap and while locks are held that nobody releases.  Its write
+ * is therefore limited to some seconds, after which SIGALRM ends the process.
  */
 #include "iofwd/interpose/stdio/abort_text.h"
 

@@ -18,8 +18,8 @@ struct amph_ip_abort_text {
 /* Returns the C library's variable for its last words; NULL: it has none. */
 const struct amph_ip_abort_text *const *amph_ip_abort_variable(void);
 
-/* Standard error is a forwarded file now: SIGABRT, if it has its default action, writes the last words
- * before it ends the process.  The program does not see that handler. */
+/* Called when standard error is a forwarded file: if SIGABRT has its default action, a handler for
+ * it writes the last words before it ends the process.  The program does not see that handler. */
 void amph_ip_abort_watch(void);
 
 #endif

@@ -4,17 +4,17 @@
  * stdio/foreign_file.h.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread. A stream that is converted is locked, unless
- * another thread is inside of it.
+ * another thread is using it.
  *
- * A stream of fopencookie is laid out as a FILE, its table of functions, and the cookie's five
- * words.  Both tables belong to the C library, so a FILE becomes such a stream when the words and
- * then the table are written.  Buffers, what is in them, and the flags stay as they are: a program,
- * a macro of stdio.h, and the C library itself go on with the same object.
+ * A stream of fopencookie consists of a FILE, the pointer to its functions, and the five words of
+ * the cookie.  Both function tables are the C library's, so a FILE becomes such a stream when the
+ * words and then the pointer are written.  Buffers, their contents, and the flags stay as they are:
+ * the program, the macros of stdio.h and the C library continue to use the same object.
  *
- * The words need room behind the object.  The three standard objects have it (std_files.c).  Those of
- * fopen, fdopen and tmpfile have their lock and their part for wide characters there, which the
- * FILE points to: the lock moves further behind, and the wide part is given up, since wide.c does
- * without it.  Others (popen's) have no room.
+ * The words need room behind the object.  The three standard objects have it (std_files.c).  The
+ * streams of fopen, fdopen and tmpfile have their lock and their part for wide characters there, to
+ * which the FILE points.  The lock is moved further back, and the wide part is given up, since
+ * wide.c does not need it.  Other streams (popen's) have no room.
  */
 #include "iofwd/interpose/stdio/foreign_file.h"
 
@@ -29,7 +29,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/stdio/state.h"
 
-#define USER_WIDE_BUFFER 0x8 /* of FILE._flags2: the wide buffer is the program's */
+#define USER_WIDE_BUFFER 0x8 /* bit of FILE._flags2: the program provided the wide buffer */
 
 extern const char _IO_file_jumps[], _IO_wfile_jumps[];
 
@@ -121,8 +121,8 @@ static bool contains(FILE *const *list, size_t n, const FILE *f)
     return false;
 }
 
-/* The standard streams are looked at without the lock of the list, which a thread inside
- * fflush(NULL) may hold for long. */
+/* Finds the standard streams without the lock of the list, which a thread inside fflush(NULL) may
+ * hold for long. */
 static size_t find_standard(int fd, FILE **found, size_t max)
 {
     FILE *const standard[] = {
@@ -163,7 +163,8 @@ static bool is_standard(const FILE *f)
     return f == &amph_ip_std_in.file || f == &amph_ip_std_out.file || f == &amph_ip_std_err.file;
 }
 
-/* Is f what fopen, fdopen or tmpfile allocated?  Where its pointers lead says so. */
+/* Returns whether f was allocated by fopen, fdopen or tmpfile, judging by where its pointers
+ * lead. */
 static bool is_opened(const FILE *f)
 {
     const struct opened_file *o = (const void *)f;
@@ -178,7 +179,7 @@ static bool has_file_functions(const FILE *f)
     return vtable == _IO_file_jumps || vtable == _IO_wfile_jumps;
 }
 
-/* The characters between two places of a wide buffer, and then len bytes, as bytes. */
+/* Converts the characters between two positions of a wide buffer, and then len bytes, to bytes. */
 static bool to_bytes(const wchar_t *from, const wchar_t *end, const char *rest, size_t len,
                      char **text_p, size_t *text_len_p)
 {
@@ -204,7 +205,7 @@ static bool to_bytes(const wchar_t *from, const wchar_t *end, const char *rest, 
     return true;
 }
 
-/* Takes out of a stream of wide characters what it holds. */
+/* Takes the contents of a wide stream's buffers. */
 static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
 {
     struct wide_part *wide = (struct wide_part *)(void *)f->_wide_data;
@@ -228,7 +229,7 @@ static bool take_wide_text(FILE *f, char **text_p, size_t *text_len_p)
     return true;
 }
 
-/* The lock, which this thread holds, moves out of the way of the cookie. */
+/* Moves the lock, which this thread holds, to make room for the cookie. */
 static void move_lock(FILE *f)
 {
     struct opened_file *o = (struct opened_file *)(void *)f;
@@ -262,7 +263,7 @@ bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cooki
     if (!standard)
         move_lock(f);
 
-    /* another thread that is waiting inside of f finds either all of the old or all of the new */
+    /* another thread that waits for f finds either the old state or the new one */
     to->functions = from->functions;
     to->cookie = cookie;
     __atomic_store_n(&to->vtable, from->vtable, __ATOMIC_RELEASE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The C library's own FILE objects: which of them have a descriptor, and how one of them becomes a
- * forwarded stream where it is.
+ * The C library's own FILE objects: finds those with a descriptor, and turns them into forwarded
+ * streams in place.
  *
  * Layer: iofwd (interposer).
  */
@@ -27,45 +27,44 @@ struct amph_ip_cookie_file {
 /* std_files.c: stdin, stdout and stderr, with room for the members of a cookie stream. */
 extern struct amph_ip_cookie_file amph_ip_std_in AMPH_HIDDEN, amph_ip_std_out AMPH_HIDDEN,
     amph_ip_std_err AMPH_HIDDEN;
-struct amph_ip_cookie_file *amph_ip_std_file(int fd); /* of 0, 1 or 2 */
-/* The C library's own object for fd, which amph_ip_std_file(fd) stands in for. */
+struct amph_ip_cookie_file *amph_ip_std_file(int fd); /* for descriptor 0, 1 or 2 */
+/* Returns the C library's own object, which amph_ip_std_file(fd) replaces. */
 const FILE *amph_ip_std_original(int fd);
-/* Completes the three objects by what only the C library has, once; before any of them is used for
- * wide characters. */
+/* Fills in the parts of the three objects that only the C library has; called once, before one of
+ * them is used for wide characters. */
 void amph_ip_std_complete(void);
 
-/* The C library's fopencookie, whoever else has one of that name. */
+/* Calls the C library's fopencookie, even if another library defines the name. */
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
 
 /* ---- foreign.c ---- */
 
-/* A FILE of the C library's has just been opened.  Gives it back. */
+/* Records a FILE that the C library has just opened, and returns it. */
 FILE *amph_ip_note_stream(FILE *f);
-/* Stores the local streams that have this descriptor, at most max of them, and gives their
- * number. */
+/* Stores the local streams with this descriptor, at most max of them, and returns their number. */
 size_t amph_ip_foreign_find(int fd, FILE **found, size_t max);
 /* Calls fn for each descriptor that a local stream has had since the program's start. */
 void amph_ip_foreign_each_fd(void (*fn)(int fd));
 /*
- * Makes f a stream of the same functions as model, which amph_ip_plain_fopencookie has just made
- * for model_cookie; f gets cookie.  What f has in its buffers stays there, but for a stream of wide
- * characters: *text_p gets what that had read ahead or not yet written, as *text_len_p bytes, to be
- * freed.  false: f is of a kind that has no room for it, or another thread is using it.
+ * Converts f to a stream with the functions of model, which amph_ip_plain_fopencookie has just made
+ * for model_cookie; f gets cookie.  The contents of its buffers are kept, except for a wide stream:
+ * *text_p gets what that had read ahead or not yet written, as *text_len_p bytes, which the caller
+ * frees.  false: f is of a kind that has no room for the cookie, or another thread is using it.
  */
 bool amph_ip_foreign_convert(FILE *f, const FILE *model, const void *model_cookie, void *cookie,
                              char **text_p, size_t *text_len_p);
-/* A stream that was converted is being closed: it is a local one again, for a program that reopens
+/* Makes a converted stream that is being closed a local one again, for a program that reopens
  * it. */
 void amph_ip_foreign_restore(FILE *f);
 
 /* ---- stdio/lost_data.c ---- */
 
-/* A local stream leads to a placeholder and cannot be converted: from now on the end of the process
- * is checked. */
+/* Called if a local stream uses a placeholder and cannot be converted: from now on the end of the
+ * process is checked. */
 void amph_ip_lost_watch(void);
-/* Says so if a local stream on a placeholder has data that was not written.  Keeps errno. */
+/* Reports a local stream on a placeholder that has data which was not written.  Keeps errno. */
 bool amph_ip_lost_report(void);
-void amph_ip_lost_ending(void); /* destructors run: the streams are flushed next */
-void amph_ip_lost_forked(void); /* in the child, whose streams are copies */
+void amph_ip_lost_ending(void); /* called when destructors run, before the streams are flushed */
+void amph_ip_lost_forked(void); /* called in a forked child, whose streams are copies */
 
 #endif

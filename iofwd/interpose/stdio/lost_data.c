@@ -71,7 +71,8 @@ bool amph_ip_lost_report(void)
     return true;
 }
 
-/* The C library synchronises this stream when it has flushed all others at the end. */
+/* The C library synchronises this stream after it has flushed all others at the end of the
+ * process. */
 static int at_end(void *cookie, off_t *at, int whence)
 {
     if (amph_ip_stdio.lost.ending && amph_ip_lost_report())
@@ -94,10 +95,11 @@ void amph_ip_lost_watch(void)
     if (!last)
         return;
 
-    /* one byte that is never read: a stream with such is moved back when it is synchronised */
+    /* one unread byte: it makes the C library move the offset back when it synchronises the
+     * stream */
     last->_IO_buf_base = last->_IO_read_base = last->_IO_read_ptr = amph_ip_stdio.lost.unread;
     last->_IO_buf_end = last->_IO_read_end = amph_ip_stdio.lost.unread + 1;
-    last->_flags |= 1; /* the buffer is not the C library's to free */
+    last->_flags |= 1; /* the C library must not free the buffer */
 }
 
 void amph_ip_lost_ending(void)

@@ -4,11 +4,10 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's streams.
  *
- * glibc reaches its own three objects, _IO_2_1_stdin_ and its siblings, by their names, so that a
- * library may bring others: old versions of libstdc++ did.  These do the same work, from the first
- * instruction of any library on, and have the room behind them that a stream of fopencookie
- * needs.  So each of them can be turned into a forwarded stream in place, whoever has kept a pointer
- * to it.
+ * glibc uses its own three objects, _IO_2_1_stdin_ and so on, by their names, so that a library may
+ * define others; old versions of libstdc++ did.  The objects here are used from the first
+ * instruction of any library on, and have the room behind them that a stream of fopencookie needs.
+ * So each can become a forwarded stream in place, even if a program has stored a pointer to it.
  */
 #include "iofwd/interpose/libc/libc_real.h"
 
@@ -56,8 +55,7 @@ extern struct amph_ip_cookie_file exported_out __asm__(AMPH_IP_STD_PREFIX "stdou
 extern struct amph_ip_cookie_file exported_err __asm__(AMPH_IP_STD_PREFIX "stderr_")
     AMPH_IP_STD("amph_ip_std_err");
 
-/* A static program that uses streams and no other caught call needs the start of forwarding,
- * too. */
+/* Keeps the start of forwarding in a static program that uses streams and no other caught call. */
 const char *const amph_ip_std_init_keep = &amph_ip_init_linked;
 
 struct amph_ip_cookie_file *amph_ip_std_file(int fd)
@@ -68,7 +66,8 @@ struct amph_ip_cookie_file *amph_ip_std_file(int fd)
     return files[fd];
 }
 
-/* The part for wide characters differs between versions, so the original object's is used. */
+/* Uses the original object's part for wide characters, which differs between versions of the C
+ * library. */
 void amph_ip_std_complete(void)
 {
     if (AMPH_LIKELY(__atomic_load_n(&amph_ip_stdio.std_complete, __ATOMIC_ACQUIRE)))

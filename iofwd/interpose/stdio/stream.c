@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams on forwarded descriptors: real FILE objects of fopencookie, so that everything that takes
- * a FILE works on them.
+ * Streams on forwarded descriptors.  They are FILE objects of fopencookie, so that everything that
+ * takes a FILE works on them.
  *
- * Layer: iofwd (interposer).  Thread rule: as the C library's streams; the list of ours has a lock
- * of its own.
+ * Layer: iofwd (interposer).  Thread rule: as the C library's streams; our list of streams has a
+ * lock of its own.
  *
- * A stream outlives destructors and atexit handlers: the C library flushes it when everything else
- * is over, and forwarding works until _exit.
+ * A stream outlives destructors and atexit handlers: the C library flushes it last of all, and
+ * forwarding works until _exit.
  */
 #include "iofwd/interpose/stdio/stream.h"
 
@@ -216,7 +216,7 @@ static int cookie_close(void *cookie)
 
     forget(s);
     amph_ip_charset_close(s->charset);
-    free(s->buffer); /* the C library has done with it */
+    free(s->buffer); /* the C library no longer uses it */
     free(s);
 
     int result = amph_do_close(fd);
@@ -227,11 +227,11 @@ static int cookie_close(void *cookie)
     return result;
 }
 
-/* Also in the place of a buffer that the program gave, which it may have for itself after
- * freopen. */
+/* Gives the stream a buffer, also in place of one that the program has provided: after freopen that
+ * may be used otherwise. */
 static void give_buffer(struct amph_ip_stream *s, bool reads)
 {
-    /* what is written to a FIFO goes in one piece */
+    /* writes to a FIFO must arrive in one piece */
     size_t len = amph_ip_waits(s->fd) ? PIPE_BUF : BUFFER;
 
     s->at = -1;
@@ -304,7 +304,7 @@ static int flags_of(const char *mode)
 
 static FILE *stream_on(int fd, const char *mode)
 {
-    /* what leads out of the prefix is local, and fdopen knows no character sets */
+    /* a file outside of the prefixes is local, and fdopen knows no character sets */
     FILE *f = amph_ip_fd(fd) || strstr(mode, ",ccs=") ? new_stream(fd, mode)
                                                       : amph_ip_note_stream(libc_fdopen(fd, mode));
 
@@ -363,7 +363,7 @@ FILE *amph_do_fdopen(int fd, const char *mode)
         amph_do_fcntl(fd, F_SETFL, (void *)(long)(have | O_APPEND)) != 0)
         return NULL;
 
-    /* the descriptor's own flag stays, also where the mode has an "e" */
+    /* the descriptor keeps its close-on-exec flag, even if the mode has an "e" */
     return new_stream(fd, mode);
 }
 
@@ -409,7 +409,7 @@ int amph_ip_stream_orient(FILE *f, int mode)
 
 /* ---- streams of the C library's ---- */
 
-/* What a stream of wide characters had in its buffers goes where bytes are. */
+/* Moves what a wide stream had in its buffers to the byte buffers. */
 static void put_text(FILE *f, bool writes, const char *text, size_t len)
 {
     if (writes) {
@@ -421,15 +421,15 @@ static void put_text(FILE *f, bool writes, const char *text, size_t len)
         ungetc((unsigned char)text[--len], f);
 }
 
-/* Has f no buffer yet, and will it want one? */
+/* Returns whether f has no buffer yet and will need one. */
 static bool has_no_buffer(const FILE *f)
 {
     return !f->_IO_buf_base && !(f->_flags & UNBUFFERED) && !__flbf((FILE *)f);
 }
 
-/* f, a stream of the C library's with descriptor fd, becomes ours where it is, with what is in its
- * buffers.  Bytes that wait there go where fd leads when they are written; those that were read
- * ahead come before what is there. */
+/* Converts f, a stream of the C library with descriptor fd, to one of ours in place, with what is
+ * in its buffers.  Bytes that wait there are written to what fd refers to at that time; bytes that
+ * were read ahead are returned before the file's. */
 static bool take(FILE *f, int fd)
 {
     struct amph_ip_stream *s = calloc(1, sizeof *s);
@@ -470,8 +470,8 @@ static bool take(FILE *f, int fd)
 
 /* ---- freopen ---- */
 
-/* What fd leads to gets the number of the stream, which fd has already where the program has closed
- * it below the stream. */
+/* Gives the open file of fd the number of the stream.  fd may have that number already, if the
+ * program closed it below the stream. */
 static int lead(int fd, int to, int flags)
 {
     if (fd == to)
@@ -500,7 +500,7 @@ static int stream_flags(int flags)
     return bits;
 }
 
-/* Our stream is led to another file; it keeps its identity and its descriptor's number. */
+/* Reopens one of our streams on another file; it keeps its identity and its descriptor's number. */
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
     struct amph_ip_stream *s = find(f);
@@ -512,7 +512,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
         fd = amph_do_openat(AT_FDCWD, path, flags, 0666);
 
     if (s->fd < 0)
-        s->fd = fd; /* f was closed before */
+        s->fd = fd; /* f's descriptor was closed before */
 
     if (flags < 0 || (path && (fd < 0 || lead(fd, s->fd, flags) < 0))) {
         int err = errno;
@@ -545,7 +545,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
     return f;
 }
 
-/* A stream that has no room to become ours is closed, and the caller gets another one with its
+/* Reopens a stream that has no room to become ours: closes it and returns another one with its
  * number. */
 static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
@@ -556,7 +556,7 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 
     fflush(f);
     if (fd >= 0 && held >= 0) {
-        /* it must neither close nor move the number */
+        /* closing f must neither close the number nor reuse it */
         f->_fileno = fd == held ? -1 : libc_fcntl64(held, F_DUPFD_CLOEXEC, 0);
         fd = lead(fd, held, flags) < 0 ? -1 : held;
         err = errno;
@@ -571,7 +571,7 @@ static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
     return stream_on(fd, mode);
 }
 
-/* A stream of the C library's becomes ours first. */
+/* Converts a stream of the C library to one of ours first. */
 static FILE *reopen_foreign(const char *path, const char *mode, FILE *f)
 {
     int held = f->_fileno;
@@ -591,7 +591,7 @@ FILE *amph_do_freopen(const char *path, const char *mode, FILE *f)
     }
 
     amph_ip_charset_close(unused); /* glibc's freopen knows the character set and does not use it */
-    amph_ip_links++; /* the C library would have closed f where the kernel does not find the path */
+    amph_ip_links++; /* the C library would have closed f if the kernel does not find the path */
 
     FILE *again = amph_ip_file(f) ? reopen_ours(path, mode, f) : reopen_foreign(path, mode, f);
 

@@ -9,13 +9,13 @@
 
 #include <stdbool.h>
 
-/* Around a fork: the list of streams is whole in the child. */
+/* Called around a fork, so that the child finds the list of streams in order. */
 void amph_ip_stream_fork_lock(bool take);
-/* Forwarding begins: streams whose descriptors the program was started with, or that its libraries
- * have opened. */
+/* Called when forwarding begins: handles streams on descriptors that the program was started with
+ * or that its libraries have opened. */
 void amph_ip_stream_start(void);
-/* The standard ones of them get buffers as large as other streams', where they have none yet; this
- * may ask the server. */
+/* Gives the standard ones buffers as large as those of other streams, unless they have one already.
+ * May ask the server. */
 void amph_ip_stream_enlarge(void);
 
 #endif

@@ -130,7 +130,7 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MAX],
     size_t room = sizeof got;
 
     if (byte == EOF) {
-        /* some encodings hold a character back until they see the next */
+        /* some encodings return a character only when they see the next one */
         iconv(set->in, NULL, NULL, &to, &room);
     } else {
         bytes[(*held_p)++] = (char)byte;
@@ -397,7 +397,7 @@ static size_t next_room(size_t room, off_t at, const wchar_t *format)
     return room ? 8 * room : SCAN_FIRST;
 }
 
-/* In characters: the stream seeks back and skips the consumed ones. */
+/* Scans in characters: the stream seeks back and skips the consumed ones. */
 static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *format, va_list ap)
 {
     follow_place(f, set);
@@ -439,7 +439,7 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
     return got;
 }
 
-/* Then the stream is positioned behind the consumed bytes. */
+/* Scans and then positions the stream behind the consumed bytes. */
 int amph_do_vfwscanf(FILE *f, const wchar_t *format, va_list ap)
 {
     struct amph_ip_charset *set = amph_ip_stream_charset(f);
