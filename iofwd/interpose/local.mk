@@ -365,7 +365,8 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run, which finds them here.
+# fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run,
+# which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
@@ -379,6 +380,8 @@ EXTRA_DIST += \
 	tests/files/trace/fwd_mpi_io.sh \
 	tests/files/process/fwd_starts.sh \
 	tests/files/programs/fwd_python.py \
+	tests/files/programs/fwd_debian.sh \
+	tests/files/programs/fwd_debian_programs.sh \
 	tests/files/programs/fwd_outside.sh \
 	tests/files/programs/fwd_shell_commands.sh \
 	tests/files/programs/fwd_sockets.py \
