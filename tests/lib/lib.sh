@@ -16,7 +16,7 @@ srcdir=${srcdir:-.}
 AMPHORA_RUN=${AMPHORA_RUN:-$builddir/amphora-run}
 mp_dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-mp.XXXXXX") || exit 1
 trap 'rm -rf "$mp_dir"' EXIT
-mp_count=0
+mp_count=0 mp_queued=0 mp_queue_done=0 mp_queue_pids=''
 
 # mp_wanted NAME: is the case one of those that are run?
 mp_wanted() {
@@ -76,6 +76,50 @@ mp_check() {
     mp_report $? "$mp_name" "$mp_dir/out"
 }
 
+# mp_queue NAME COMMAND...: one TAP line for a command that runs beside up to two others of the queue.  For commands that mostly wait, such
+# as jobs that fail.  The lines come in the order of the calls; the last of them when mp_queue_end is called.  The command, which may be a
+# function, has a name of its own for files, $mp_dir/job.$mp_queued, and prints what its line shows if it fails.
+mp_queue() {
+    mp_wanted "$1" || return 0
+    mp_queued=$((mp_queued + 1))
+    echo "$1" >"$mp_dir/queue.$mp_queued.name"
+    shift
+    "$@" >"$mp_dir/queue.$mp_queued" 2>&1 </dev/null &
+    mp_queue_pids="$mp_queue_pids $!"
+    [ $((mp_queued - mp_queue_done)) -lt 3 ] || mp_queue_next
+}
+
+# mp_queue_next: waits for the oldest command of the queue, and reports it
+mp_queue_next() {
+    mp_queue_done=$((mp_queue_done + 1))
+    mp_oldest=${mp_queue_pids# }
+    mp_oldest=${mp_oldest%% *}
+    mp_queue_pids=${mp_queue_pids#" $mp_oldest"}
+    wait "$mp_oldest"
+    mp_report $? "$(cat "$mp_dir/queue.$mp_queue_done.name")" "$mp_dir/queue.$mp_queue_done"
+}
+
+mp_queue_end() {
+    while [ "$mp_queue_done" -lt "$mp_queued" ]; do
+        mp_queue_next
+    done
+}
+
+# mp_misuse CODE PATTERN COMMAND...: for mp_queue: does the job end with this code ("": any of a program that fails by itself), and does
+# its output match?
+mp_misuse() {
+    mp_misuse_code=$1 mp_misuse_pattern=$2
+    shift 2
+    timeout -k 5 30 "$@" >"$mp_dir/job.$mp_queued" 2>&1
+    mp_misuse_rc=$?
+    cat "$mp_dir/job.$mp_queued"
+    echo "exit code $mp_misuse_rc, expected ${mp_misuse_code:-another one than 0}"
+    case $mp_misuse_code in
+    '') [ $mp_misuse_rc -ne 0 ] && [ $mp_misuse_rc -lt 124 ] ;;
+    *) [ $mp_misuse_rc -eq "$mp_misuse_code" ] ;;
+    esac && grep -Eq "$mp_misuse_pattern" "$mp_dir/job.$mp_queued"
+}
+
 mp_run() {
     mp_prog=$1
     shift
@@ -115,6 +159,7 @@ mp_run() {
 }
 
 mp_done() {
+    mp_queue_end
     echo "1..$mp_count"
     [ "$mp_count" -gt 0 ]
 }

@@ -19,8 +19,9 @@ any() {
 
 # early POLICY CONDUIT KIND VICTIM DELAY_US WORK_MS: 0 if the job is right
 early() {
-    rm -rf "$mp_dir/kept"
-    mkdir "$mp_dir/kept"
+    kept=$mp_dir/kept.$mp_queued
+    rm -rf "$kept"
+    mkdir "$kept"
     smp=0
     [ "$2" != smp ] || smp=1
     may=''
@@ -28,40 +29,40 @@ early() {
     began=$(mp_now_ms)
     # shellcheck disable=SC2086 # a word or none
     EARLY_VICTIM=$4 EARLY_US=$5 AMPHORA_SMP=$smp timeout -k 5 40 "$AMPHORA_RUN" -n 2 -servers 2 -conduit "$2" -on-server-death "$1" \
-        -server-program "$mp_dir/server" -iofwd "/fwd=$mp_dir/kept" -timeout 30 "$program" "$3" /fwd "$6" $may \
-        >"$mp_dir/one" 2>&1 </dev/null
+        -server-program "$mp_dir/server" -iofwd "/fwd=$kept" -timeout 30 "$program" "$3" /fwd "$6" $may \
+        >"$kept.out" 2>&1 </dev/null
     code=$?
     echo "policy $1, $2, $3, server $4 killed after $5 us: exit code $code after $(($(mp_now_ms) - began)) ms"
-    cat "$mp_dir/one"
-    died=$(grep -c '^amphora-run: server .* was killed by signal 9' "$mp_dir/one")
+    cat "$kept.out"
+    died=$(grep -c '^amphora-run: server .* was killed by signal 9' "$kept.out")
     case $1 in
     end) [ "$code.$died" = 137.1 ] || [ "$code.$died" = 0.0 ] ;; # 0: all was over at that moment
-    *) [ "$code" = 0 ] && [ "$died" -le 1 ] && [ "$(grep -c ' rounds, ' "$mp_dir/one")" = 2 ] ;;
+    *) [ "$code" = 0 ] && [ "$died" -le 1 ] && [ "$(grep -c ' rounds, ' "$kept.out")" = 2 ] ;;
     esac
 }
 
-# a kill that no job can miss
-# certain NAME DELAY_US
+# certain NAME DELAY_US: a kill that no job can miss
 certain() {
     for policy in end eio failover; do
         for conduit in smp tcp udp; do
-            bad=0
-            : >"$mp_dir/out"
-            for kind in plain joined; do
-                for victim in 2 3; do
-                    early $policy $conduit $kind $victim "$2" 10 >"$mp_dir/said" && [ "$died" = 1 ] ||
-                        { bad=1 && cat "$mp_dir/said" >>"$mp_dir/out"; }
-                done
-            done
-            mp_report $bad "$1: $policy, $conduit" "$mp_dir/out"
+            mp_queue "$1: $policy, $conduit" certain_kills $policy $conduit "$2"
         done
     done
 }
 
+certain_kills() {
+    bad=0
+    for kind in plain joined; do
+        for victim in 2 3; do
+            early "$1" "$2" $kind $victim "$3" 10 && [ "$died" = 1 ] || bad=1
+        done
+    done
+    return $bad
+}
+
 # random POLICY CONDUIT KILLS
 random() {
-    bad=0
-    : >"$mp_dir/out"
+    kills='' # "KIND VICTIM DELAY_US" of each
     for k in $(seq "$3"); do
         any 2
         kind=$(echo plain joined | cut -d' ' -f$((any + 1)))
@@ -71,46 +72,58 @@ random() {
         delay=$((any * 1000))
         [ $((k % 2)) = 0 ] || delay=$((delay / 5)) # the start itself is short
         any 1000
-        early "$1" "$2" "$kind" "$victim" $((delay + any + 1)) 1000 >"$mp_dir/said" || { bad=$((bad + 1)) && cat "$mp_dir/said" >>"$mp_dir/out"; }
+        kills="$kills $kind $victim $((delay + any + 1))"
     done
-    mp_report $bad "$3 kills at random moments of the first second: $1, $2, seed $mp_seed" "$mp_dir/out"
+    # shellcheck disable=SC2086 # the words of all kills
+    mp_queue "$3 kills at random moments of the first second: $1, $2, seed $mp_seed" random_kills "$1" "$2" $kills
 }
 
-# No kill, but a network that loses much: the job starts all the same.
-bad=0
-: >"$mp_dir/out"
-for kind in plain joined; do
-    for seed in 1 2 3; do
-        AMPHORA_UDP_LOSS=30 AMPHORA_UDP_SEED=$seed early failover udp $kind none 0 10 >"$mp_dir/said" && [ "$died" = 0 ] ||
-            { bad=1 && cat "$mp_dir/said" >>"$mp_dir/out"; }
-    done
-done
-mp_report $bad "a start over udp that loses 30 % of its datagrams" "$mp_dir/out"
-
-# A host on which only servers run is lost: its agent is killed, and the servers below it must not go on.
-# host POLICY CONDUIT
-host() {
-    : >"$mp_dir/out"
+random_kills() {
     bad=0
-    printf 'hostA:2\n' >"$mp_dir/compute"
-    printf 'hostB:2\nhostC:1\n' >"$mp_dir/servers"
+    policy=$1 conduit=$2
+    shift 2
+    while [ $# -gt 0 ]; do
+        early "$policy" "$conduit" "$1" "$2" "$3" 1000 || bad=1
+        shift 3
+    done
+    return $bad
+}
+
+# lossy: no kill, but a network that loses much: the job starts all the same.
+lossy() {
+    bad=0
+    for kind in plain joined; do
+        for seed in 1 2 3; do
+            AMPHORA_UDP_LOSS=30 AMPHORA_UDP_SEED=$seed early failover udp $kind none 0 10 && [ "$died" = 0 ] || bad=1
+        done
+    done
+    return $bad
+}
+mp_queue "a start over udp that loses 30 % of its datagrams" lossy
+
+# host POLICY CONDUIT [eio]: a host on which only servers run is lost: its agent is killed, and the servers below it must not go on.
+host() {
+    bad=0
+    kept=$mp_dir/kept.$mp_queued
     for delay in 0 200000; do
-        rm -rf "$mp_dir/kept"
-        mkdir "$mp_dir/kept"
+        rm -rf "$kept"
+        mkdir "$kept"
         EARLY_AGENT=1 EARLY_VICTIM=2 EARLY_US=$delay timeout -k 5 40 "$AMPHORA_RUN" -n 2 -servers 3 -hosts "$mp_dir/compute" \
             -server-hosts "$mp_dir/servers" -conduit "$2" -on-server-death "$1" -server-program "$mp_dir/server" \
-            -iofwd "/fwd=$mp_dir/kept" -timeout 30 "$program" joined /fwd 1000 ${3:+"$3"} >"$mp_dir/one" 2>&1 </dev/null
+            -iofwd "/fwd=$kept" -timeout 30 "$program" joined /fwd 1000 ${3:+"$3"} >"$kept.out" 2>&1
         code=$?
-        cat "$mp_dir/one" >>"$mp_dir/out"
-        echo "delay $delay us: exit code $code" >>"$mp_dir/out"
-        lost=$(grep -c '^amphora-run: the agent of host hostB .* was killed by signal 9 (Killed); .* its 2 servers' "$mp_dir/one")
-        [ "$code.$lost" = 0.1 ] && [ "$(grep -c ' rounds, ' "$mp_dir/one")" = 2 ] || bad=1
+        cat "$kept.out"
+        echo "delay $delay us: exit code $code"
+        lost=$(grep -c '^amphora-run: the agent of host hostB .* was killed by signal 9 (Killed); .* its 2 servers' "$kept.out")
+        [ "$code.$lost" = 0.1 ] && [ "$(grep -c ' rounds, ' "$kept.out")" = 2 ] || bad=1
     done
-    mp_report $bad "a host of servers is lost: $1, $2" "$mp_dir/out"
+    return $bad
 }
+printf 'hostA:2\n' >"$mp_dir/compute"
+printf 'hostB:2\nhostC:1\n' >"$mp_dir/servers"
 for conduit in tcp udp; do
-    host failover $conduit
-    host eio $conduit eio
+    mp_queue "a host of servers is lost: failover, $conduit" host failover $conduit
+    mp_queue "a host of servers is lost: eio, $conduit" host eio $conduit eio
 done
 
 certain "a server that dies before it joins the job" 0

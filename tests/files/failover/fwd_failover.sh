@@ -8,25 +8,40 @@ timeout 60 "$program" "$mp_dir/local" "$mp_dir/local" 0 0 >"$mp_dir/out" 2>&1
 mp_report $? "the program by itself" "$mp_dir/out"
 fwd_tree "$mp_dir/local" | sed 's/ directory.*//' >"$mp_dir/expected"
 
-# kill_at NAME "SETTING=VALUE..." SERVERS KILLS DELAYS_US
-kill_at() {
-    : >"$mp_dir/out"
-    kill_bad=0
-    for delay in $5; do
-        rm -rf "$mp_dir/kept"
-        mkdir "$mp_dir/kept"
-        # shellcheck disable=SC2086 # several settings
-        env $2 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers "$3" -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
-            "$program" /fwd "$mp_dir/kept" "$4" "$delay" >"$mp_dir/one" 2>&1 </dev/null
+# killed SERVERS KILLS DELAYS_US: for mp_queue: kills while the program works, one run for each delay
+killed() {
+    kept=$mp_dir/kept.$mp_queued
+    bad=0
+    for delay in $3; do
+        rm -rf "$kept"
+        mkdir "$kept"
+        timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers "$1" -on-server-death failover -iofwd "/fwd=$kept" -timeout 50 \
+            "$program" /fwd "$kept" "$2" "$delay" >"$kept.out" 2>&1
         code=$?
-        fwd_tree "$mp_dir/kept" >"$mp_dir/tree"
-        if [ $code -ne 0 ] || ! diff "$mp_dir/expected" "$mp_dir/tree" >"$mp_dir/diff" ||
-            [ "$(grep -c 'the next one takes over' "$mp_dir/one")" -lt "$4" ]; then
-            kill_bad=1
-            { echo "delay $delay: exit code $code" && cat "$mp_dir/one" "$mp_dir/diff"; } >>"$mp_dir/out"
+        fwd_tree "$kept" >"$kept.tree"
+        if [ $code -ne 0 ] || ! diff "$mp_dir/expected" "$kept.tree" >"$kept.diff" ||
+            [ "$(grep -c 'the next one takes over' "$kept.out")" -lt "$2" ]; then
+            bad=1
+            echo "delay $delay: exit code $code"
+            cat "$kept.out" "$kept.diff"
         fi
     done
-    mp_report $kill_bad "$1" "$mp_dir/out"
+    return $bad
+}
+
+# set_and_killed "SETTING=VALUE..." SERVERS KILLS DELAYS_US
+set_and_killed() {
+    # shellcheck disable=SC2163,SC2086 # several settings
+    export $1
+    shift
+    killed "$@"
+}
+
+# kill_at NAME "SETTING=VALUE..." SERVERS KILLS DELAYS_US
+kill_at() {
+    kill_name=$1
+    shift
+    mp_queue "$kill_name" set_and_killed "$@"
 }
 
 moments=${FWD_MOMENTS:-"0 700 2500 6000 11000 23000 47000 90000"}
@@ -46,6 +61,7 @@ kill_at "files spread over four servers" "AMPHORA_SMP=1 IOFWD_STRIPE=3" 4 1 "${F
 kill_at "collected calls: what was not acknowledged is written again" \
     "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 2 1 "${FWD_MOMENTS:-1000 8000 30000}"
 kill_at "collected calls, two of four servers" "AMPHORA_SMP=1 IOFWD_CONSISTENCY=session" 4 2 "${FWD_MOMENTS:-30000 64000}"
+mp_queue_end
 
 # Files that programs of a shell inherit: the offset goes on where the program before has left it.
 mkdir "$mp_dir/sh"
@@ -70,14 +86,29 @@ AMPHORA_SMP=1 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death fa
     "$program" wait-stopped /fwd >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "and when that one is stopped, which goes on later" "$mp_dir/out"
 
+# with_servers COUNT ARGUMENT...: for mp_queue: the program, with COUNT servers
+with_servers() {
+    kept=$mp_dir/kept.$mp_queued
+    servers=$1
+    shift
+    mkdir "$kept"
+    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers "$servers" -on-server-death failover -iofwd "/fwd=$kept" -timeout 50 \
+        "$program" "$@" 2>&1
+}
+
+# striped ARGUMENT...: likewise, with files of four parts
+striped() {
+    export IOFWD_STRIPE=4
+    with_servers 4 "$@"
+}
+
 # one NAME ARGUMENT...: the program, with two servers
 one() {
     one_name=$1
     shift
-    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
-        "$program" "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$one_name" "$mp_dir/out"
+    mp_queue "$one_name" with_servers 2 "$@"
 }
+
 one "locks, and the name, survive exec and then their server" exec /fwd
 one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
@@ -86,14 +117,11 @@ one "a file that is gone is not created again" removed /fwd
 one "more files than there are recovery records" reused /fwd
 one "offsets after an append and in a directory" placed /fwd
 for what in unanswered whole; do
-    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 8 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
-        "$program" $what /fwd >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "calls that may have been done are made again only where that makes no difference, and then whole: $what" "$mp_dir/out"
+    mp_queue "calls that may have been done are made again only where that makes no difference, and then whole: $what" \
+        with_servers 8 $what /fwd
 done
 for what in home other; do
-    IOFWD_STRIPE=4 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 4 -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
-        "$program" spread-$what /fwd >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "a spread file that loses a server ($what) is closed at the others with it" "$mp_dir/out"
+    mp_queue "a spread file that loses a server ($what) is closed at the others with it" striped spread-$what /fwd
 done
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
@@ -104,16 +132,18 @@ for how in kill stop; do
     done
 done
 
-# with one of two processes stopped, see fwd_stopped.c
-for what in alone after soon late; do
+# stopped WHAT SMP: one of two processes is stopped, see fwd_stopped.c
+stopped() {
+    kept=$mp_dir/kept.$mp_queued
+    mkdir "$kept"
     death=failover
-    [ $what != alone ] || death=eio
+    [ "$1" != alone ] || death=eio
+    AMPHORA_SMP=$2 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death $death -iofwd "/fwd=$kept" \
+        -timeout 20 "$builddir/tests/files/process/fwd_stopped" "$1" /fwd "$kept"
+}
+for what in alone after soon late; do
     for smp in 1 0; do
-        rm -rf "$mp_dir/kept"
-        mkdir "$mp_dir/kept"
-        AMPHORA_SMP=$smp timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death $death -iofwd "/fwd=$mp_dir/kept" \
-            -timeout 20 "$builddir/tests/files/process/fwd_stopped" $what /fwd "$mp_dir/kept" >"$mp_dir/out" 2>&1 </dev/null
-        mp_report $? "a process is stopped while its call is done: $what (smp $smp)" "$mp_dir/out"
+        mp_queue "a process is stopped while its call is done: $what (smp $smp)" stopped $what $smp
     done
 done
 mp_done

@@ -5,14 +5,7 @@
 
 # misuse NAME PATTERN [CODE]: the job fails (with that code) and says something that matches
 misuse() {
-    bad_code=${3:-}
-    timeout -k 5 30 "$AMPHORA_RUN" -n 2 -conduit smp -timeout 20 "$builddir/tests/gex/api/gex_bad" "$1" >"$mp_dir/out" 2>&1 </dev/null
-    bad_rc=$?
-    bad_ok=1
-    if [ $bad_rc -eq 0 ] || [ $bad_rc -ge 124 ] || { [ -n "$bad_code" ] && [ $bad_rc -ne "$bad_code" ]; }; then bad_ok=0; fi
-    grep -Eq "$2" "$mp_dir/out" || bad_ok=0
-    echo "exit $bad_rc" >>"$mp_dir/out"
-    mp_report $((1 - bad_ok)) "misuse $1" "$mp_dir/out"
+    mp_queue "misuse $1" mp_misuse "${3:-}" "$2" "$AMPHORA_RUN" -n 2 -conduit smp -timeout 20 "$builddir/tests/gex/api/gex_bad" "$1"
 }
 
 misuse attach_early 'gasnet_attach was called before gasnet_init' 3

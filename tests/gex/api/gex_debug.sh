@@ -7,15 +7,10 @@ conduit=smp prog=gex_debug
 
 # misuse NAME PATTERN [CODE]: the job fails (with that code) and says something that matches
 misuse() {
-    bad_code=${3:-1}
-    timeout -k 5 30 env AMPHORA_SMP=$([ $conduit = smp ] && echo 1 || echo 0) "$AMPHORA_RUN" -n 2 -conduit $conduit -timeout 20 \
-        "$builddir/tests/gex/api/$prog" "$1" >"$mp_dir/out" 2>&1 </dev/null
-    bad_rc=$?
-    bad_ok=1
-    [ $bad_rc -eq "$bad_code" ] || bad_ok=0
-    grep -Eq "$2" "$mp_dir/out" || bad_ok=0
-    echo "exit $bad_rc" >>"$mp_dir/out"
-    mp_report $((1 - bad_ok)) "$prog $conduit $1" "$mp_dir/out"
+    smp=0
+    [ $conduit != smp ] || smp=1
+    mp_queue "$prog $conduit $1" mp_misuse "${3:-1}" "$2" env AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 2 -conduit $conduit -timeout 20 \
+        "$builddir/tests/gex/api/$prog" "$1"
 }
 
 from_handler='was called from a handler \(128, bad\); a handler may only reply'
@@ -76,6 +71,8 @@ misuse leaf_of_leaf 'gex_Event_QueryLeaf: the event 0x[0-9a-f]+ is a leaf itself
 misuse leaf_deferred 'gex_Event_QueryLeaf: the operation has no leaf of category 0x8'
 misuse leaf_of_get 'gex_Event_QueryLeaf: the operation has no leaf of category 0x8'
 misuse region_twice 'the event 0x[0-9a-f]+ has been consumed'
+
+mp_queue_end
 
 # Programs that are right.
 mp_run tests/gex/am/gex_am_checked -n 3
