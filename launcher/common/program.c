@@ -260,7 +260,10 @@ char *amph_library_own(const char *name)
 
     if (own_directory(dir, sizeof dir)) {
         bool build = strrchr(dir, '/') && strcmp(strrchr(dir, '/'), "/.libs") == 0;
+
         path = build ? join(dir, "", name) : join(dir, "../lib/amphora/", name);
+        if (!path && !build) /* in a build tree, a program without a libtool wrapper */
+            path = join(dir, ".libs/", name);
     }
 
     return path ? path : join(AMPH_MODULEDIR, "", name);
