@@ -130,6 +130,7 @@ struct amph_gex {
     bool threaded; /* PAR or PARSYNC */
     bool attached;
     bool verbose; /* non-fatal errors are logged */
+    bool recorded; /* IOFWD_RECORD: puts and gets to neighbours pass through the library, too */
     int threadmode;
     struct amphora_client client;
     struct amphora_ep ep;

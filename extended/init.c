@@ -306,6 +306,8 @@ static struct amph_gex *make_state(const char *client_name, gex_Flags_t flags, i
     g->threaded = threadmode != 1;
     g->threadmode = threadmode;
     g->verbose = true;
+    g->recorded = amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0] &&
+                  amph_record_kinds(amph_env_str(AMPH_ENV_IOFWD_RECORD), NULL) & AMPH_RECORD_RMA;
     g->client = (struct amphora_client){ .name = strdup(client_name), .flags = flags };
     g->reach = calloc(amph_job.size, sizeof *g->reach);
     g->rmem = calloc(amph_job.size, sizeof *g->rmem);

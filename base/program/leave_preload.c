@@ -8,11 +8,11 @@
 
 #include "base/settings/env.h"
 
-/* Removes the preload library from list, names with blanks or colons between them.  Returns whether it
+/* Removes the preload libraries from list, names with blanks or colons between them.  Returns whether it
  * was there. */
 static bool remove_own(char *list)
 {
-    static const char own[] = "libiofwd_preload.so";
+    static const char own[] = "libiofwd_"; /* and libiofwd_messages.so */
     bool found = false;
     char *to = list;
 

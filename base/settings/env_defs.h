@@ -96,7 +96,8 @@
     ENV(LOG, "AMPHORA_LOG", ENUM, "warn|error|info|debug", "", 0, 0, "diagnostics", \
         "least important messages that are printed") \
     ENV(LOG_FORMAT, "AMPHORA_LOG_FORMAT", ENUM, "text|json", "", 0, 0, "diagnostics", \
-        "form of messages: text, or json: an object a line with time, level, process, request and " \
+        "form of messages: text, or json: an object a line with time, level, process, request " \
+        "and " \
         "message") \
     ENV(VERBOSEENV, "GASNET_VERBOSEENV", BOOL, "0", "", 0, 0, "diagnostics", \
         "process 0 prints each setting when it is first used") \
@@ -179,6 +180,10 @@
         "also the calls that stayed local, and why") \
     ENV(IOFWD_TRACE_DIR, "IOFWD_TRACE_DIR", STR, "", "path", 0, 0, "iofwd", \
         "folder that gets a record of each file call, for iofwd-trace; empty: none") \
+    ENV(IOFWD_RECORD, "IOFWD_RECORD", STR, "", "am, rma, coll, commas between", 0, 0, "iofwd", \
+        "what else is recorded of programs that use libamphora.so: active messages, puts and " \
+        "gets, " \
+        "collectives; with rma, those between processes of one host pass through the library too") \
     ENV(IOFWD_TRACE_BUDGET, "IOFWD_TRACE_BUDGET", SIZE, "256M", "bytes", 1 << 20, \
         (int64_t)1 << 40, "iofwd", \
         "bytes of records for each thread; calls beyond them are summed up by file, with the " \
@@ -190,8 +195,10 @@
         "refuse to start programs whose file calls cannot be forwarded (static ones, Go's, those " \
         "of another machine or with rights of their own), instead of printing a warning") \
     ENV(IOFWD_TRAP_FDS, "IOFWD_TRAP_FDS", STR, "512-1023", "FIRST-LAST", 0, 0, "iofwd", \
-        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they suit " \
-        "select.  Calls on descriptors of this range cost a change of process, also those on local " \
+        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they " \
+        "suit " \
+        "select.  Calls on descriptors of this range cost a change of process, also those on " \
+        "local " \
         "files") \
     ENV(IOFWD_CC, "IOFWD_CC", STR, "cc", "compiler", 0, 0, "iofwd", \
         "the compiler of iofwd-cc where its command line names none, with options if need be") \

@@ -193,3 +193,31 @@ void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *
     else
         snprintf(buf, len_bytes, "%" PRId64, v->number);
 }
+
+unsigned amph_record_kinds(const char *text, const char **wrong_p)
+{
+    static const char *const words[] = { "am", "rma", "coll" };
+    const char *wrong = NULL;
+    unsigned kinds = 0;
+
+    for (const char *at = text; at && *at;) {
+        size_t len = strcspn(at, ",");
+        size_t i = 0;
+
+        while (i < AMPH_COUNTOF(words) &&
+               (strlen(words[i]) != len || strncmp(at, words[i], len) != 0))
+            i++;
+
+        if (i < AMPH_COUNTOF(words))
+            kinds |= 1u << i;
+        else if (len && !wrong)
+            wrong = at;
+
+        at += len + (at[len] == ',');
+    }
+
+    if (wrong_p)
+        *wrong_p = wrong;
+
+    return kinds;
+}

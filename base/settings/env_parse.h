@@ -55,6 +55,17 @@ void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p
 /* A phrase that says what the row accepts ("a size such as 64K"). */
 const char *amph_env_allowed(const struct amph_env_row *row);
 
+/* What IOFWD_RECORD may name. */
+enum {
+    AMPH_RECORD_AM = 1,
+    AMPH_RECORD_RMA = 2,
+    AMPH_RECORD_COLL = 4
+};
+
+/* The bits of the words in text, with commas between them.  *wrong_p, if it is not NULL: the first
+ * word that is none of them, or NULL. */
+unsigned amph_record_kinds(const char *text, const char **wrong_p);
+
 /* Writes the value as a user would type it. */
 void amph_env_show(const struct amph_env_row *row, const struct amph_env_value *v, char *buf,
                    size_t len_bytes);

@@ -89,6 +89,8 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
     uint32_t supernodes = 0;
 
     for (uint32_t i = 0; i < n; i++) {
+        const struct amph_rmem *rmem = &g->rmem[i];
+        uintptr_t delta = (uintptr_t)rmem->local - (uintptr_t)rmem->base;
         uint32_t first = 0;
 
         while (proc[first].host != proc[i].host)
@@ -97,7 +99,7 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *nodeinfo_table, int numentries)
         nodeinfo_table[i] = (gasnet_nodeinfo_t){
             .host = first < i ? nodeinfo_table[first].host : hosts++,
             .supernode = g->leader[i] < i ? nodeinfo_table[g->leader[i]].supernode : supernodes++,
-            .offset = g->reach[i].len ? g->reach[i].delta : 0,
+            .offset = rmem->local && rmem->len_bytes ? delta : 0,
         };
     }
 

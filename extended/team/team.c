@@ -125,7 +125,8 @@ static struct amphora_reach reach_of(const struct amph_rmem *rmem)
 {
     /* from address 0 on */
     bool own_all = amph_job.built_anywhere && rmem == &amph_gex()->rmem[amph_job.rank];
-    if (!rmem->local && !own_all)
+
+    if (amph_gex()->recorded || (!rmem->local && !own_all))
         return (struct amphora_reach){ 0 };
 
     return (struct amphora_reach){ .base = (uintptr_t)rmem->base,

@@ -12,7 +12,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/mpi_io.h iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/former/plain.trace.gz tests/files/trace/former/packed.tracez
+EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/former/plain.trace.gz tests/files/trace/former/packed.tracez
 EXTRA_DIST += iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
@@ -165,6 +165,20 @@ libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
 libiofwd_preload_la_LIBADD = -ldl -lpthread
 
+# Messages that are recorded on request (IOFWD_RECORD): preloaded beside the other one, for such runs only.
+EXTRA_DIST += iofwd/messages/messages.def iofwd/messages/messages.awk
+CLEANFILES += iofwd/messages/functions.c
+iofwd/messages/functions.c: iofwd/messages/messages.def iofwd/messages/messages.awk
+	$(AM_V_GEN)$(MKDIR_P) iofwd/messages && $(AWK) -f $(top_srcdir)/iofwd/messages/messages.awk \
+		$(top_srcdir)/iofwd/messages/messages.def >$@.tmp && mv $@.tmp $@
+module_LTLIBRARIES += libiofwd_messages.la
+libiofwd_messages_la_SOURCES = iofwd/messages/messages.c iofwd/messages/messages.h
+nodist_libiofwd_messages_la_SOURCES = iofwd/messages/functions.c
+libiofwd_messages_la_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
+libiofwd_messages_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_messages_la_LDFLAGS = -module -avoid-version -shared
+libiofwd_messages_la_LIBADD = -ldl
+
 # The same for static programs: their own calls and those of their libraries lead here by ld --wrap (pkg-config iofwd-static).
 if DROPIN_STATIC
 lib_LTLIBRARIES += libiofwd_wrap.la
@@ -246,6 +260,7 @@ preload_scripts += \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \
+	tests/files/trace/fwd_messages.sh \
 	tests/files/trace/fwd_patterns.sh \
 	tests/files/trace/fwd_record.sh \
 	tests/files/trace/fwd_replay.sh \

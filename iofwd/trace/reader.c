@@ -80,6 +80,7 @@ static const struct {
     { "am_", AMPH_TRACE_AM },
     { "rma_", AMPH_TRACE_RMA },
     { "coll_", AMPH_TRACE_COLL },
+    { "event_", AMPH_TRACE_WAIT },
     { "readlink", AMPH_TRACE_META },
     { "readdir", AMPH_TRACE_FOLDER },
     { "readahead", AMPH_TRACE_OTHER },

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/settings/env.h"
+#include "base/settings/env_parse.h"
 #include "base/program/program_image.h"
 #include "launcher/common/program.h"
 #include "launcher/common/message.h"
@@ -180,9 +181,23 @@ int amph_program_explain(const char *path, const char *host, int error)
 
 /* ---- of this installation ---- */
 
+/* Is the path, of n bytes, that of one of our libraries? */
+static bool is_ours(const char *path, size_t n)
+{
+    static const char *const ours[] = { AMPH_PRELOAD_NAME, AMPH_MESSAGES_NAME };
+    const char *slash = memrchr(path, '/', n);
+    const char *name = slash ? slash + 1 : path;
+    size_t len = (size_t)(path + n - name);
+
+    for (size_t i = 0; i < AMPH_COUNTOF(ours); i++)
+        if (strlen(ours[i]) == len && strncmp(name, ours[i], len) == 0)
+            return true;
+
+    return false;
+}
+
 char *amph_preload_list(const char *add)
 {
-    static const char ours[] = AMPH_PRELOAD_NAME;
     const char *now = amph_env_foreign("LD_PRELOAD");
     char *text = NULL;
     size_t len = 0;
@@ -193,11 +208,8 @@ char *amph_preload_list(const char *add)
 
     for (const char *at = now ? now : ""; *at;) {
         size_t n = strcspn(at, ": ");
-        const char *name = memrchr(at, '/', n);
-        size_t name_len = name ? (size_t)(at + n - name - 1) : n;
 
-        if (n &&
-            (name_len != sizeof ours - 1 || strncmp(name ? name + 1 : at, ours, name_len) != 0))
+        if (n && !is_ours(at, n))
             fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
 
         at += n + (at[n] != 0);
@@ -205,6 +217,9 @@ char *amph_preload_list(const char *add)
 
     if (add)
         fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
+    if (add && amph_record_kinds(amph_env_str(AMPH_ENV_IOFWD_RECORD), NULL))
+        fprintf(out, ":%.*s" AMPH_MESSAGES_NAME, (int)(strlen(add) - strlen(AMPH_PRELOAD_NAME)),
+                add);
 
     fclose(out);
     return text;

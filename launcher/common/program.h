@@ -17,6 +17,7 @@ enum {
 };
 
 #define AMPH_PRELOAD_NAME "libiofwd_preload.so"
+#define AMPH_MESSAGES_NAME "libiofwd_messages.so" /* beside it, if IOFWD_RECORD is set */
 
 /* Finds a program like a shell.  Returns 0 and an allocated path, or the exit code (126, 127) after
  * a message. */

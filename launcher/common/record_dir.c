@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "base/settings/env.h"
+#include "base/settings/env_parse.h"
 #include "launcher/common/message.h"
 
 bool amph_record_dir(const char *option, const char *dir)
 {
+    const char *kinds = amph_env_str(AMPH_ENV_IOFWD_RECORD);
+    const char *wrong;
     char path[PATH_MAX];
     struct stat st;
     bool ok = (mkdir(dir, 0777) == 0 || errno == EEXIST) && realpath(dir, path) &&
@@ -30,6 +33,13 @@ bool amph_record_dir(const char *option, const char *dir)
 
     if (!ok) {
         amph_say("-%s %s: records cannot be written there: %s", option, dir, strerror(errno));
+        return false;
+    }
+
+    amph_record_kinds(kinds, &wrong);
+    if (wrong) {
+        amph_say("IOFWD_RECORD=%s: %.*s is none of am, rma and coll", kinds,
+                 (int)strcspn(wrong, ","), wrong);
         return false;
     }
 

@@ -24,6 +24,7 @@ iofwd/trap: base boot iofwd/wire iofwd/calls
 iofwd/cc: base
 iofwd/elf: base
 iofwd/instrument: base boot iofwd/elf
+iofwd/messages:
 iofwd/interpose: iofwd/wire iofwd/calls iofwd/trace iofwd/elf
 iofwd/trace:
 upc-bridge:
@@ -46,6 +47,10 @@ iofwd/interpose base/program/program_image.h
 iofwd/interpose base/program/open_mpi.h
 iofwd/interpose base/program/note.h
 iofwd/interpose boot/pmix_abi.h
+iofwd/messages base/platform.h
+iofwd/messages base/program/note.h
+iofwd/messages base/settings/env_parse.h
+iofwd/messages iofwd/interpose/entry/record_event.h
 launcher iofwd/instrument/check.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
 count=0

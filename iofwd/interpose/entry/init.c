@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/program/note.h"
+#include "base/settings/env_parse.h"
 #include "iofwd/client/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
@@ -497,6 +498,8 @@ static void start_recorder(char **env)
     if (rank < 0)
         rank = find_rank(env);
 
+    amph_ip_state.recorder.kinds = amph_record_kinds(
+        amph_ip_setting_text(env, AMPH_ENV_IOFWD_RECORD), NULL);
     amph_ip_record_start(dir, rank,
                          (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
 }

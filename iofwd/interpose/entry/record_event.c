@@ -81,3 +81,16 @@ void amph_ip_event_end(struct amph_ip_event *event)
     slot->call = event->call;
     amph_ip_record_commit(t, &slot->commit, AMPH_TRACE_CALL, AMPH_TRACE_DONE, event->number);
 }
+
+static unsigned kinds(void)
+{
+    return amph_ip_state.trace & AMPH_IP_TRACE_RECORD ? amph_ip_state.recorder.kinds : 0;
+}
+
+const struct amph_ip_event_calls amph_ip_event_calls = {
+    .kinds = kinds,
+    .wanted = amph_ip_event_wanted,
+    .begin = amph_ip_event_begin,
+    .now = amph_ip_event_now,
+    .end = amph_ip_event_end,
+};

@@ -31,6 +31,17 @@ struct amph_ip_event {
     uint32_t serial;
 };
 
+/* What libiofwd_messages finds in this library, by the name amph_ip_event_calls. */
+struct amph_ip_event_calls {
+    unsigned (*kinds)(void); /* AMPH_RECORD_ bits of IOFWD_RECORD */
+    bool (*wanted)(void);
+    void (*begin)(struct amph_ip_event *event);
+    uint64_t (*now)(void);
+    void (*end)(struct amph_ip_event *event);
+};
+
+extern const struct amph_ip_event_calls amph_ip_event_calls __attribute__((visibility("default")));
+
 /* Are calls recorded? */
 bool amph_ip_event_wanted(void);
 /* Writes down that the call begins, with what is filled up to now; sets call.start_ns. */

@@ -96,6 +96,7 @@ struct amph_ip_state {
         char dir[PATH_MAX];
         int32_t rank;
         uint64_t budget;
+        unsigned kinds; /* of messages: IOFWD_RECORD */
         uint64_t began_ns;
         uint64_t cwd; /* its text's number */
         uint32_t files;

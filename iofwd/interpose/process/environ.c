@@ -21,6 +21,7 @@
 #define CWD_NAME AMPH_PRIVATE_CWD
 #define DOOR_NAME "IOFWD_DOOR"
 #define OWN_LIBRARY "libiofwd_preload"
+#define OWN_MESSAGES "libiofwd_messages"
 
 struct amph_ip_process_state amph_ip_process = {
     .mpi_job = { .pmi_fd = -1 },
@@ -50,18 +51,24 @@ static bool is_own(const char *entry)
     return own;
 }
 
-/* Keeps only this library of a preload list: whether to pass on the others is the program's
- * decision. */
+/* Keeps only this library, and libiofwd_messages, of a preload list: whether to pass on the others is
+ * the program's decision. */
 static char *own_preload(const char *entry)
 {
     char *own = NULL;
 
-    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at && !own; at += *at != 0) {
+    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at; at += *at != 0) {
         size_t len = strcspn(at, " :");
+        char *before = own;
 
-        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) &&
-            asprintf(&own, "LD_PRELOAD=%.*s", (int)len, at) < 0)
-            return NULL;
+        if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) ||
+            memmem(at, len, OWN_MESSAGES, sizeof OWN_MESSAGES - 1)) {
+            if (asprintf(&own, "%s%s%.*s", before ? before : "LD_PRELOAD=", before ? ":" : "",
+                         (int)len, at) < 0)
+                own = NULL;
+
+            free(before);
+        }
 
         at += len;
     }
