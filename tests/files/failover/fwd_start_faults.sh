@@ -15,53 +15,52 @@ ${CC:-gcc} -std=gnu11 $allocations -shared -fPIC -O1 -o "$shim" "$srcdir/tests/f
 ${CC:-gcc} -std=gnu11 -O1 -o "$client" "$srcdir/tests/files/failover/fault_client.c" || exit 1
 printf '#!/bin/sh\nLD_PRELOAD=%s FAULT_PROGRAM=iofwd-server exec "%s/iofwd-server" "$@"\n' "$shim" "$builddir" >"$mp_dir/server"
 chmod +x "$mp_dir/server"
-mkdir "$mp_dir/kept"
-FAULT_NOTE=$mp_dir/note
-export FAULT_NOTE
 
 # one_server CONDUIT SMP STEP: 0 if the job is right
 one_server() {
     FAULT_AT=$3 AMPHORA_SMP=$2 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 1 -conduit "$1" -server-program "$mp_dir/server" \
-        -iofwd "/fwd=$mp_dir/kept" -timeout 20 sh -c 'echo through >/fwd/x && cat /fwd/x' >"$mp_dir/one" 2>&1 </dev/null
+        -iofwd "/fwd=$kept" -timeout 20 sh -c 'echo through >/fwd/x && cat /fwd/x' >"$kept.out" 2>&1
     code=$?
-    [ $code = 0 ] && grep -qx through "$mp_dir/one" && return 0
-    [ $code -gt 0 ] && [ $code -lt 124 ] && grep '^amphora: ' "$mp_dir/one" | grep -qv 'has ended; its calls give EIO'
+    [ $code = 0 ] && grep -qx through "$kept.out" && return 0
+    [ $code -gt 0 ] && [ $code -lt 124 ] && grep '^amphora: ' "$kept.out" | grep -qv 'has ended; its calls give EIO'
 }
 
 # one_client CONDUIT SMP STEP: 0 if the client is right.  The shim comes behind the preload library, so that it has the calls of the
 # client's own sockets and memory, too.
 one_client() {
     # shellcheck disable=SC2016 # for the shell inside
-    AMPHORA_SMP=$2 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 1 -conduit "$1" -iofwd "/fwd=$mp_dir/kept" -timeout 20 \
+    AMPHORA_SMP=$2 timeout -k 5 30 "$AMPHORA_RUN" -n 1 -servers 1 -conduit "$1" -iofwd "/fwd=$kept" -timeout 20 \
         sh -c 'LD_PRELOAD="$LD_PRELOAD $1" FAULT_PROGRAM=fault_client FAULT_ALL=1 FAULT_AT=$2 exec "$3" /fwd/x' sh "$shim" "$3" "$client" \
-        >"$mp_dir/one" 2>&1 </dev/null
+        >"$kept.out" 2>&1
     code=$?
-    [ $code = 0 ] && grep -qx through "$mp_dir/one" && return 0
-    [ $code = 1 ] && grep -q '^amphora: ' "$mp_dir/one" && grep -qx '[a-z]*: E[A-Z0-9]*' "$mp_dir/one"
+    [ $code = 0 ] && grep -qx through "$kept.out" && return 0
+    [ $code = 1 ] && grep -q '^amphora: ' "$kept.out" && grep -qx '[a-z]*: E[A-Z0-9]*' "$kept.out"
 }
 
-# steps KIND CONDUIT SMP MINIMUM: until no step is left
+# steps KIND CONDUIT SMP MINIMUM: for mp_queue: until no step is left
 steps() {
+    kept=$mp_dir/kept.$mp_queued
+    mkdir "$kept"
+    export FAULT_NOTE="$kept.note"
     bad=0 step=0 failed=first
-    : >"$mp_dir/out"
     while [ -n "$failed" ] && [ $step -lt 300 ]; do
         step=$((step + 1))
         rm -f "$FAULT_NOTE"
         right=0
         "one_$1" "$2" "$3" $step || right=1
         failed=$(cat "$FAULT_NOTE" 2>/dev/null) # the call that failed, if any
-        [ $right = 0 ] || { bad=1 && echo "step $step ($failed): exit code $code" && cat "$mp_dir/one"; } >>"$mp_dir/out"
+        [ $right = 0 ] || { bad=1 && echo "step $step ($failed): exit code $code" && cat "$kept.out"; }
     done
-    [ $step -gt "$4" ] || { bad=1 && echo "only $step steps failed"; } >>"$mp_dir/out"
-    [ -z "$failed" ] || { bad=1 && echo "steps do not end"; } >>"$mp_dir/out"
+    [ $step -gt "$4" ] || { bad=1 && echo "only $step steps failed"; }
+    [ -z "$failed" ] || { bad=1 && echo "steps do not end"; }
+    return $bad
 }
 
-steps server smp 1 12
-mp_report $bad "each step of a server's start fails in turn: smp" "$mp_dir/out"
-steps server udp 0 12
-mp_report $bad "each step of a server's start fails in turn: udp" "$mp_dir/out"
+mp_queue "each step of a server's start fails in turn: smp" steps server smp 1 12
+mp_queue "each step of a server's start fails in turn: udp" steps server udp 0 12
 for conduit in smp tcp udp; do
-    steps client $conduit "$([ $conduit = smp ] && echo 1 || echo 0)" 12
-    mp_report $bad "each step of a client's attach fails in turn: $conduit" "$mp_dir/out"
+    smp=0
+    [ $conduit != smp ] || smp=1
+    mp_queue "each step of a client's attach fails in turn: $conduit" steps client $conduit $smp 12
 done
 mp_done
