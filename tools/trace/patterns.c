@@ -22,14 +22,15 @@ struct rule {
 /* clang-format off */
 /* Who reads and writes each file: the last eight rules, of which a file belongs to one. */
 #define PROCESSES_THAT(cond) "count(DISTINCT CASE WHEN " cond " AND bytes > 0 THEN process END)"
+static const char file_uses[] =
+    "CREATE TABLE file_uses AS SELECT path, " PROCESSES_THAT("class = 'read'") " AS r, "
+    PROCESSES_THAT("class = 'write'") " AS w, "
+    PROCESSES_THAT("class IN ('read', 'write')") " AS users, "
+    "sum(class = 'open' AND NOT failed) AS opens, sum(ns) AS ns, count(*) AS n, sum(bytes) AS bytes "
+    "FROM calls WHERE " FILES " GROUP BY path";
 #define USE_OF_FILES \
-    "WITH u AS (SELECT path, " PROCESSES_THAT("class = 'read'") " AS r, " \
-    PROCESSES_THAT("class = 'write'") " AS w, " \
-    PROCESSES_THAT("class IN ('read', 'write')") " AS users, " \
-    "sum(class = 'open' AND NOT failed) AS opens, sum(ns) AS ns, count(*) AS n, sum(bytes) AS bytes " \
-    "FROM calls WHERE " FILES " GROUP BY path) " \
     "SELECT 'all such files', sum(n), sum(ns), printf('%d files, %d bytes, such as %s', count(*), " \
-    "sum(bytes), max(path)) FROM u WHERE "
+    "sum(bytes), max(path)) FROM file_uses WHERE "
 #define ALL_SUCH_FILES " HAVING count(*) > 0"
 
 static const struct rule rules[] = {
@@ -72,9 +73,9 @@ static const struct rule rules[] = {
       "FROM calls WHERE class = 'write' AND " FILES
       " GROUP BY path HAVING count(DISTINCT process) > 1 AND count(*) < 20000) GROUP BY a.path" },
     { "data read back that has just been written", "keep it in memory, or in one descriptor",
-      "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls r WHERE class = 'read' "
-      "AND bytes > 0 AND " FILES " AND path IN (SELECT path FROM calls WHERE class = 'write' AND bytes > "
-      "0) AND start_ns > (SELECT min(start_ns) FROM calls w WHERE w.path = r.path AND w.class = 'write') "
+      "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls JOIN (SELECT path AS "
+      "written, min(start_ns) AS first_ns FROM calls WHERE class = 'write' AND " FILES " GROUP BY path HAVING "
+      "sum(bytes) > 0) ON path = written WHERE class = 'read' AND bytes > 0 AND start_ns > first_ns "
       "GROUP BY path HAVING sum(bytes) >= 4096" },
     { "reads or writes in no order",
       "sort the requests, or read larger blocks; IOFWD_CONSISTENCY=posix avoids useless read-ahead",
@@ -188,10 +189,12 @@ static const char readable_findings[] =
 int trace_patterns(const char *dir, enum trace_form form)
 {
     sqlite3 *db = trace_open(dir);
-    bool ok = db && sqlite3_exec(db,
-                                 "CREATE TABLE findings(finding TEXT, remedy TEXT, subject TEXT, "
-                                 "calls INT, ns INT, detail TEXT)",
-                                 NULL, NULL, NULL) == SQLITE_OK;
+    bool ok = db &&
+              sqlite3_exec(db,
+                           "CREATE TABLE findings(finding TEXT, remedy TEXT, subject TEXT, "
+                           "calls INT, ns INT, detail TEXT)",
+                           NULL, NULL, NULL) == SQLITE_OK &&
+              sqlite3_exec(db, file_uses, NULL, NULL, NULL) == SQLITE_OK;
 
     for (size_t i = 0; ok && i < sizeof rules / sizeof *rules; i++)
         ok = names_settings_only(&rules[i]) && look(db, &rules[i]);
