@@ -5,6 +5,8 @@ dist_doc_DATA = \
 	doc/limits.md \
 	doc/mpi.md \
 	doc/trace-format.md \
+	doc/trace-page.md \
+	doc/trace-page.png \
 	doc/ways-in.md
 EXTRA_DIST += \
 	doc/README.md \

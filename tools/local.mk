@@ -38,6 +38,40 @@ trace_reader = \
 	iofwd/trace/unroll.c \
 	iofwd/trace/unroll.h
 EXTRA_DIST += $(trace_reader)
+# The page of iofwd-trace report: one text of many files, as an array of bytes.
+trace_page = \
+	tools/trace/page/page.css \
+	tools/trace/page/js/canvas.js \
+	tools/trace/page/js/charts.js \
+	tools/trace/page/js/data.js \
+	tools/trace/page/js/filter.js \
+	tools/trace/page/js/findings.js \
+	tools/trace/page/js/format.js \
+	tools/trace/page/js/heat.js \
+	tools/trace/page/js/lists.js \
+	tools/trace/page/js/main.js \
+	tools/trace/page/js/model.js \
+	tools/trace/page/js/overview.js \
+	tools/trace/page/js/rows.js \
+	tools/trace/page/js/servers.js \
+	tools/trace/page/js/survey.js \
+	tools/trace/page/js/table.js \
+	tools/trace/page/js/timeline.js \
+	tools/trace/page/uplot/LICENSE \
+	tools/trace/page/uplot/uPlot.iife.min.js \
+	tools/trace/page/uplot/uPlot.min.css
+EXTRA_DIST += $(trace_page) \
+	tools/trace/page/README.md \
+	tools/trace/page/page.awk \
+	tools/trace/page/page.html \
+	tools/trace/page/uplot/README.md
+CLEANFILES += tools/trace/page.c
+tools/trace/page.c: tools/trace/page/page.awk tools/trace/page/page.html $(trace_page)
+	$(AM_V_GEN)$(MKDIR_P) tools/trace && \
+	$(AWK) -v from=$(top_srcdir)/tools/trace/page -f $(top_srcdir)/tools/trace/page/page.awk $(top_srcdir)/tools/trace/page/page.html >$@.html && \
+	{ echo '#include "tools/trace/report.h"' && echo 'const unsigned char trace_page[] = {' && \
+	od -An -v -tx1 $@.html | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g' && \
+	echo '};' && echo 'const size_t trace_page_len = sizeof trace_page;'; } >$@.tmp && rm $@.html && mv $@.tmp $@
 if HAVE_SQLITE
 bin_PROGRAMS += iofwd-trace
 iofwd_trace_SOURCES = \
@@ -53,13 +87,20 @@ iofwd_trace_SOURCES = \
 	tools/trace/replay_files.c \
 	tools/trace/replay_plan.c \
 	tools/trace/replay_run.c \
+	tools/trace/report.c \
+	tools/trace/report.h \
+	tools/trace/report_bytes.c \
+	tools/trace/report_choice.c \
+	tools/trace/report_data.c \
+	tools/trace/report_write.c \
 	tools/trace/settings.c \
 	tools/trace/shrink.c \
 	tools/trace/table.c \
 	tools/trace/trace.h \
 	tools/trace/views.c
-iofwd_trace_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(ZSTD_CFLAGS)
-iofwd_trace_LDADD = $(SQLITE_LIBS) $(ZSTD_LIBS)
+nodist_iofwd_trace_SOURCES = tools/trace/page.c
+iofwd_trace_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(ZSTD_CFLAGS) $(ZLIB_CFLAGS)
+iofwd_trace_LDADD = $(SQLITE_LIBS) $(ZSTD_LIBS) $(ZLIB_LIBS)
 endif
 bin_PROGRAMS += iofwd-ctl
 iofwd_ctl_SOURCES = \
@@ -82,9 +123,9 @@ iofwd_ctl_SOURCES = \
 iofwd_ctl_CFLAGS = $(AM_CFLAGS) $(CURSES_CFLAGS) $(MICROHTTPD_CFLAGS)
 iofwd_ctl_LDADD = libiofwd.la libamphora.la $(CURSES_LIBS) $(MICROHTTPD_LIBS) -lm
 dist_man_MANS += man/iofwd-ctl.1
-EXTRA_DIST += tests/tools/ctl_lib.sh
-dist_check_SCRIPTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
-TESTS += tests/tools/ctl.sh tests/tools/ctl_top.sh
+EXTRA_DIST += tests/tools/browser.py tests/tools/ctl_lib.sh tests/tools/trace_report.py
+dist_check_SCRIPTS += tests/tools/ctl.sh tests/tools/ctl_top.sh tests/tools/trace_report.sh
+TESTS += tests/tools/ctl.sh tests/tools/ctl_top.sh tests/tools/trace_report.sh
 bin_PROGRAMS += nbmrw
 nbmrw_SOURCES = \
 	tools/nbmrw/elsewhere.c \

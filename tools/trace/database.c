@@ -99,7 +99,7 @@ static bool insert(struct row *r)
     return ok;
 }
 
-static const char *const sides[AMPH_TRACE_SIDES] = { "local", "forwarded", "mpi-io", "message" };
+const char *const trace_sides[AMPH_TRACE_SIDES] = { "local", "forwarded", "mpi-io", "message" };
 
 /* Times begin with the run. */
 static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
@@ -130,7 +130,7 @@ static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace 
         number(&r, (e->has & AMPH_TRACE_HAS_FAILED) != 0);
         number(&r, returned);
         number(&r, e->side == AMPH_TRACE_FORWARDED);
-        text(&r, sides[e->side]);
+        text(&r, trace_sides[e->side]);
         number_if(&r, e->peer >= 0, e->peer);
         number_if(&r, e->requests, e->server);
         number(&r, e->requests);
@@ -227,31 +227,57 @@ static bool put_totals(sqlite3 *db, const char *schema, const struct amph_trace 
     return ok;
 }
 
-bool trace_load(sqlite3 *db, const char *schema, const char *dir)
+bool trace_moves(enum amph_trace_class cls)
 {
-    struct amph_trace t = { 0 };
-    char why[512], sql[sizeof schema_text * 2];
+    static const enum amph_trace_class moving[] = { AMPH_TRACE_READ, AMPH_TRACE_WRITE,
+                                                    AMPH_TRACE_MPI,  AMPH_TRACE_AM,
+                                                    AMPH_TRACE_RMA,  AMPH_TRACE_COLL };
+
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++)
+        if (moving[i] == cls)
+            return true;
+
+    return false;
+}
+
+int64_t trace_zero(const struct amph_trace *t)
+{
     int64_t zero = INT64_MAX;
 
-    if (!amph_trace_read(&t, dir, why, sizeof why)) {
-        trace_fail("%s", why);
-        amph_trace_free(&t);
-        return false;
-    }
+    for (size_t i = 0; i < t->nprocesses; i++)
+        if (t->processes[i].start_ns < zero)
+            zero = t->processes[i].start_ns;
 
-    for (size_t i = 0; i < t.nprocesses; i++)
-        if (t.processes[i].start_ns < zero)
-            zero = t.processes[i].start_ns;
+    return zero;
+}
+
+bool trace_tables(sqlite3 *db, const char *schema, const struct amph_trace *t)
+{
+    char sql[sizeof schema_text * 2];
+    int64_t zero = trace_zero(t);
 
     snprintf(sql, sizeof sql, schema_text, schema);
 
-    bool ok = run(db, sql) && run(db, "BEGIN") && put_texts(db, schema, &t) &&
-              put_processes(db, schema, &t, zero) && put_events(db, schema, &t, zero) &&
-              put_totals(db, schema, &t, zero) && run(db, "COMMIT");
+    bool ok = run(db, sql) && run(db, "BEGIN") && put_texts(db, schema, t) &&
+              put_processes(db, schema, t, zero) && put_events(db, schema, t, zero) &&
+              put_totals(db, schema, t, zero) && run(db, "COMMIT");
+
+    return ok || !trace_fail("the calls cannot be put into tables: %s", sqlite3_errmsg(db));
+}
+
+bool trace_load(sqlite3 *db, const char *schema, const char *dir)
+{
+    struct amph_trace t = { 0 };
+    char why[512];
+    bool ok = amph_trace_read(&t, dir, why, sizeof why);
+
+    if (!ok)
+        trace_fail("%s", why);
+    else
+        ok = trace_tables(db, schema, &t);
 
     amph_trace_free(&t);
-    return ok ||
-           !trace_fail("%s: its calls cannot be put into tables: %s", dir, sqlite3_errmsg(db));
+    return ok;
 }
 
 sqlite3 *trace_open(const char *dir)

@@ -13,7 +13,8 @@
 
 enum {
     WRONG = 2,
-    MAX_WORDS = 64
+    MAX_WORDS = 64,
+    MAX_SIZE_MB = 1000
 };
 
 static const char usage[] =
@@ -26,6 +27,10 @@ static const char usage[] =
     "  patterns DIR [-json]     what costs time, and the setting that mends it\n"
     "  sql DIR QUERY            the answer of SQLite; the view calls has all calls (-csv, -json)\n"
     "  diff DIR DIR             what two runs did differently\n"
+    "  report DIR [-o FILE] [-size MB]\n"
+    "                           a page for a browser, without network: timeline, heat maps, "
+    "charts,\n"
+    "                           files, findings, servers (report.html, at most 30 MB)\n"
     "  export DIR -format jsonl|chrome|csv\n"
     "  pack DIR                 compresses the files of a run that has ended\n"
     "  replay DIR -prefix FOLDER [-below PATH] [-no-think] [SETTING=VALUE]...\n"
@@ -64,7 +69,7 @@ struct given {
     char **word;
     int n;
     enum trace_form form;
-    const char *format, *prefix, *below;
+    const char *format, *prefix, *below, *output, *size;
     bool no_think;
 };
 
@@ -77,6 +82,11 @@ static const char **value_of(struct given *g, const char *word)
         return &g->prefix;
     if (is_option(word, "below"))
         return &g->below;
+
+    if (is_option(word, "o"))
+        return &g->output;
+    if (is_option(word, "size"))
+        return &g->size;
 
     return NULL;
 }
@@ -148,6 +158,18 @@ static int do_export(const struct given *g)
     return trace_export(g->word[0], g->format);
 }
 
+static int do_report(const struct given *g)
+{
+    char *end;
+    unsigned long size_mb = strtoul(g->size, &end, 10);
+
+    if (*end || size_mb < 1 || size_mb > MAX_SIZE_MB)
+        return trace_fail("-size %s is no number of megabytes from 1 to %d", g->size, MAX_SIZE_MB) +
+               1;
+
+    return trace_report(g->word[0], g->output, size_mb);
+}
+
 static int do_pack(const struct given *g)
 {
     return trace_shrink(g->word[0]);
@@ -191,6 +213,7 @@ static const struct {
     { "patterns", 1, 1, do_patterns },
     { "sql", 2, 2, do_sql },
     { "diff", 2, 2, do_diff },
+    { "report", 1, 1, do_report },
     { "export", 1, 1, do_export },
     { "pack", 1, 1, do_pack },
     { "replay", 1, MAX_WORDS, do_replay },
@@ -200,7 +223,9 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct given g = { .form = TRACE_TEXT, .format = "jsonl" };
+    struct given g = {
+        .form = TRACE_TEXT, .format = "jsonl", .output = "report.html", .size = "30"
+    };
 
     amph_stdout_check();
     if (argc < 2) {

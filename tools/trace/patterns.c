@@ -13,7 +13,9 @@
 #include "tools/trace/trace.h"
 
 struct rule {
-    const char *name, *remedy, *query;
+    const char *name;
+    const char *shows; /* the calls that it is about, in the language of the page's filter */
+    const char *remedy, *query;
 };
 
 /* A path in all calls that are given or have a descriptor of it: programs' own files only. */
@@ -34,37 +36,37 @@ static const char file_uses[] =
 #define ALL_SUCH_FILES " HAVING count(*) > 0"
 
 static const struct rule rules[] = {
-    { "many small writes", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
+    { "many small writes", "kind:write", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
       "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
       "class = 'write' AND NOT failed AND bytes > 0 AND " FILES
       " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
-    { "many small reads",
+    { "many small reads", "kind:read",
       "IOFWD_CONSISTENCY=session reads ahead; IOFWD_BLKSIZE makes stdio ask for more",
       "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
       "class = 'read' AND NOT failed AND bytes > 0 AND " FILES
       " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
-    { "a file that is opened again and again", "keep it open in the program",
+    { "a file that is opened again and again", "kind:open", "keep it open in the program",
       "SELECT path, count(*), sum(ns), printf('%d processes', count(DISTINCT process)) FROM calls WHERE "
       "class = 'open' AND NOT failed AND " FILES
       " GROUP BY path HAVING count(*) >= 10 AND count(*) >= 5 * count(DISTINCT process)" },
-    { "opens of files that do not exist",
+    { "opens of files that do not exist", "kind:open,meta errno:ENOENT",
       "shorten the search path that the program goes through (PATH, PYTHONPATH, LD_LIBRARY_PATH)",
       "SELECT 'all paths', count(*), sum(ns), printf('%d paths, such as %s', count(DISTINCT path), "
       "max(path)) FROM calls WHERE class IN ('open', 'meta') AND errno = 2 HAVING count(*) >= 20" },
-    { "many calls on names and attributes",
+    { "many calls on names and attributes", "kind:meta",
       "fewer stat calls in the program; forwarded ones are one request each",
       "SELECT 'process ' || pid, count(*), sum(ns), printf('%d %% of its time in calls', 100 * sum(ns) / "
       "(SELECT max(1, sum(ns)) FROM calls d WHERE d.process = calls.process)) FROM calls WHERE class = "
       "'meta' GROUP BY process HAVING count(*) >= 1000 AND sum(ns) * 4 > (SELECT sum(ns) FROM calls d "
       "WHERE d.process = calls.process)" },
-    { "the same file read by all processes",
+    { "the same file read by all processes", "kind:read",
       "read it once and send it to the others (a collective, or a broadcast); several processes "
       "read it now",
       "SELECT path, count(*), sum(ns), printf('%d processes, %d bytes', count(DISTINCT process), "
       "sum(bytes)) FROM calls WHERE class = 'read' AND NOT failed AND " FILES
       " GROUP BY path HAVING count(DISTINCT process) >= 4 AND count(DISTINCT process) >= (SELECT "
       "count(DISTINCT coalesce(rank, process)) FROM processes) * 9 / 10" },
-    { "a file written by several processes at once, with overlap",
+    { "a file written by several processes at once, with overlap", "kind:write",
       "order the writers (a lock or a barrier); with IOFWD_CONSISTENCY=session each needs fsync",
       "SELECT a.path, count(*), sum(a.ns), printf('first at offset %d', min(b.offset)) FROM calls a "
       "JOIN calls b ON a.path = b.path AND a.process < b.process AND a.offset < b.offset + b.bytes AND "
@@ -72,12 +74,12 @@ static const struct rule rules[] = {
       "AND b.offset >= 0 AND a.bytes > 0 AND b.bytes > 0 AND a.path LIKE '/%' AND a.path IN (SELECT path "
       "FROM calls WHERE class = 'write' AND " FILES
       " GROUP BY path HAVING count(DISTINCT process) > 1 AND count(*) < 20000) GROUP BY a.path" },
-    { "data read back that has just been written", "keep it in memory, or in one descriptor",
+    { "data read back that has just been written", "kind:read,write", "keep it in memory, or in one descriptor",
       "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls JOIN (SELECT path AS "
       "written, min(start_ns) AS first_ns FROM calls WHERE class = 'write' AND " FILES " GROUP BY path HAVING "
       "sum(bytes) > 0) ON path = written WHERE class = 'read' AND bytes > 0 AND start_ns > first_ns "
       "GROUP BY path HAVING sum(bytes) >= 4096" },
-    { "reads or writes in no order",
+    { "reads or writes in no order", "kind:read,write",
       "sort the requests, or read larger blocks; IOFWD_CONSISTENCY=posix avoids useless read-ahead",
       "WITH o AS (SELECT path, process, class, offset, bytes, ns, lag(offset + bytes) OVER (PARTITION BY "
       "path, process, class ORDER BY start_ns) AS expected FROM calls WHERE class IN ('read', 'write') "
@@ -85,64 +87,64 @@ static const struct rule rules[] = {
       ") SELECT path, count(*), sum(ns), printf('%d of %d calls begin elsewhere', sum(offset <> "
       "expected), count(expected)) FROM o GROUP BY path HAVING count(expected) >= 50 AND sum(offset <> "
       "expected) * 2 > count(expected)" },
-    { "the same step between calls", "a collective call, or one that takes the whole range and picks",
+    { "the same step between calls", "kind:read,write", "a collective call, or one that takes the whole range and picks",
       "WITH o AS (SELECT path, process, ns, offset, offset - lag(offset) OVER (PARTITION BY path, "
       "process ORDER BY start_ns) AS step, bytes FROM calls WHERE class IN ('read', 'write') AND bytes > "
       "0 AND offset >= 0 AND " FILES
       "), s AS (SELECT path, step, count(*) AS n, sum(ns) AS ns, max(bytes) AS bytes FROM o WHERE step > "
       "0 GROUP BY path, step) SELECT path, n, ns, printf('%d bytes each %d', bytes, step) FROM s WHERE n "
       ">= 50 AND step > bytes" },
-    { "large calls that do not begin at a block's start",
+    { "large calls that do not begin at a block's start", "kind:read,write bytes>=65536",
       "IOFWD_STRIPE with a UNIT that divides the offsets, or aligned calls",
       "SELECT path, count(*), sum(ns), printf('of %d calls of 64 KiB or more', (SELECT count(*) FROM "
       "calls d WHERE d.path = calls.path AND d.bytes >= 65536)) FROM calls WHERE class IN ('read', "
       "'write') AND bytes >= 65536 AND offset % 4096 <> 0 AND offset >= 0 AND " FILES
       " GROUP BY path HAVING count(*) >= 10" },
-    { "one process waits longer than the others",
+    { "one process waits longer than the others", "",
       "IOFWD_STRIPE spreads its file over servers; or share the work out evenly",
       "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL "
       "GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
       "avg(ns) FROM t)) FROM t WHERE (SELECT count(*) FROM t) >= 4 AND ns > 2 * (SELECT avg(ns) FROM t) "
       "AND ns > 1000000" },
-    { "one slow large file at one server", "IOFWD_STRIPE=4 spreads its data over four servers",
+    { "one slow large file at one server", "kind:read,write side:forwarded", "IOFWD_STRIPE=4 spreads its data over four servers",
       "SELECT path, count(*), sum(ns), printf('%d MB, server %d', sum(bytes) / 1000000, max(server)) "
       "FROM calls WHERE side = 'forwarded' AND class IN ('read', 'write') AND server IS NOT NULL GROUP BY "
       "path HAVING sum(bytes) >= 100000000 AND count(DISTINCT server) = 1" },
-    { "written and never read back", "nothing, if a later program reads it; else leave it out",
+    { "written and never read back", "kind:write", "nothing, if a later program reads it; else leave it out",
       "SELECT 'all such files', count(*), sum(ns), printf('%d files, %d bytes', count(DISTINCT path), "
       "sum(bytes)) FROM calls WHERE class = 'write' AND bytes > 0 AND " FILES
       " AND path NOT IN (SELECT path FROM calls WHERE class = 'read' AND path IS NOT NULL) HAVING "
       "sum(bytes) > 0" },
-    { "attributes that were set and that nobody asks for", "leave the calls out",
+    { "attributes that were set and that nobody asks for", "call:chmod,chown,utime,setxattr", "leave the calls out",
       "SELECT 'all such files', count(*), sum(ns), printf('%d files', count(DISTINCT path)) FROM calls "
       "WHERE (name LIKE '%chmod%' OR name LIKE '%chown%' OR name LIKE '%utime%' OR name LIKE "
       "'%setxattr') AND NOT failed AND path NOT IN (SELECT path FROM calls WHERE (name LIKE '%stat%' OR "
       "name LIKE '%access%' OR name LIKE '%getxattr') AND path IS NOT NULL) HAVING count(*) > 0" },
-    { "files synchronised often", "fewer fsync calls; IOFWD_CONSISTENCY=session makes data visible at close",
+    { "files synchronised often", "kind:sync", "fewer fsync calls; IOFWD_CONSISTENCY=session makes data visible at close",
       "SELECT path, count(*), sum(ns), '' FROM calls WHERE class = 'sync' AND " FILES
       " GROUP BY path HAVING count(*) >= 10" },
-    { "files read by one process, once",
+    { "files read by one process, once", "kind:read",
       "none: this is the cheapest way",
       USE_OF_FILES "w = 0 AND r = 1 AND opens <= 1" ALL_SUCH_FILES },
-    { "files read by one process, again and again",
+    { "files read by one process, again and again", "kind:read",
       "keep them open in the program",
       USE_OF_FILES "w = 0 AND r = 1 AND opens > 1" ALL_SUCH_FILES },
-    { "files read by several processes",
+    { "files read by several processes", "kind:read",
       "read them once and send them to the others",
       USE_OF_FILES "w = 0 AND r > 1" ALL_SUCH_FILES },
-    { "files written by one process, once",
+    { "files written by one process, once", "kind:write",
       "IOFWD_CONSISTENCY=session holds data back until the file is closed",
       USE_OF_FILES "r = 0 AND w = 1 AND opens <= 1" ALL_SUCH_FILES },
-    { "files written by one process, again and again",
+    { "files written by one process, again and again", "kind:write",
       "keep them open in the program; each close sends what is held back",
       USE_OF_FILES "r = 0 AND w = 1 AND opens > 1" ALL_SUCH_FILES },
-    { "files written by several processes",
+    { "files written by several processes", "kind:write",
       "a file for each process, or IOFWD_STRIPE, which spreads the file over servers",
       USE_OF_FILES "r = 0 AND w > 1" ALL_SUCH_FILES },
-    { "files written and read by the same process only",
+    { "files written and read by the same process only", "kind:read,write",
       "keep them on the program's own host: leave their folder out of IOFWD_PREFIX",
       USE_OF_FILES "r = 1 AND w = 1 AND users = 1" ALL_SUCH_FILES },
-    { "files written by one process and read by another",
+    { "files written by one process and read by another", "kind:read,write",
       "a message between them; with IOFWD_CONSISTENCY=session the writer must close before the reader opens",
       USE_OF_FILES "r > 0 AND w > 0 AND users > 1" ALL_SUCH_FILES },
 };
@@ -186,22 +188,38 @@ static const char readable_findings[] =
     "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM calls)) AS percent, "
     "detail, subject, remedy FROM findings ORDER BY ns DESC LIMIT 40";
 
-int trace_patterns(const char *dir, enum trace_form form)
+bool trace_find(sqlite3 *db)
 {
-    sqlite3 *db = trace_open(dir);
-    bool ok = db &&
-              sqlite3_exec(db,
+    bool ok = sqlite3_exec(db,
                            "CREATE TABLE findings(finding TEXT, remedy TEXT, subject TEXT, "
                            "calls INT, ns INT, detail TEXT)",
                            NULL, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, file_uses, NULL, NULL, NULL) == SQLITE_OK;
 
+    if (!ok)
+        trace_fail("the findings cannot be made: %s", sqlite3_errmsg(db));
+
     for (size_t i = 0; ok && i < sizeof rules / sizeof *rules; i++)
         ok = names_settings_only(&rules[i]) && look(db, &rules[i]);
 
+    return ok;
+}
+
+const char *trace_finding_shows(const char *finding)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(rules[i].name, finding) == 0)
+            return rules[i].shows;
+
+    return "";
+}
+
+int trace_patterns(const char *dir, enum trace_form form)
+{
+    sqlite3 *db = trace_open(dir);
     int code = 1;
 
-    if (ok)
+    if (db && trace_find(db))
         code = trace_print(db, stdout, form, form == TRACE_TEXT ? readable_findings : all_findings);
 
     sqlite3_close(db);

@@ -12,6 +12,12 @@
  *   patterns.c  findings: what a run does badly, what it costs, which setting mends it
  *   export.c    lines of JSON, Chrome's trace events, CSV
  *   shrink.c    the compressed form of a folder's files
+ *   report.c, report.h     the run as a page of HTML
+ *   report_choice.c        which calls it has, if they are too many
+ *   report_data.c          its data: a text in JSON, and columns of numbers
+ *   report_bytes.c         bytes, numbers and strings of these
+ *   report_write.c         compresses and writes it
+ *   page/                  the page's text, styles and scripts; README.md there
  *   settings.c  the names of Amphora's settings
  *   replay.c, replay.h     the calls of a run, made again below a scratch folder
  *   replay_plan.c          which calls, by which process and thread, after what
@@ -40,6 +46,14 @@ int trace_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The tables of the run in dir; schema: the database's name for them (main, or b for diff). */
 bool trace_load(sqlite3 *db, const char *schema, const char *dir);
+/* The same of a run that has been read. */
+bool trace_tables(sqlite3 *db, const char *schema, const struct amph_trace *t);
+/* Names of sides, as the column `side` has them. */
+extern const char *const trace_sides[AMPH_TRACE_SIDES];
+/* Are the results of such calls bytes, as in the column `bytes`? */
+bool trace_moves(enum amph_trace_class cls);
+/* When the run began, by the job's clock: time 0 of the tables. */
+int64_t trace_zero(const struct amph_trace *t);
 sqlite3 *trace_open(const char *dir);
 
 /* Prints the answer of a query.  Returns an exit code. */
@@ -53,6 +67,12 @@ int trace_ranks(const char *dir);
 int trace_timeline(const char *dir);
 int trace_diff(const char *a, const char *b);
 int trace_patterns(const char *dir, enum trace_form form);
+/* Makes the table of findings. */
+bool trace_find(sqlite3 *db);
+/* The filter of the page that shows a finding's calls. */
+const char *trace_finding_shows(const char *finding);
+/* Writes a page of at most size_mb megabytes to path; "-": to standard output. */
+int trace_report(const char *dir, const char *path, unsigned long size_mb);
 int trace_export(const char *dir, const char *format);
 int trace_shrink(const char *dir);
 
