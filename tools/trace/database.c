@@ -280,11 +280,29 @@ bool trace_load(sqlite3 *db, const char *schema, const char *dir)
     return ok;
 }
 
+/* errno_name(N): "ENOENT"; the number itself if it has no name. */
+static void errno_name(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    const char *name = strerrorname_np(sqlite3_value_int(argv[0]));
+
+    if (name)
+        sqlite3_result_text(context, name, -1, SQLITE_STATIC);
+    else
+        sqlite3_result_value(context, argv[0]);
+}
+
+static bool add_functions(sqlite3 *db)
+{
+    return sqlite3_create_function(db, "errno_name", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                   errno_name, NULL, NULL) == SQLITE_OK;
+}
+
 sqlite3 *trace_open(const char *dir)
 {
     sqlite3 *db = NULL;
 
-    if (sqlite3_open(":memory:", &db) != SQLITE_OK || !trace_load(db, "main", dir)) {
+    if (sqlite3_open(":memory:", &db) != SQLITE_OK || !add_functions(db) ||
+        !trace_load(db, "main", dir)) {
         sqlite3_close(db);
         return NULL;
     }

@@ -88,7 +88,9 @@ int trace_summary(const char *dir)
         MS("max(longest)") " AS longest_ms "
         "FROM " ALL_BY_NAME " GROUP BY name ORDER BY sum(ns) DESC LIMIT 25",
 
-        "SELECT n.name AS call, e.errno, count(*) AS times, p.path AS first_path "
+        "SELECT n.name AS call, "
+        "CASE side WHEN 'mpi-io' THEN 'class ' || e.errno ELSE errno_name(e.errno) END AS error, "
+        "count(*) AS times, p.path AS first_path "
         "FROM events e JOIN names n USING(name_id) LEFT JOIN paths p USING(path_id) "
         "WHERE failed GROUP BY n.name, e.errno ORDER BY times DESC LIMIT 15",
         NULL

@@ -245,6 +245,9 @@ done
 rm -rf "$mp_dir/r"
 "$run" -trace "$mp_dir/r/" sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do cat "$1/missing" 2>/dev/null; done; cat "$2"' \
     sh "$mp_dir" "$mp_dir/big" >"$mp_dir/null"
+"$trace" summary "$mp_dir/r" >"$mp_dir/out" 2>&1
+grep -Eq '^open(at|64)? +ENOENT +22 ' "$mp_dir/out"
+mp_report $? "summary: errors by name" "$mp_dir/out"
 for command in summary files ranks timeline patterns "export -format chrome" "export -format csv" "export -format jsonl"; do
     set -- $command
     "$trace" "$1" "$mp_dir/r" ${2:+"$2"} ${3:+"$3"} >"$mp_dir/out" 2>&1 && test "$(wc -l <"$mp_dir/out")" -gt 1
