@@ -362,6 +362,7 @@ struct amph_job {
     bool drop_warned;    /* the first dropped message has been logged; atomic */
     uint64_t loss_at_ns; /* when messages to or from loss_peer were found lost; 0: none */
     uint32_t loss_peer;
+    enum amph_status loss_st; /* AMPH_ERR_LOST or AMPH_ERR_DENIED */
     char loss_why[128];
     bool shutdown_requested;    /* the launcher ends the job, so this exit is not reported */
     uint64_t shutdown_at_ns;    /* when this process is ended if it has not exited by then */

@@ -31,6 +31,7 @@ struct amph_job amph_job;
 
 /* Time for the launcher to report a death that explains lost messages. */
 #define LOSS_GRACE_NS (2 * AMPH_NS_PER_S)
+#define SECOND_GRACE_NS (AMPH_NS_PER_S / 2)
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
@@ -103,16 +104,23 @@ static void check_loss(void)
 {
     uint64_t at_ns = __atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_ACQUIRE);
 
-    if (!at_ns || amph_now_ns() - at_ns < LOSS_GRACE_NS || amph_job.exiting ||
-        amph_job.member_died || amph_job.shutdown_requested)
+    if (!at_ns || amph_job.exiting || amph_job.member_died || amph_job.shutdown_requested)
+        return;
+
+    /* Both sides may have found it at once: one sentence is enough. */
+    uint64_t grace_ns = LOSS_GRACE_NS + (amph_job.rank > amph_job.loss_peer ? SECOND_GRACE_NS : 0);
+
+    if (amph_now_ns() - at_ns < grace_ns)
         return;
 
     const struct amph_jobdesc *desc = amph_boot_job(amph_job.boot);
+    const char *remedy = amph_job.loss_st == AMPH_ERR_DENIED
+                             ? "set it alike for all processes and servers of the job"
+                             : "check the network between these hosts and start the job again";
 
-    amph_fatal("%s %u on host %s cannot be reached: %s; check the network between these hosts and "
-               "start the job again",
+    amph_fatal("%s %u on host %s cannot be reached: %s; %s",
                group_name[amph_boot_group(amph_job.boot)], amph_job.loss_peer,
-               host_of(desc, amph_job.first + amph_job.loss_peer), amph_job.loss_why);
+               host_of(desc, amph_job.first + amph_job.loss_peer), amph_job.loss_why, remedy);
 }
 
 static void tick(struct amph_am_ep *ep)
@@ -144,8 +152,10 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
                           const char *why)
 {
     __atomic_store_n(&amph_job.member_lost, true, __ATOMIC_RELAXED);
-    if (st == AMPH_ERR_LOST && !__atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_RELAXED)) {
+    if ((st == AMPH_ERR_LOST || st == AMPH_ERR_DENIED) &&
+        !__atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_RELAXED)) {
         amph_job.loss_peer = peer;
+        amph_job.loss_st = st;
         snprintf(amph_job.loss_why, sizeof amph_job.loss_why, "%s", why);
         __atomic_store_n(&amph_job.loss_at_ns, amph_now_ns(), __ATOMIC_RELEASE);
     }

@@ -469,6 +469,7 @@ void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {
     RDP_WHY_SILENT,
     RDP_WHY_REFUSED,
+    RDP_WHY_UNREACHED, /* refused before the first answer */
     RDP_WHY_LEFT,
     RDP_WHY_MEMORY,
     RDP_WHY_MAC

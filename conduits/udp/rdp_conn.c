@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/auth.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "conduits/conduit.h"
 #include "conduits/udp/rdp.h"
@@ -228,10 +227,6 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
         if (hello.want)
             amph_rdp_send_hello(r, c, now); /* so that the peer fails, too */
 
-        amph_error(
-            "udp: peer %u is refused, because AMPHORA_UDP_MAC is not the same there as here; "
-            "set it alike for all processes and servers of a job",
-            c->peer);
         amph_rdp_fail(r, c, RDP_WHY_MAC);
         return;
     }
@@ -395,6 +390,14 @@ void amph_rdp_fail(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned reason)
     set_timer(r, c, amph_rdp_now(r));
 }
 
+static unsigned why_refused(const struct amph_rdp_conn *c)
+{
+    if (c->state == RDP_CONN_LEFT)
+        return RDP_WHY_LEFT;
+
+    return c->state == RDP_CONN_HELLO ? RDP_WHY_UNREACHED : RDP_WHY_REFUSED;
+}
+
 void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 {
     amph_rdp_lock(r);
@@ -406,7 +409,7 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
         if (!c->refused_ns || c->last_heard_ns >= c->refused_ns)
             c->refused_ns = now;
         else if (now - c->refused_ns >= REFUSED_NS)
-            amph_rdp_fail(r, c, c->state == RDP_CONN_LEFT ? RDP_WHY_LEFT : RDP_WHY_REFUSED);
+            amph_rdp_fail(r, c, why_refused(c));
     }
 
     amph_rdp_unlock(r);

@@ -706,12 +706,21 @@ enum amph_rdp_next amph_rdp_input_placed(struct amph_rdp *r, unsigned lanes, uns
 
 /* ---- progress ---- */
 
-static const char *const reasons[] = {
-    [RDP_WHY_SILENT] = "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT",
-    [RDP_WHY_REFUSED] = "its host reports that no process listens at its address",
-    [RDP_WHY_LEFT] = "it has left",
-    [RDP_WHY_MEMORY] = "memory for its messages has run out",
-    [RDP_WHY_MAC] = "AMPHORA_UDP_MAC is not the same there as here"
+/* LOST and DENIED: the peer's process may be alive, so nobody else reports why messages to it do not
+ * arrive. */
+static const struct {
+    enum amph_status st;
+    const char *text;
+} reasons[] = {
+    [RDP_WHY_SILENT] = { AMPH_ERR_LOST,
+                         "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT" },
+    [RDP_WHY_REFUSED] = { AMPH_ERR_PEER,
+                          "its host reports that no process listens at its address" },
+    [RDP_WHY_UNREACHED] = { AMPH_ERR_LOST, "its host refuses all packets to its address, and "
+                                           "nothing came from it" },
+    [RDP_WHY_LEFT] = { AMPH_ERR_PEER, "it has left" },
+    [RDP_WHY_MEMORY] = { AMPH_ERR_LOST, "memory for its messages has run out" },
+    [RDP_WHY_MAC] = { AMPH_ERR_DENIED, "AMPHORA_UDP_MAC is not the same there as here" }
 };
 
 static unsigned report_failures(struct amph_rdp *r)
@@ -727,11 +736,11 @@ static unsigned report_failures(struct amph_rdp *r)
         c->state = RDP_CONN_DEAD;
         r->nfailed--;
 
-        const char *why = reasons[c->reason];
+        unsigned why = c->reason;
 
         amph_rdp_rearm(r, c, 0);
         amph_rdp_unlock(r);
-        r->cfg.upcalls->on_peer_error(r->cfg.up, i, AMPH_ERR_PEER, why);
+        r->cfg.upcalls->on_peer_error(r->cfg.up, i, reasons[why].st, reasons[why].text);
         amph_rdp_lock(r);
         n++;
     }

@@ -210,7 +210,6 @@ static void add_conn(struct amph_server *s, int fd, bool same_user)
     amph_server_assert_owner(&s->listener.owner);
 
     struct amph_server_conn *c = calloc(1, sizeof *c);
-    int one = 1;
 
     if (!c || !watch(s, fd, c)) {
         amph_error("the I/O server cannot take a client's connection: %m; it is closed");
@@ -219,8 +218,7 @@ static void add_conn(struct amph_server *s, int fd, bool same_user)
         return;
     }
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    amph_fwd_watch_host(fd);
     c->fd = fd;
     c->server = s;
     c->listener.unauthenticated = !same_user;

@@ -62,7 +62,9 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
                           const char *why)
 {
     /* the end of its control connection tells when it has gone */
-    if (st != AMPH_ERR_LOST || !amph_server_peer_disconnect(amph_am_user(ep), peer)) {
+    bool alive = st == AMPH_ERR_LOST || st == AMPH_ERR_DENIED;
+
+    if (!alive || !amph_server_peer_disconnect(amph_am_user(ep), peer)) {
         amph_debug("client %" PRIu32 " of the endpoint cannot be reached: %s", peer, why);
         return;
     }

@@ -313,6 +313,21 @@ static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *f
     return AMPH_OK;
 }
 
+void amph_fwd_watch_host(int fd)
+{
+    const int one = 1;
+    const int idle_s = 5;
+    const int count = 3;
+    const int limit_ms = 15000;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
 enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
                                           int *fd_p)
 {
@@ -334,22 +349,11 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
         return AMPH_ERR_PEER;
 
     int fd = socket(a->tcp.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
-    int idle = 5;
-    int count = 3;
-    int limit_ms = 15000;
 
     if (fd < 0)
         return AMPH_ERR_NOMEM;
 
-    /* keepalive detects a host that vanishes */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
-
+    amph_fwd_watch_host(fd);
     return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), fd_p);
 }
 

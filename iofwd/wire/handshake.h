@@ -168,6 +168,10 @@ struct amph_fwd_server_addr {
 size_t amph_fwd_server_addr_build(uint8_t *out, size_t room, const struct amph_fwd_server_addr *a);
 bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_server_addr *a);
 
+/* Has the kernel end the TCP connection fd if its other host has been silent for 15 to 20 s; sends small
+ * messages at once. */
+void amph_fwd_watch_host(int fd);
+
 /* Client side, blocking with a timeout: connect; send and receive whole frames (buf:
  * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).  Errors: AMPH_ERR_PEER (no listener, or closed),
  * AMPH_ERR_TIMEOUT, AMPH_ERR_PROTO. */

@@ -5,6 +5,8 @@
  *   am_reset WHAT DIRECTORY
  *
  * WHAT is lost with the connection: `nothing` (both must go on), `request`, `reply`, `get`.
+ * vanish: both exchange messages until the network drops all of them.
+ * deaf: member 1 of a job over udp has no socket any more, before any message came.
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -63,9 +65,9 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
 }
 
-/* Calls fn, or only counts, for each TCP connection of this process, also one that has been reset and not
- * closed yet. */
-static unsigned each_connection(void (*fn)(int fd))
+/* Calls fn, or only counts, for each socket of this process with that protocol that does not listen, also for
+ * a connection that has been reset and not closed yet. */
+static unsigned each_socket(int protocol, void (*fn)(int fd))
 {
     DIR *d = opendir("/proc/self/fd");
     unsigned n = 0;
@@ -74,7 +76,7 @@ static unsigned each_connection(void (*fn)(int fd))
     for (struct dirent *e; (e = readdir(d));) {
         int fd = atoi(e->d_name);
 
-        if (option_of(fd, SO_PROTOCOL) != IPPROTO_TCP || option_of(fd, SO_ACCEPTCONN) != 0)
+        if (option_of(fd, SO_PROTOCOL) != protocol || option_of(fd, SO_ACCEPTCONN) != 0)
             continue;
 
         n++;
@@ -84,6 +86,16 @@ static unsigned each_connection(void (*fn)(int fd))
 
     closedir(d);
     return n;
+}
+
+static unsigned each_connection(void (*fn)(int fd))
+{
+    return each_socket(IPPROTO_TCP, fn);
+}
+
+static void close_socket(int fd)
+{
+    CHECK(close(fd) == 0, "close");
 }
 
 /* What has not been read is dropped, the other side gets an RST, and this side an end of file. */
@@ -153,6 +165,36 @@ static void run_receiver(const char *what)
     WAIT_UNTIL(came == 2);
 }
 
+/* Member 1 has no socket, and stays. */
+static AMPH_NORETURN void be_deaf(void)
+{
+    if (amph_job.rank == 1) {
+        CHECK(each_socket(IPPROTO_UDP, close_socket) > 0, "there is no socket");
+        tell("ready");
+        for (;;)
+            pause();
+    }
+
+    await("ready");
+    request();
+    for (;;)
+        amph_am_poll(amph_job.ep);
+}
+
+static AMPH_NORETURN void exchange(void)
+{
+    unsigned sent = replies;
+
+    tell("ready");
+    for (;;) {
+        if (amph_job.rank == 0)
+            request();
+
+        sent++;
+        WAIT_UNTIL(amph_job.rank == 0 ? replies == sent : came > sent);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct amph_rmem rmem[2];
@@ -163,6 +205,9 @@ int main(int argc, char **argv)
     am_start(false);
     am_handler(130, on_request, 1, 3, 0);
     am_handler(131, on_reply, 1, 2, 0);
+    if (strcmp(argv[1], "deaf") == 0)
+        be_deaf();
+
     am_segment(1 << 20, rmem, &segment);
 
     if (amph_job.rank == 0) {
@@ -173,6 +218,9 @@ int main(int argc, char **argv)
     }
 
     am_barrier();
+    if (strcmp(argv[1], "vanish") == 0)
+        exchange();
+
     if (amph_job.rank == 0)
         run_sender(argv[1], rmem);
     else

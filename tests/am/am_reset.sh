@@ -31,4 +31,21 @@ for conduit in tcp verbs; do
         mp_queue "$conduit: a lost $what ends the job with a sentence" ends $conduit $what
     done
 done
+
+# refused TEXT COMMAND...: a job over udp whose members cannot hear each other ends with one sentence
+refused() {
+    refused_text=$1 job=$mp_dir/job.$mp_queued
+    shift
+    AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -conduit udp -timeout 50 "$@" >"$job.out" 2>&1
+    rc=$?
+    cat "$job.out"
+    echo "exit code $rc"
+    [ $rc = 1 ] && [ "$(grep -c "on host .* cannot be reached: $refused_text" "$job.out")" = 1 ] && [ "$(grep -c '^amphora: ' "$job.out")" = 1 ]
+}
+
+# shellcheck disable=SC2016 # for the shell inside
+mp_queue "udp: members with and without authentication" refused 'AMPHORA_UDP_MAC is not the same there as here; set it alike' \
+    sh -c 'AMPHORA_UDP_MAC=$AMPHORA_RANK exec "$@"' sh "$builddir/tests/am/am_reset" nothing "$mp_dir"
+mp_queue "udp: a member without a socket" refused 'its host refuses all packets.*; check the network' \
+    "$builddir/tests/am/am_reset" deaf "$mp_dir"
 mp_done

@@ -482,7 +482,7 @@ static void no_message(void *up, uint32_t peer, enum amph_lane lane, const struc
 
 static void on_refusal(void *up, uint32_t peer, enum amph_status st, const char *why)
 {
-    refusals += st == AMPH_ERR_PEER && strstr(why, "AMPHORA_UDP_MAC") != NULL;
+    refusals += st == AMPH_ERR_DENIED && strstr(why, "AMPHORA_UDP_MAC") != NULL;
 }
 
 /* One of two nodes has its MACs off: both must say so, and nothing is delivered. */

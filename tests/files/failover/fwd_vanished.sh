@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A host vanishes without a word: the network drops every packet, and no connection is closed.  Both sides of file forwarding notice, and so
+# do compute processes; each says so in a sentence, in a bounded time.  The hosts are network name spaces.
+AMPHORA_LOG=warn
+export AMPHORA_LOG
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
+PATH=$PATH:/usr/sbin:/sbin
+near=amph-near-$$ far=amph-far-$$
+limit=60 # seconds; the kernel finds a silent host after 15 to 20
+names='a server vanishes: tcp
+the server drops the files of the client that vanished: tcp
+a server vanishes: udp
+the server drops the files of the client that vanished: udp
+a compute process vanishes: udp'
+
+skip_all() {
+    echo "$names" >"$mp_dir/names"
+    while read -r name; do mp_skip "$name" "$1"; done <"$mp_dir/names"
+    mp_done
+    exit 0
+}
+ip netns add $near 2>/dev/null && ip netns add $far || skip_all "makes hosts of network name spaces, which takes root and iproute2"
+trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; ip netns del $near; ip netns del $far; rm -rf "$mp_dir"' EXIT
+ip link add eth0 netns $near type veth peer name eth0 netns $far || skip_all "cannot connect two name spaces"
+for host in $near $far; do
+    [ $host = $near ] && number=1 || number=2
+    ip -n $host addr add 10.99.9.$number/24 dev eth0
+    ip -n $host link set eth0 up
+    ip -n $host link set lo up
+done
+
+# on HOST COMMAND...: there, under that name
+on() {
+    on_host=$1
+    shift
+    # shellcheck disable=SC2016 # for the shell inside
+    ip netns exec "$on_host" unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$on_host" "$@"
+}
+
+# The network drops everything in both directions (nobody has the address that the packets bear), and carries it again.
+cut() {
+    ip -n $near neigh replace 10.99.9.2 dev eth0 lladdr 02:00:00:00:00:99 nud permanent
+    ip -n $far neigh replace 10.99.9.1 dev eth0 lladdr 02:00:00:00:00:99 nud permanent
+}
+mend() {
+    ip -n $near neigh del 10.99.9.2 dev eth0
+    ip -n $far neigh del 10.99.9.1 dev eth0
+}
+
+AMPHORA_INTERFACE=eth0 AMPHORA_SMP=0 AMPHORA_UDP_TIMEOUT=8s
+export AMPHORA_INTERFACE AMPHORA_SMP AMPHORA_UDP_TIMEOUT
+mkdir "$mp_dir/kept"
+
+held() {
+    find "/proc/$server/fd" -lname "$mp_dir/kept/x" 2>/dev/null | grep -q .
+}
+not_held() {
+    ! held
+}
+over() {
+    ! kill -0 "$client" 2>/dev/null
+}
+
+# forwarding CONDUIT: a client that writes, and a server on the other host
+forwarding() {
+    mp_wanted "vanishes: $1" || return 0
+    rm -f "$mp_dir/pid" "$mp_dir/addresses" "$mp_dir/ready" "$mp_dir/kept/x"
+    on $far "$builddir/iofwd-server" -daemon -conduit "$1" -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
+        -pid-file "$mp_dir/pid" >"$mp_dir/server" 2>&1 || cat "$mp_dir/server"
+    server=$(awk '/^server/ { print $3 }' "$mp_dir/addresses")
+    # shellcheck disable=SC2016 # for the shell inside
+    on $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" \
+        sh -c 'exec 4>&1 3>>/fwd/x && echo >"$1"; exec 1>&3; while echo line; do sleep 0.1; done; echo "the write failed" >&4' sh "$mp_dir/ready" \
+        >"$mp_dir/out" 2>&1 </dev/null &
+    client=$!
+    if ! mp_until 30 test -s "$mp_dir/ready" || ! mp_until 30 held; then
+        echo "the client did not begin" >>"$mp_dir/out"
+        mp_report 1 "a server vanishes: $1" "$mp_dir/out"
+        return
+    fi
+    cut
+    begin=$(mp_now_ms)
+    mp_until $limit over
+    bad=$?
+    echo "the client ended after $(($(mp_now_ms) - begin)) ms" >>"$mp_dir/out"
+    grep -q 'the write failed' "$mp_dir/out" && [ "$(grep -c '^amphora: .*cannot be reached (.*): .*EIO' "$mp_dir/out")" = 1 ] || bad=1
+    mp_report $bad "a server vanishes: $1" "$mp_dir/out"
+
+    mp_until $limit not_held
+    bad=$?
+    echo "after $(($(mp_now_ms) - begin)) ms" >"$mp_dir/out"
+    mp_report $bad "the server drops the files of the client that vanished: $1" "$mp_dir/out"
+    mend
+    kill "$(cat "$mp_dir/pid")"
+    mp_until 20 test ! -e "/proc/$server"
+    rm -f "$mp_dir/pid"
+}
+forwarding tcp
+forwarding udp
+
+# The launcher's connection to the far host lives on: only the processes can notice.
+if mp_wanted "a compute process vanishes: udp"; then
+    # A stand-in for ssh, which runs the line for the shell on the far host.
+    cat >"$mp_dir/ssh" <<END
+#!/bin/sh
+while [ \$# -gt 2 ]; do
+    case \$1 in -o | -F) shift 2 ;; *) shift ;; esac
+done
+exec ip netns exec $far unshare --uts sh -c "hostname $far; \$2"
+END
+    chmod +x "$mp_dir/ssh"
+    printf '%s\n%s\n' $near $far >"$mp_dir/hosts"
+    rm -f "$mp_dir/ready"
+    on $near timeout 100 "$AMPHORA_RUN" -n 2 -conduit udp -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 90 \
+        "$builddir/tests/am/am_reset" vanish "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
+    client=$!
+    mp_until 30 test -e "$mp_dir/ready"
+    cut
+    begin=$(mp_now_ms)
+    mp_until $limit over
+    bad=$?
+    wait $client
+    code=$?
+    echo "exit code $code after $(($(mp_now_ms) - begin)) ms" >>"$mp_dir/out"
+    [ $code = 1 ] && [ "$(grep -c 'cannot be reached: nothing has been heard of it.*; check the network' "$mp_dir/out")" = 1 ] || bad=1
+    mp_report $bad "a compute process vanishes: udp" "$mp_dir/out"
+fi
+mp_done
