@@ -31,6 +31,7 @@
 #include "iofwd/wire/request_name.h"
 
 #define CHECK_NS (10 * AMPH_NS_PER_MS)
+#define REASON_NS (60 * AMPH_NS_PER_S) /* between warnings that give a server's reason */
 
 /* ---- signals and cancellation are blocked ---- */
 
@@ -398,6 +399,24 @@ static const char *call_name(const struct amph_client_pending *p)
     return p->desc ? p->desc->name : "call";
 }
 
+/* The program cannot know why a server answers EIO, so its user is told; of many answers of a kind once in
+ * a while. */
+static void report_reason(const struct amph_fwd_rep_head *head, const struct amph_client_pending *p,
+                          const char *text, int len)
+{
+    uint64_t last = __atomic_load_n(&amph_client_state.reason_ns, __ATOMIC_RELAXED);
+    uint64_t now = amph_now_ns();
+    bool warns = amph_fwd_errno_from_wire(head->error) == EIO &&
+                 (!last || now - last >= REASON_NS) &&
+                 __atomic_compare_exchange_n(&amph_client_state.reason_ns, &last, now, false,
+                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+
+    if (warns)
+        amph_warn("%s fails with EIO: %.*s", call_name(p), len, text);
+    else
+        amph_info("%s: the I/O server says: %.*s", call_name(p), len, text);
+}
+
 static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
                       struct amph_client_pending *p)
 {
@@ -422,7 +441,7 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
         const char *text = amph_rd_bytes(&tags, len);
 
         if (tag == FWD_TAG_REASON && text)
-            amph_info("%s: the I/O server says: %.*s", call_name(p), (int)len, text);
+            report_reason(head, p, text, (int)len);
     }
 }
 

@@ -77,6 +77,8 @@ struct amph_client_state {
         bool (*is_cancelled)(void);
     } hooks;
 
+    uint64_t reason_ns; /* call.c: when a server's reason was printed last; 0: never; atomic */
+
     /* lifecycle.c: of the thread that is inside fork; under the lock. */
     struct {
         struct amph_client_sigguard guard;

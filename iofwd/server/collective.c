@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "iofwd/calls/calls.h"
 #include "iofwd/calls/server_calls.h"
+#include "iofwd/server/flow.h"
 #include "iofwd/server/internal.h"
 
 /* Average length from which runs are passed to the kernel in place; shorter ones are copied
@@ -153,18 +154,22 @@ int amph_server_collective_join(struct amph_server_request *rq)
 
     amph_fwd_get_view(args_of(rq)->shape, args_of(rq)->shape_len, &s);
     if (rq->peer->gone)
-        return EIO;
+        return EIO; /* nobody reads this answer */
     if (!amph_server_handle_held_by(rq->peer, h))
         return EBADF;
-    if (h->progress.holder_died || s.processes > h->progress.nholders)
+    if (h->progress.holder_died || s.processes > h->progress.nholders) {
+        rq->exec.reason = AMPH_SERVER_WHY_COLLECTIVE;
         return EIO;
+    }
 
     struct amph_server_collective *j = find_or_make(rq, &s);
     if (!j)
         return ENOMEM;
 
-    if (rq->progress.transfer_st != AMPH_OK)
+    if (rq->progress.transfer_st != AMPH_OK) {
+        rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
         j->error = EIO;
+    }
 
     if (s.absent)
         j->error = amph_fwd_errno_from_wire(s.absent);
@@ -193,6 +198,9 @@ static void fail(struct amph_server *s, struct amph_server_collective *j, int er
         next = rq->next;
         rq->collective = NULL;
         rq->exec.error = err;
+        if (err == EIO)
+            rq->exec.reason = AMPH_SERVER_WHY_COLLECTIVE;
+
         amph_server_work_done(s, rq);
     }
 

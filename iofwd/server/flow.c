@@ -266,6 +266,7 @@ static void start(struct amph_server_request *rq)
 
     if (rq->peer->gone || rq->progress.transfer_st != AMPH_OK) {
         rq->exec.error = EIO;
+        rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
         complete_call(rq);
         amph_server_flow_answer(rq);
         return;

@@ -72,4 +72,16 @@ unsigned amph_server_transfers_move(
 /* Executes the service and writes the reply to out.  Returns the reply's length. */
 size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out);
 
+/* Reasons of EIO that the file system does not know; a reply takes them to the client, which prints
+ * them. */
+#define AMPH_SERVER_WHY_COLLECTIVE \
+    "a process that takes part in the collective call has ended or does not have the file open; " \
+    "each of " \
+    "them must keep it open until its part has returned"
+#define AMPH_SERVER_WHY_TRANSFER \
+    "the data could not be moved between the program's memory and the I/O server; the network " \
+    "between them may be broken"
+#define AMPH_SERVER_WHY_STALE \
+    "the file was opened before the I/O server was started again; open it again"
+
 #endif

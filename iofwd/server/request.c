@@ -13,6 +13,7 @@
 #include "base/wire.h"
 #include "conduits/conduit.h"
 #include "iofwd/calls/calls.h"
+#include "iofwd/server/flow.h"
 #include "iofwd/server/internal.h"
 
 static struct amph_server_handle *find(void *ctx, uint64_t number)
@@ -101,8 +102,13 @@ static int parse_args(struct amph_rd *r, struct amph_server_request *rq)
     struct amph_fwd_resolver resolver = { .find = find, .ctx = rq };
     int err = amph_fwd_get_args(r, rq->desc, &rq->u, &resolver);
 
+    if (err == EBADF && rq->stale_handle) {
+        rq->exec.reason = AMPH_SERVER_WHY_STALE;
+        return EIO;
+    }
+
     if (err)
-        return err == EBADF && rq->stale_handle ? EIO : err;
+        return err;
 
     if (rq->desc->flags & FWD_CALL_BULK)
         err = locate_data(r, rq);

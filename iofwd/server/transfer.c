@@ -134,8 +134,10 @@ unsigned amph_server_transfers_move(struct amph_server *s)
         if (rq->progress.state == AMPH_SERVER_RQ_FETCHING) {
             amph_server_flow_ready(rq);
         } else {
-            if (rq->progress.transfer_st != AMPH_OK)
+            if (rq->progress.transfer_st != AMPH_OK) {
                 rq->exec.error = EIO;
+                rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
+            }
 
             amph_server_flow_answer(rq);
         }
