@@ -279,19 +279,70 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
         of->path[n - 1] = 0;
 }
 
+/* What a placeholder takes at most: a descriptor of its own, and one while it is made. */
+struct held_fds {
+    int n;
+    int fd[2];
+};
+
+static void give_up(struct held_fds *held)
+{
+    while (held->n > 0)
+        amph_ip_kernel_close(held->fd[--held->n]);
+}
+
+/* Before an open that creates or truncates a file: takes the descriptors and the memory that it needs, so
+ * that it fails before the file has changed.  They are given up just before the placeholder takes them.
+ * Returns 0 or an errno value. */
+static int hold_fds(struct held_fds *held)
+{
+    int wanted = __atomic_load_n(&amph_ip_fds.stamps[0], __ATOMIC_RELAXED) ? 1 : 2;
+
+    held->n = 0;
+    while (held->n < wanted) {
+        int fd = amph_ip_kernel_openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
+
+        if (fd < 0) {
+            int err = errno;
+
+            give_up(held);
+            return err;
+        }
+
+        held->fd[held->n++] = fd;
+    }
+
+    int least = held->fd[0];
+
+    if (least < FDTAB_MAX && amph_fdtab_reserve(least))
+        return 0;
+
+    give_up(held);
+    return least < FDTAB_MAX ? ENOMEM : EMFILE;
+}
+
 /* Opens the file at its server and allocates a descriptor for it; the client is entered. */
 static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
 {
     struct amph_fd_file *of = amph_fdtab_new();
+    struct held_fds held = { .n = 0 };
 
     if (!of)
         return amph_ip_resolve_end(w, ENOMEM);
+
+    int refused = flags & (O_CREAT | O_TRUNC) ? hold_fds(&held) : 0;
+
+    if (refused) {
+        amph_fdtab_put(of);
+        return amph_ip_resolve_end(w, refused);
+    }
 
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
     int err = amph_ip_client.fwd.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
                                       new_mode, &of->file);
 
+    give_up(&held);
     if (err) {
         char out[PATH_MAX];
         bool itself = (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);

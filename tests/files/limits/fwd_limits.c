@@ -583,6 +583,7 @@ static void unmapped(void)
     for (int i = 0; i < 50; i++)
         must(open("more", O_RDWR | O_CREAT, 0600) == -1 && errno == ENOMEM, "open: ENOMEM");
 
+    must(access("more", F_OK) == -1 && errno == ENOENT, "an open without memory created the file");
     set_data(RLIM_INFINITY);
 
     int again = open("more", O_RDWR | O_CREAT, 0600);
@@ -591,6 +592,44 @@ static void unmapped(void)
     must(dup2(fd, FAR) == FAR && pread(FAR, text, sizeof text, 0) == 5 && !strcmp(text, "first"),
          "dup2 with memory");
     must(close(fd) == 0 && pread(FAR, text, sizeof text, 0) == 5 && close(FAR) == 0, "the copy");
+    puts("done");
+}
+
+/* Does a file that cannot be opened stay as it was? */
+static void untouched(const char *how)
+{
+    char text[8] = "";
+
+    must(open("new", O_WRONLY | O_CREAT, 0600) == -1 && errno == EMFILE, "open: EMFILE");
+    must(open("new", O_RDWR | O_CREAT | O_EXCL, 0600) == -1 && errno == EMFILE,
+         "exclusive: EMFILE");
+    must(creat("new", 0600) == -1 && errno == EMFILE, "creat: EMFILE");
+    must(open("old", O_WRONLY | O_TRUNC) == -1 && errno == EMFILE, "truncating: EMFILE");
+    must(!fopen("old", "w") && errno == EMFILE, "fopen: EMFILE");
+    must(access("new", F_OK) == -1 && errno == ENOENT, how);
+    must(pread(number, text, sizeof text, 0) == 3 && strcmp(text, "old") == 0, how);
+}
+
+/* No descriptor is left for what an open would create or truncate. */
+static void late(void)
+{
+    struct rlimit r = { 100, 100 };
+    int null = open("/dev/null", O_RDWR);
+    int last = null;
+
+    must(setrlimit(RLIMIT_NOFILE, &r) == 0, "setrlimit");
+    number = open("old", O_RDWR | O_CREAT, 0600);
+    must(number >= 0 && write(number, "old", 3) == 3 && fsync(number) == 0, "a file");
+    for (int fd = null; fd >= 0; fd = dup(null))
+        last = fd;
+
+    must(errno == EMFILE, "all descriptors in use");
+    untouched("an open without descriptors touched a file");
+
+    must(close(last) == 0, "close");
+    must(open("new", O_WRONLY | O_CREAT, 0600) == last, "the last descriptor");
+    must(open("more", O_WRONLY | O_CREAT, 0600) == -1 && errno == EMFILE, "no more");
+    must(access("more", F_OK) == -1 && access("new", F_OK) == 0, "only the first was created");
     puts("done");
 }
 
@@ -606,7 +645,8 @@ int main(int argc, char **argv)
                   { "files", files, true },      { "taken", taken, true },
                   { "exhaust", exhaust, false }, { "memory", memory, false },
                   { "user", user, false },       { "passed_on", passed_on, true },
-                  { "adopted", adopted, true },  { "unmapped", unmapped, false } };
+                  { "adopted", adopted, true },  { "unmapped", unmapped, false },
+                  { "late", late, false } };
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

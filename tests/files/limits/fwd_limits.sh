@@ -9,6 +9,7 @@ fwd_both "names of 255 bytes, any bytes" "$program" names
 fwd_both "beyond 4 GiB" "$program" sparse
 fwd_both "a directory of ${FWD_ENTRIES:-5000} entries" "$program" entries "${FWD_ENTRIES:-5000}"
 
+fwd_both "no descriptor for what an open would change" "$program" late
 fwd_both "700 open files over exec" "$program" passed_on 700
 
 # expect NAME TEXT COMMAND...: forwarded, with the settings of the environment; TEXT: what it prints
