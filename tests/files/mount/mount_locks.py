@@ -4,6 +4,8 @@
 mount_locks.py FILE hold KIND       takes the lock, prints "held", keeps it until standard input ends, prints "freed"
 mount_locks.py FILE try KIND        "got" or "refused"
 mount_locks.py FILE wait KIND       waits for it: "waits", then "got"
+mount_locks.py FILE waiters KIND PREFIX COUNT
+                                    as many processes that wait, each with an open file; what they print goes to PREFIX.NUMBER
 mount_locks.py FILE alarm KIND      waits, and is interrupted by a signal: "interrupted"
 mount_locks.py FILE holder          the type that F_GETLK reports
 KIND: posix (bytes 10 to 19), shared (the same, for reading), beside (bytes 20 to 29), flock, flockshared
@@ -48,6 +50,16 @@ elif verb == "wait":
     say("waits")
     lock(True)
     say("got")
+elif verb == "waiters":
+    os.close(fd)
+    for number in range(int(sys.argv[5])):
+        if os.fork() == 0:
+            fd = os.open(path, os.O_RDWR)
+            sys.stdout = open(f"{sys.argv[4]}.{number}", "w")
+            say("waits")
+            lock(True)
+            say("got")
+            os._exit(0)
 elif verb == "alarm":
     def raises(number, frame):
         raise InterruptedError
