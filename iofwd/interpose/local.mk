@@ -380,12 +380,13 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh and fwd_watchers.sh are for the nightly run,
-# which finds them here.
+# fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh, fwd_vanished.sh and fwd_watchers.sh are
+# for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
 	tests/files/failover/fwd_reset.c \
+	tests/files/failover/fwd_vanished.sh \
 	tests/files/failover/fault_start.c \
 	tests/files/programs/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
