@@ -48,10 +48,12 @@ trace_page = \
 	tools/trace/page/js/findings.js \
 	tools/trace/page/js/format.js \
 	tools/trace/page/js/heat.js \
+	tools/trace/page/js/link.js \
 	tools/trace/page/js/lists.js \
 	tools/trace/page/js/main.js \
 	tools/trace/page/js/model.js \
 	tools/trace/page/js/overview.js \
+	tools/trace/page/js/processes.js \
 	tools/trace/page/js/rows.js \
 	tools/trace/page/js/servers.js \
 	tools/trace/page/js/survey.js \

@@ -458,6 +458,39 @@ def hostile(browser):
 
 
 @case
+def processes(browser):
+    """the processes: their calls, bytes and times are SQL's; a click shows the calls of one"""
+    page = show(browser, 'forwarded')
+    wanted = sql('forwarded', "SELECT coalesce(rank, -1) AS rank, pid, count(*) AS n, sum(failed) AS f, sum(CASE class WHEN 'read' THEN bytes ELSE 0 END) AS r, "
+                 "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS w, sum(ns) AS ns, max(coalesce(ns, 0)) AS longest FROM calls GROUP BY process ORDER BY ns DESC")
+    shown = [line[:2] + line[7:] for line in rows(page, '#processes')]
+    same('their numbers', sorted(shown), sorted([value or 0 for value in row.values()] for row in wanted)[:len(shown)])
+    same('all of them', len(shown), len(wanted))
+    click(page, '#processes tbody tr[data-row] td')
+    exe = sql('forwarded', 'SELECT exe FROM processes WHERE process = (SELECT process FROM calls GROUP BY process ORDER BY sum(ns) DESC LIMIT 1)')[0]['exe']
+    expect(page, 'forwarded', "pid = %d AND process IN (SELECT process FROM processes WHERE exe LIKE '%%%s%%')" % (wanted[0]['pid'], exe), 'a click on a process')
+
+
+@case
+def address(browser):
+    """the address of the page has the span and the filter, and a page that is opened with it shows the same"""
+    page = show(browser, 'run')
+    click(page, '.kind[data-kind="read"]')
+    search(page, '-path:/usr/lib us<100000')
+    expect(page, 'run', "class <> 'read' AND coalesce(path, '') NOT LIKE '%/usr/lib%' AND coalesce(path2, '') NOT LIKE '%/usr/lib%' AND coalesce(ns, 0) < 100000000", 'a filter')
+    page.run('document.activeElement.blur()')
+    page.key('+')
+    page.wait('!document.getElementById("whole").disabled && location.hash.includes("time=")')
+    begin, end = span(page)
+    begin, end = round(begin), round(end)
+    other = browser.open(page.run('location.href'))
+    other.wait(READY)
+    where = "class <> 'read' AND coalesce(path, '') NOT LIKE '%%/usr/lib%%' AND coalesce(path2, '') NOT LIKE '%%/usr/lib%%' AND coalesce(ns, 0) < 100000000 AND start_ns >= %d AND start_ns < %d"
+    expect(other, 'run', where % (begin, end), 'the address')
+    same('errors', other.errors, [])
+
+
+@case
 def servers(browser):
     """the servers: calls, requests, bytes and times of each are SQL's; a click shows its calls"""
     page = show(browser, 'forwarded')
@@ -504,7 +537,8 @@ def themes(browser):
     choose(page, '#theme', 'auto')
     system('dark', 'print')
     page.wait('document.documentElement.dataset.theme === "light"')
-    same('nothing to press in print', page.run('[...document.querySelectorAll("button, nav, #search")].filter(n => n.offsetParent !== null && getComputedStyle(n).display !== "none" && !n.classList.contains("kind")).length'), 0)
+    same('nothing to press in print', page.run('[...document.querySelectorAll("button, nav, #search")].filter(n => n.offsetParent !== null && getComputedStyle(n).display !== "none" && !n.classList.contains("kind") && !n.classList.contains("column")).length'), 0)
+    same('columns have titles in print', page.run('[...document.querySelectorAll("#files th button")].every(n => n.offsetHeight > 0)'), True)
     system('dark')
     page.wait('document.documentElement.dataset.theme === "auto"')
     same('dark again', page.run(colour), dark)

@@ -16,7 +16,7 @@ const charts = (() => {
     // An axis of time, in seconds of the run.
     function timeAxis() {
         return axis({
-            space: 90,
+            space: 90, size: 34,
             values: (chart, ticks) => ticks.map(tick => format.tick(tick * 1e9, ticks.length > 1 ? (ticks[1] - ticks[0]) * 1e9 : 1, model.state.to))
         });
     }
@@ -52,17 +52,23 @@ const charts = (() => {
         }
     };
 
-    // build: gives { options, data } for uPlot of the state as it is.
+    // build: gives { options, data } for uPlot of the state as it is, or { nothing: a sentence }.
     function add(id, build) {
         made.push({ node: byId(id), build, chart: null });
     }
 
     function draw(one) {
-        const { options, data } = one.build();
+        const { options, data, nothing } = one.build();
         if (one.chart)
             one.chart.destroy();
+        one.chart = null;
         one.node.replaceChildren();
-        one.chart = new uPlot({ width: Math.max(200, one.node.clientWidth), height: HEIGHT, padding: [8, 12, 0, 0], ...options }, data, one.node);
+        if (nothing) {
+            one.node.append(make('p', { className: 'nothing', textContent: nothing }));
+            return;
+        }
+
+        one.chart = new uPlot({ width: Math.max(200, one.node.clientWidth), height: HEIGHT, padding: [8, 30, 0, 0], ...options }, data, one.node);
     }
 
     const drawAll = () => { if (model.state.survey) made.forEach(draw); };
@@ -70,6 +76,9 @@ const charts = (() => {
     function bandwidth() {
         const s = model.state.survey;
         const c = canvas.colours();
+        if (![...s.readOver, ...s.writtenOver].some(bytes => bytes > 0))
+            return { nothing: 'These calls read and wrote no data.' };
+
         const perSecond = bins => bins.map(bytes => bytes / s.binNs * 1e9);
         const series = (label, stroke, dash) => ({
             label, stroke, dash, width: 1.5, fill: stroke + '33', points: { show: false }, value: (chart, value) => value === null ? '' : format.rate(value)
@@ -88,6 +97,9 @@ const charts = (() => {
 
     // A histogram by powers of two with a bar for each series, on a logarithmic axis of calls.
     function histogram(all, name, tickOf) {
+        if (!all.some(one => one.values.some(calls => calls > 0)))
+            return { nothing: 'There are no such calls.' };
+
         const used = all.map(one => [...one.values].map((value, power) => value ? power : -1)).flat().filter(power => power >= 0);
         const first = used.length ? Math.max(0, Math.min(...used) - 1) : 0;
         const last = used.length ? Math.max(...used) + 1 : 8;
@@ -104,7 +116,7 @@ const charts = (() => {
                 cursor: { drag: { x: false, y: false }, points: { show: false } },
                 scales: { x: { time: false, range: [first - 0.5, last + 0.5] }, y: { distr: 3, range: [0.7, Math.pow(10, Math.ceil(Math.log10(most * 1.05)))] } },
                 axes: [
-                    axis({ space: 55, incrs: [1, 2, 3, 4, 5, 6, 8, 10], values: (chart, ticks) => ticks.map(tick => Number.isInteger(tick) ? tickOf(tick) : '') }),
+                    axis({ space: 55, size: 34, incrs: [1, 2, 3, 4, 5, 6, 8, 10], values: (chart, ticks) => ticks.map(tick => Number.isInteger(tick) ? tickOf(tick) : '') }),
                     axis({ size: 60, label: 'calls', labelSize: 16, labelFont: '12px system-ui, sans-serif', values: (chart, ticks) => ticks.map(tick => Math.log10(tick) % 1 === 0 ? format.short(tick) : '') })
                 ],
                 series: [{ label: name, value: (chart, value) => value === null ? '' : `${tickOf(value)} – ${tickOf(value + 1)}` },

@@ -10,6 +10,8 @@ const heat = (() => {
     let file = 0;
     let from = 0; // the range of offsets that is shown
     let to = 1;
+    let began = 0; // the time of its calls
+    let ended = 0;
     let grid = null;
     let selection = null;
 
@@ -18,15 +20,17 @@ const heat = (() => {
 
     const hasPlace = (d, i) => d.offset[i] >= 0 && d.bytes[i] > 0 && (d.kind[i] === d.kindNumber.read || d.kind[i] === d.kindNumber.write);
 
-    // The part of the file that calls touch.
+    // The part of the file that calls touch, and when.
     function range() {
         const { d } = model.state;
-        from = Infinity;
-        to = 0;
+        from = began = Infinity;
+        to = ended = 0;
         for (let i = 0; i < d.total; i++)
             if (d.file[i] === file && hasPlace(d, i)) {
                 from = Math.min(from, d.offset[i]);
                 to = Math.max(to, endOf(d, i));
+                began = Math.min(began, d.start[i]);
+                ended = Math.max(ended, d.end[i]);
             }
         if (from >= to) {
             from = 0;
@@ -149,6 +153,11 @@ const heat = (() => {
     }
 
     function legend() {
+        if (!grid.any) {
+            byId('heat-legend').replaceChildren();
+            return;
+        }
+
         const swatch = name => make('i', { className: 'swatch scale-' + name });
         byId('heat-legend').replaceChildren(swatch('read'), ' read ', swatch('write'), ' written; darker is more: up to ',
             `${format.bytes(grid.most)} in a cell of ${format.time((model.state.to - model.state.from) / grid.columns)} and ${format.bytes((to - from) / grid.lines)}. Drag zooms, a double click shows all.`);
@@ -195,6 +204,21 @@ const heat = (() => {
             `written ${format.bytes(grid.written[k])}`, `${format.count(grid.calls[k])} calls`]);
     }
 
+    // A call in the cell below the pointer, the longest of those that match the filter.
+    function callAt(event) {
+        const { d, mask } = model.state;
+        const perNs = (model.state.to - model.state.from) / grid.columns;
+        const perByte = (to - from) / grid.lines;
+        const at = model.state.from + Math.floor((event.offsetX - LEFT) / CELL) * perNs;
+        const offset = from + Math.floor((bottom() - event.offsetY) / CELL) * perByte;
+        let best = -1;
+        for (let i = 0; i < d.total; i++)
+            if (d.file[i] === file && mask[i] && hasPlace(d, i) && d.start[i] < at + perNs && d.end[i] >= at && d.offset[i] < offset + perByte &&
+                endOf(d, i) > offset && (best < 0 || d.ns[i] > d.ns[best]))
+                best = i;
+        return best;
+    }
+
     function beginDrag(event) {
         const x = e => Math.max(LEFT, Math.min(right(), e.offsetX));
         const y = e => Math.max(0, Math.min(bottom(), e.offsetY));
@@ -208,8 +232,10 @@ const heat = (() => {
             end() {
                 const s = selection;
                 selection = null;
-                if (!s || s.x1 - s.x0 < 4)
+                if (!s || s.x1 - s.x0 < 4) {
+                    model.select(callAt(event), false);
                     return draw();
+                }
                 if (s.y1 - s.y0 > 6) { // a flat drag is one of time only
                     const perByte = (to - from) / bottom();
                     [from, to] = [from + (bottom() - s.y1) * perByte, from + (bottom() - s.y0) * perByte];
@@ -226,6 +252,8 @@ const heat = (() => {
         node.addEventListener('pointermove', event => event.buttons || tip(event));
         node.addEventListener('pointerleave', canvas.hideTip);
         node.addEventListener('dblclick', () => { range(); model.whole(); });
+        byId('heat-tools').hidden = !file;
+        byId('heat-zoom').addEventListener('click', () => model.setTime(began - (ended - began) * 0.03, ended + (ended - began) * 0.03, 0));
         chooser.addEventListener('change', () => show(Number(chooser.value)));
         model.on('survey', again);
         model.on('theme', () => draw());

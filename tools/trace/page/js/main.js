@@ -174,6 +174,7 @@ const page = (() => {
             return;
         root.classList.toggle('print', on);
         lists.print(on);
+        processes.print(on);
         if (on) {
             beforePrint = root.dataset.theme;
             setTheme('light');
@@ -216,7 +217,9 @@ const page = (() => {
         findings.start();
         charts.start();
         servers.start();
+        processes.start();
         connectPage();
+        link.start();
         showFilter();
         overview.draw();
         timeline.draw();

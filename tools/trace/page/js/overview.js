@@ -50,7 +50,7 @@ const overview = (() => {
 
         for (let x = 0; x < bins.read.length; x++) {
             let y = HEIGHT - 3;
-            for (const [part, colour] of [['read', c.read], ['write', c.write], ['other', c.faint]]) {
+            for (const [part, colour] of [['read', c.kinds[d.kindNumber.read]], ['write', c.kinds[d.kindNumber.write]], ['other', c.faint]]) {
                 const high = most ? bins[part][x] / most * (HEIGHT - 8) : 0;
                 if (high <= 0)
                     continue;

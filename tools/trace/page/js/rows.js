@@ -66,13 +66,18 @@ const rows = (() => {
         });
 
         counts.fill(0);
+        const calls = list.map(row => row.calls);
+        const reach = list.map(row => row.reach);
+        const far = new Float64Array(list.length).fill(-Infinity);
+        const { thread, end } = d;
         for (let k = 0; k < d.total; k++) {
             const i = all ? all[k] : k;
-            const number = rowOf[d.thread[i]];
-            const row = list[number];
+            const number = rowOf[thread[i]];
             const at = counts[number]++;
-            row.calls[at] = i;
-            row.reach[at] = at && row.reach[at - 1] > d.end[i] ? row.reach[at - 1] : d.end[i];
+            if (end[i] > far[number])
+                far[number] = end[i];
+            calls[number][at] = i;
+            reach[number][at] = far[number];
         }
         return list;
     }

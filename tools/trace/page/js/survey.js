@@ -12,6 +12,10 @@ const survey = (() => {
         };
     }
 
+    function emptyProcesses(n) {
+        return { calls: column(n), failed: column(n), ns: column(n), bytesRead: column(n), bytesWritten: column(n), longest: column(n) };
+    }
+
     function emptyServer() {
         return {
             calls: 0, requests: 0, bytesRead: 0, bytesWritten: 0, failed: 0, ns: 0, serverNs: 0, longest: 0,
@@ -83,6 +87,20 @@ const survey = (() => {
         }
     }
 
+    function addToProcess(s, d, i) {
+        const process = d.threads[d.thread[i]][0];
+        const p = s.processes;
+
+        p.calls[process] += d.callsOf(i);
+        p.failed[process] += d.failedOf(i);
+        p.ns[process] += d.ns[i];
+        if (d.kind[i] === d.kindNumber.read)
+            p.bytesRead[process] += d.bytes[i];
+        else if (d.kind[i] === d.kindNumber.write)
+            p.bytesWritten[process] += d.bytes[i];
+        p.longest[process] = Math.max(p.longest[process], i < d.events ? d.ns[i] : d.sumLongest[i - d.events]);
+    }
+
     function addToServer(s, d, i) {
         const number = d.server[i] - 1;
         const server = s.servers.get(number) || emptyServer();
@@ -143,6 +161,7 @@ const survey = (() => {
         if (d.server[i])
             addToServer(s, d, i);
         addToFile(s, d, i, seen);
+        addToProcess(s, d, i);
     }
 
     function make(state) {
@@ -162,6 +181,7 @@ const survey = (() => {
             first, last,
             kinds: { calls: column(nkinds), ns: column(nkinds), bytes: column(nkinds) },
             files: emptyFiles(d.files.length),
+            processes: emptyProcesses(d.processes.length),
             servers: new Map(),
             readSizes: column(POWERS), writtenSizes: column(POWERS),
             times: d.kinds.map((kind, number) => ({ [d.kindNumber.read]: readTimes, [d.kindNumber.write]: writtenTimes }[number] || otherTimes)),

@@ -17,7 +17,7 @@ const table = (() => {
         let printing = false;
 
         columns.forEach((column, number) => {
-            const button = make('button', { type: 'button', textContent: column.title, title: column.hint || `Sort by ${column.title}` });
+            const button = make('button', { type: 'button', className: 'column', textContent: column.title, title: column.hint || `Sort by ${column.title}` });
             const cell = make('th', { className: column.numeric ? 'number' : '' }, button);
             cell.dataset.column = column.title;
             button.addEventListener('click', () => {
@@ -109,6 +109,8 @@ const table = (() => {
                 lines.unshift(space(first));
             if (last < rows.length && !printing)
                 lines.push(space(rows.length - last));
+            if (last < rows.length && printing)
+                lines.push(make('tr', {}, make('td', { colSpan: columns.length, textContent: `and ${format.count(rows.length - last)} more, which are not printed` })));
             body.replaceChildren(...lines);
         }
 
