@@ -3,12 +3,12 @@
  * The layer `attributes`: answers stat and fstat from an earlier answer, if the versions of the
  * file and of all names show that nothing has changed since (versions.h).
  *
- * Layer: iofwd.  Thread rule: any thread; a set of entries is used by one thread at a time, and a
- * thread that finds it in use asks the server.  So does a forked child, for ever, if another thread
- * of its parent used the set.
+ * Layer: iofwd.  Thread rule: any thread.  A set of entries is used by one thread at a time, and a
+ * thread that finds it in use asks the server.  A set that another thread of the parent was using
+ * at a fork stays in use in the child, which then always asks the server.
  *
- * An answer is held from the second one on: the version must be known before the question, and
- * which file it is is known only from an answer.
+ * The second answer to a query is the first one that is stored.  The version must be read before
+ * the query, and the file, whose version that is, is only known from an answer.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,23 +22,23 @@
 #include "iofwd/wire/file.h"
 
 #define SETS 512u
-#define WAYS 4u        /* questions of one set that are held */
-#define PATH_BYTES 160 /* longer paths are not held */
+#define WAYS 4u        /* entries in a set */
+#define PATH_BYTES 160 /* longer paths are not cached */
 
-/* Versions of a file's attributes, its data and all names, taken before the server was asked. */
-struct taken {
+/* Versions of a file's attributes, its data and all names, read before the server was asked. */
+struct versions_read {
     uint32_t names, data, attributes;
-    bool known; /* no change was under way */
+    bool known; /* no change was in progress */
 };
 
 struct entry {
-    bool known, held; /* its file is known; st is an answer */
+    bool known, cached; /* known: the file is; cached: st is a valid answer */
     int flags;
     uint32_t server, line;
-    uint64_t handle; /* of fstat; stat: 0 */
+    uint64_t handle; /* for fstat; 0 for stat */
     char path[PATH_BYTES];
     uint64_t asked_ns;
-    struct taken taken;
+    struct versions_read versions;
     struct stat st;
 };
 
@@ -47,10 +47,10 @@ struct set {
     struct entry entry[WAYS];
 };
 
-static struct set sets[SETS]; /* touched page by page, as they are used */
+static struct set sets[SETS]; /* large, but a page of it is only allocated when it is used */
 
-/* What is asked for. */
-struct question {
+/* A stat or fstat call. */
+struct query {
     const char *path; /* NULL: fstat */
     size_t path_len;
     int flags;
@@ -59,7 +59,7 @@ struct question {
     struct stat *st;
 };
 
-static uint64_t hash(const struct question *q)
+static uint64_t hash(const struct query *q)
 {
     uint64_t h = q->handle ^ (uint64_t)q->flags << 32 ^ q->server;
 
@@ -69,57 +69,57 @@ static uint64_t hash(const struct question *q)
     return h * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
-/* question_NAME returns whether an answer to the call may be held, and if so describes the call. */
-static bool question_fstat(const union amph_fwd_args *u, struct question *q)
+/* query_NAME returns whether an answer to the call may be cached, and if so describes the call. */
+static bool query_fstat(const union amph_fwd_args *u, struct query *q)
 {
     const struct amph_fwd_file *file = u->fstat.file;
 
     if (file->nparts != 1 || amph_fwd_file_waits(file))
         return false;
 
-    *q = (struct question){ .server = file->part[0].server,
-                            .handle = file->part[0].handle,
-                            .st = u->fstat.st };
+    *q = (struct query){ .server = file->part[0].server,
+                         .handle = file->part[0].handle,
+                         .st = u->fstat.st };
     return true;
 }
 
-static bool question_stat(const union amph_fwd_args *u, struct question *q)
+static bool query_stat(const union amph_fwd_args *u, struct query *q)
 {
     if (u->stat.path_dir || !u->stat.path)
         return false;
 
-    *q = (struct question){ .path = u->stat.path,
-                            .path_len = strlen(u->stat.path),
-                            .flags = u->stat.flags,
-                            .st = u->stat.st };
+    *q = (struct query){ .path = u->stat.path,
+                         .path_len = strlen(u->stat.path),
+                         .flags = u->stat.flags,
+                         .st = u->stat.st };
     return q->path_len < PATH_BYTES;
 }
 
-typedef bool (*question_fn)(const union amph_fwd_args *u, struct question *q);
+typedef bool (*query_fn)(const union amph_fwd_args *u, struct query *q);
 
-static const question_fn question_fns[AMPH_FWD_NCALLS] = {
-#define X(id, name) [AMPH_FWD_##id] = question_##name,
+static const query_fn query_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = query_##name,
     AMPH_FWD_HELD_CALLS(X)
 #undef X
 };
 
-/* Returns whether the call asks for attributes that may be held. */
-static bool question_of(const struct amph_fwd_call *call, struct question *q)
+/* Returns whether the call asks for attributes that may be cached. */
+static bool query_of(const struct amph_fwd_call *call, struct query *q)
 {
-    question_fn fn = question_fns[call->id];
+    query_fn fn = query_fns[call->id];
 
     return fn && fn(&call->u, q);
 }
 
-static bool is_of(const struct entry *e, const struct question *q)
+static bool is_of(const struct entry *e, const struct query *q)
 {
     return e->known && e->flags == q->flags && e->handle == q->handle && e->server == q->server &&
            (!q->path || strcmp(e->path, q->path) == 0);
 }
 
-/* Returns the question's entry in its set, or the one to use for it: unused, or with the oldest
- * answer. */
-static struct entry *entry_of(struct set *set, const struct question *q)
+/* Returns the query's entry in its set, or the entry to use for it: an unused one, or the one with
+ * the oldest answer. */
+static struct entry *entry_of(struct set *set, const struct query *q)
 {
     struct entry *oldest = &set->entry[0];
 
@@ -135,7 +135,7 @@ static struct entry *entry_of(struct set *set, const struct question *q)
     return oldest;
 }
 
-static void take(const struct amph_fwd_versions *v, uint32_t line, struct taken *t)
+static void read_versions(const struct amph_fwd_versions *v, uint32_t line, struct versions_read *t)
 {
     bool names = amph_fwd_version_take(&v->names, &t->names);
     bool data = amph_fwd_version_take(&v->line[line].data, &t->data);
@@ -144,25 +144,25 @@ static void take(const struct amph_fwd_versions *v, uint32_t line, struct taken 
     t->known = names && data && attributes;
 }
 
-/* Is the answer still right?  A call that shortens a file moves the version of all names before it
- * begins. */
+/* Returns whether the answer is still valid.  A call that shortens a file moves the version of all
+ * names before it begins. */
 static bool is_current(const struct amph_fwd_versions *v, const struct entry *e)
 {
-    return e->held && amph_fwd_version_is(&v->names, e->taken.names) &&
-           amph_fwd_version_is(&v->line[e->line].data, e->taken.data) &&
-           amph_fwd_version_is(&v->line[e->line].attributes, e->taken.attributes) &&
+    return e->cached && amph_fwd_version_is(&v->names, e->versions.names) &&
+           amph_fwd_version_is(&v->line[e->line].data, e->versions.data) &&
+           amph_fwd_version_is(&v->line[e->line].attributes, e->versions.attributes) &&
            !amph_client_versions_expired(e->asked_ns);
 }
 
-/* Keeps the server's answer.  known: the entry is of this question, and its versions were taken
+/* Stores the server's answer.  known: the entry belongs to this query, and its versions were read
  * before. */
-static void keep(struct entry *e, const struct question *q, bool known)
+static void store(struct entry *e, const struct query *q, bool known)
 {
     uint32_t line = amph_fwd_versions_line_of(q->st->st_dev, q->st->st_ino);
 
-    e->held = known && e->line == line && e->taken.known;
+    e->cached = known && e->line == line && e->versions.known;
     e->known = S_ISREG(q->st->st_mode) || S_ISDIR(q->st->st_mode);
-    e->held = e->held && e->known;
+    e->cached = e->cached && e->known;
     e->line = line;
     e->flags = q->flags;
     e->server = q->server;
@@ -173,29 +173,29 @@ static void keep(struct entry *e, const struct question *q, bool known)
 }
 
 static int ask(const struct amph_layer *self, struct amph_fwd_call *call,
-               const struct amph_fwd_versions *v, struct entry *e, const struct question *q)
+               const struct amph_fwd_versions *v, struct entry *e, const struct query *q)
 {
     bool known = is_of(e, q);
 
     e->asked_ns = amph_now_ns();
     if (known)
-        take(v, e->line, &e->taken);
+        read_versions(v, e->line, &e->versions);
 
     int err = amph_layer_pass(self->next, call);
 
     if (err)
-        e->held = e->known = false;
+        e->cached = e->known = false;
     else
-        keep(e, q, known);
+        store(e, q, known);
 
     return err;
 }
 
 static int attributes_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
-    struct question q;
+    struct query q;
 
-    if (!call->client || !question_of(call, &q))
+    if (!call->client || !query_of(call, &q))
         return amph_layer_pass(self->next, call);
 
     const struct amph_fwd_versions *v = amph_client_versions(call->client);

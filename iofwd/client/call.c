@@ -587,8 +587,8 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
         err = amph_client_pending_wait(cl, link, p, &g);
 
     if (!err && p->moves)
-        amph_client_thread.told = (struct amph_client_told){
-            .calls = amph_client_thread.told.calls + 1, .moves = p->moves
+        amph_client_thread.offset_moves = (struct amph_client_moves){
+            .calls = amph_client_thread.offset_moves.calls + 1, .moves = p->moves
         };
 
     amph_client_pending_release(cl, p);

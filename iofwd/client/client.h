@@ -73,8 +73,9 @@ void amph_fwd_fork_child(void);
  * another. */
 void amph_fwd_connect_all(void);
 
-/* Of a task that has a descriptor table of its own: its number, by which record locks (l_pid of their
- * arguments) and descriptors of this library are told apart.  0: the process's first table. */
+/* Sets the function that returns the number of the calling task's descriptor table; 0 is the
+ * process's first one.  The number distinguishes record locks (l_pid of their arguments) and this
+ * library's descriptors of different tables. */
 #define AMPH_FWD_TABLES_MAX 30000
 void amph_fwd_set_table_number(uint32_t (*number)(void));
 

@@ -41,7 +41,7 @@ struct amph_client_inherited {
 struct amph_client_sigguard {
     sigset_t old;
     int cancel;
-    int inside;     /* result of amph_fwd_set_inside's function */
+    int inside;     /* what the function of amph_fwd_set_inside has returned */
     bool ends_wait; /* a signal handler that does not ask for SA_RESTART ends the call with EINTR */
 };
 
@@ -135,16 +135,16 @@ struct amph_client_state {
 
 /* Offset moves that servers reported to this thread: number of replies, and the last reported
  * number of moves. */
-struct amph_client_told {
+struct amph_client_moves {
     uint32_t calls, moves;
 };
 
-/* What a thread has of its own. */
+/* State of a thread. */
 struct amph_client_thread {
-    struct amph_client_told told;         /* call.c, bulk.c, recovery/ */
-    struct amph_fwd_trace_sum *trace_sum; /* trace.c: of the call that it traces, or NULL */
+    struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
+    struct amph_fwd_trace_sum *trace_sum;  /* trace.c: of the call that it traces, or NULL */
     struct {
-        unsigned depth;   /* how deep it is in guarded parts */
+        unsigned depth;   /* depth of nested guarded sections */
         sigset_t program; /* the signals that the program itself blocks */
     } guarded;            /* call.c */
 };

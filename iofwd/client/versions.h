@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client's view of the versions of files (wire/versions.h): what it may hold of a file, and for
- * how long.
+ * The client's view of the versions of files (wire/versions.h): whether what it has cached of a
+ * file may still be used.
  *
  * Layer: iofwd.  Thread rule: any thread.
  */
@@ -11,20 +11,20 @@
 #include "iofwd/client/internal.h"
 #include "iofwd/wire/versions.h"
 
-/* Does the setting allow the client to hold anything (IOFWD_CACHE_AGE)?  Called before the first
- * call. */
+/* Reads the setting IOFWD_CACHE_AGE; wanted returns whether it lets the client cache anything.
+ * Called before the first call. */
 void amph_client_versions_open(void);
 bool amph_client_versions_wanted(void);
 
-/* Returns the versions, or NULL if one server of the job does not share them with this process.
- * The first call looks the servers up, which may block. */
+/* Returns the versions, or NULL if a server of the job does not share them with this process.  The
+ * first call looks the servers up, which may block. */
 const struct amph_fwd_versions *amph_client_versions(struct amph_fwd_client *cl);
 
-/* Is something held that was asked for at that time too old?  The versions do not show what other
- * programs of the servers' host change. */
+/* Returns whether an answer to a query made at that time is too old.  The versions do not show
+ * changes that other programs of the servers' host make. */
 bool amph_client_versions_expired(uint64_t asked_ns);
 
-/* Adds the layer `attributes`, which answers stat and fstat from what it holds (attributes.c). */
+/* Adds the layer `attributes`, which answers stat and fstat from cached answers (attributes.c). */
 void amph_client_attributes_open(void);
 
 #endif

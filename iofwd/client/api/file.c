@@ -21,8 +21,8 @@
 #include "iofwd/client/api/nonblocking.h"
 #include "iofwd/client/state.h"
 
-/* A process holds an open file at its server once, even if it was opened several times by the name
- * of its handle; the last close drops the hold. */
+/* Protects the list of open files.  A process holds an open file at its server once, even if it
+ * opened the file several times by the name of its handle; the last close drops the hold. */
 static void lock_own(void)
 {
     pthread_mutex_lock(&amph_client_state.files.lock);

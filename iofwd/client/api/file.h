@@ -8,18 +8,19 @@
 #include "iofwd.h"
 #include "iofwd/client/client.h"
 
-/* Its client is the process's: in a forked child the child's. */
+/* An open file of iofwd.h.  It belongs to the client of the calling process: in a forked child, to
+ * the child's client. */
 struct iofwd_file {
     struct amph_fwd_file file;
-    bool borrowed;                 /* a descriptor's: closing does not end it */
-    bool doubled;                  /* another of this process may stand for the same open file */
-    struct amph_fwd_file whole;    /* what its end closes: parts, too, that another has known of */
-    struct iofwd_file *next, **at; /* all that this process has of its own */
+    bool borrowed; /* it refers to an open descriptor, so closing it leaves the file open */
+    bool doubled;  /* the process may have another iofwd_file_t of the same open file */
+    struct amph_fwd_file whole;    /* for the last close: parts that another one knew, too */
+    struct iofwd_file *next, **at; /* the process's list of all that are not borrowed */
 };
 
-/* 0 or ENOMEM; the open file f stays the caller's then. */
+/* Creates an iofwd_file_t.  0, or ENOMEM; then the caller still owns the open file f. */
 int amph_client_file_make(const struct amph_fwd_file *f, bool borrowed, iofwd_file_t **file_p);
-/* Of a file that has been opened by its name: this process may have it already. */
+/* Called for a file that was opened by its name, because this process may have it open already. */
 void amph_client_file_double(iofwd_file_t *file);
 
 #endif

@@ -278,8 +278,8 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
     return AMPH_OK;
 }
 
-/* amph_shm_create's way where the limit of file sizes is too small: a server of this host makes the
- * object. */
+/* Creates shared memory for amph_shm_create if this process's limit of file sizes is too small for
+ * it: a server on this host creates the object. */
 static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
 {
     struct amph_fwd_client *cl = arg;

@@ -255,8 +255,8 @@ void amph_fwd_fork_before(void)
     struct amph_client_sigguard g;
     struct amph_fwd_client *first;
 
-    /* A forked process without a call so far has an unused connection from its parent; its child
-     * must not use the same one. */
+    /* A forked process that has made no call yet has an unused connection, opened by its parent;
+     * its child must not use the same one. */
     if (!atomic_load(&amph_client_state.client) && amph_client_state.inherited.any)
         (void)amph_fwd_process(&first);
 
@@ -348,7 +348,7 @@ void amph_fwd_connect_all(void)
 
     struct amph_fwd_stats stats;
 
-    /* an answer of each server: then the network has opened its sockets, too */
+    /* an answer of each server shows that the network has opened its sockets, too */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (amph_client_link_to(cl, cl->first + i, &link) == 0)
             (void)amph_fwd_server_stats(cl, cl->first + i, &stats);

@@ -23,7 +23,7 @@
 
 #define FIRST_BYTES ((size_t)32 << 10)
 #define MAX_BYTES ((size_t)256 << 10)
-/* After so little of a block was used before the file changed, the next one is smaller. */
+/* If less than this was used of a block before the file changed, the next block is smaller. */
 #define MIN_BYTES ((size_t)8 << 10)
 #define PAUSE_READS 32u
 

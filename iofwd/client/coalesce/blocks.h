@@ -45,8 +45,8 @@ struct coalescer {
     _Atomic uint32_t passing;
     _Atomic bool broke;        /* one of them ended at the end of the file */
     bool flags_known;          /* append, access, plain are those of the open file */
-    bool plain;                /* without O_DIRECT, O_SYNC, O_PATH */
-    uint32_t line;             /* of its versions, once checked */
+    bool plain;                /* opened without O_DIRECT, O_SYNC, O_PATH */
+    uint32_t line;             /* index of the file's versions, once checked */
     unsigned runs;             /* consecutive reads */
     _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: unknown */
     bool overflowed;           /* its active set was full */
@@ -74,11 +74,11 @@ struct coalescer {
     bool versioned;
     struct {
         uint8_t *data;
-        size_t len;  /* bytes that are held */
-        off_t off;   /* of the first byte */
+        size_t len;  /* bytes in the block */
+        off_t off;   /* offset of the first byte */
         size_t next; /* how much to fetch next */
         uint32_t line, version;
-        bool known; /* the version was taken while no change was under way */
+        bool known; /* the version was read while no change was in progress */
         uint64_t asked_ns;
         unsigned pauses; /* reads until the next attempt, after others changed the file */
     } ahead;

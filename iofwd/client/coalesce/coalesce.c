@@ -253,7 +253,8 @@ void amph_client_coalesce_flush_all(void)
 /* ---- sequences ---- */
 
 /* Starts a versioned sequence.  A thread that shares the offset with other processes, or reads or
- * writes at it, looks at the mode after it has said so; this one says so before it looks. */
+ * writes at it, announces that (c->alone, c->passing) and then reads the mode.  This function sets
+ * the mode and then reads the announcements, so that one of the two sees the other. */
 static bool begin_versioned(struct coalescer *c, bool by_offset, off_t off)
 {
     struct amph_fwd_args_lseek a = { .file = &c->file, .whence = SEEK_CUR, .pos = &c->pos };
@@ -343,7 +344,7 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
                 atomic_load_explicit(&c->link->state, memory_order_acquire) !=
                     AMPH_CLIENT_LINK_READY;
 
-    /* another place of a block that is held */
+    /* another offset in the same block */
     if (c->versioned && mode == READING && !c->by_offset && !by_offset && len <= SMALL)
         c->pos = off;
 
@@ -539,8 +540,8 @@ static int take_late_error(struct coalescer *c)
     return err;
 }
 
-/* Passes on a read or write whose coalescer this thread does not own.  If it uses the file's
- * offset, the offset at the server is made right first, and no sequence begins meanwhile. */
+/* Passes on a read or write whose coalescer this thread does not own.  If the call uses the file's
+ * offset, the offset at the server is set first, and no sequence begins meanwhile. */
 static int pass_beside(const struct amph_layer *self, struct amph_fwd_call *call,
                        struct coalescer *c, const struct amph_client_data *d)
 {

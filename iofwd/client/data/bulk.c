@@ -303,8 +303,8 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
 
     op->moved += n;
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
-        amph_client_thread.told.calls += !op->counted;
-        amph_client_thread.told.moves = pc->pend->moves;
+        amph_client_thread.offset_moves.calls += !op->counted;
+        amph_client_thread.offset_moves.moves = pc->pend->moves;
         op->counted = true;
     }
 

@@ -164,13 +164,13 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     int err = EIO;
     bool dead = amph_client_server_is_dead(cl, old);
     bool tangled;
-    struct amph_client_told told_before = amph_client_thread.told;
+    struct amph_client_moves moves_before = amph_client_thread.offset_moves;
 
     if (dead)
         amph_client_inflight_wait(e->shared);
 
     tangled = dead && amph_client_inflight_tangled(e->shared);
-    amph_client_thread.told = (struct amph_client_told){ .calls = 0 };
+    amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
 
     for (uint32_t i = 0; i < cl->nlinks && !tangled; i++) {
         struct amph_client_link *link;
@@ -184,12 +184,12 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
         if (err && amph_client_server_is_dead(cl, server))
             continue;
 
-        if (!err && publish_location(
-                        e->shared, before,
-                        (struct amph_client_location){ .handle = file.part[0].handle,
-                                                       .server = server,
-                                                       .answered = amph_client_thread.told.calls,
-                                                       .moves = amph_client_thread.told.moves })) {
+        if (!err && publish_location(e->shared, before,
+                                     (struct amph_client_location){
+                                         .handle = file.part[0].handle,
+                                         .server = server,
+                                         .answered = amph_client_thread.offset_moves.calls,
+                                         .moves = amph_client_thread.offset_moves.moves })) {
             e->held = file.part[0];
             amph_debug("%s, which I/O server %" PRIu32 " had open, is open at I/O server %" PRIu32,
                        e->path, old, server);
@@ -199,7 +199,7 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
         break;
     }
 
-    amph_client_thread.told = told_before;
+    amph_client_thread.offset_moves = moves_before;
     if (err && publish_location(e->shared, before,
                                 (struct amph_client_location){ .server = old, .lost = err }))
         amph_error("%s cannot be reopened after the death of I/O server %" PRIu32

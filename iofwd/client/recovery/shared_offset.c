@@ -51,7 +51,7 @@ static bool count(struct amph_client_inflight *f, uint64_t change)
 
 void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s)
 {
-    amph_client_thread.told = (struct amph_client_told){ .calls = 0 };
+    amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
 
     bool goes_on = f->stranded && count(f, -STRANDED);
 
@@ -83,9 +83,10 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
 
     uint32_t most = atomic_load(&f->seat->moves);
 
-    atomic_fetch_add(&f->seat->answered, amph_client_thread.told.calls);
-    while (most < amph_client_thread.told.moves &&
-           !atomic_compare_exchange_weak(&f->seat->moves, &most, amph_client_thread.told.moves))
+    atomic_fetch_add(&f->seat->answered, amph_client_thread.offset_moves.calls);
+    while (most < amph_client_thread.offset_moves.moves &&
+           !atomic_compare_exchange_weak(&f->seat->moves, &most,
+                                         amph_client_thread.offset_moves.moves))
         ;
 
     count(f, -IN_FLIGHT - (f->stranded ? STRANDED : 0));
