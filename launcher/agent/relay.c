@@ -30,7 +30,7 @@ struct amph_agent_conn {
     struct amph_agent_conn *next;
 };
 
-static void tell(struct amph_agent_conn *c, uint8_t what, const void *bytes, size_t len)
+static void send_event(struct amph_agent_conn *c, uint8_t what, const void *bytes, size_t len)
 {
     uint8_t body[5 + AMPH_AGENT_CHUNK_BYTES];
     struct amph_wr w;
@@ -65,12 +65,12 @@ static bool carry(struct amph_agent_conn *c)
 
     while ((n = recv(c->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 || (n < 0 && errno == EINTR))
         if (n > 0)
-            tell(c, AMPH_CONN_BYTES, bytes, (size_t)n);
+            send_event(c, AMPH_CONN_BYTES, bytes, (size_t)n);
 
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return true;
 
-    tell(c, AMPH_CONN_CLOSED, NULL, 0);
+    send_event(c, AMPH_CONN_CLOSED, NULL, 0);
     return false;
 }
 
@@ -121,7 +121,7 @@ static void take(struct amph_agent *a, int fd)
     c->number = ++a->nconns;
     c->next = a->conns;
     a->conns = c;
-    tell(c, AMPH_CONN_OPENED, NULL, 0);
+    send_event(c, AMPH_CONN_OPENED, NULL, 0);
 }
 
 static void on_listen(void *arg, uint32_t events)

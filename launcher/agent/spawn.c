@@ -213,7 +213,7 @@ static pid_t start(struct amph_agent *a, const struct ends *e, const struct amph
     }
 
     *error_p = pid < 0 ? errno : error;
-    s->argv[0] = file; /* the child shares this memory, and changes it for a script */
+    s->argv[0] = file; /* the child shares this memory, and changes the arguments for a script */
     s->argv[1] = name;
 
     return pid;

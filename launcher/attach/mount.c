@@ -41,7 +41,7 @@
 #define READY_MS 12000 /* iofwd-mount gives up after 10 s, with a message */
 #define PREFIXES_MAX 16
 
-/* ---- who is in it ---- */
+/* ---- members of the namespace ---- */
 
 struct registry {
     char dir[PATH_MAX - 512];
@@ -261,7 +261,7 @@ static void become_server(const char *program, const char *address_file, const c
     int fd = receive_fd(socket);
 
     if (fd < 0)
-        _exit(0); /* the program has ended after a message */
+        _exit(0); /* the program has printed a message and ended */
 
     close(socket);
     setsid();
@@ -368,7 +368,7 @@ static bool enter_new(void)
     return err == 0;
 }
 
-/* The mount call's words for an open /dev/fuse. */
+/* Calls mount with the options for an open /dev/fuse. */
 static int mount_fuse(int fd, const char *source, const char *target)
 {
     char words[128];
@@ -378,7 +378,7 @@ static int mount_fuse(int fd, const char *source, const char *target)
     return mount(source, target, "fuse.iofwd", MS_NOSUID | MS_NODEV, words) == 0 ? 0 : errno;
 }
 
-/* ---- is it possible ---- */
+/* ---- whether this host allows it ---- */
 
 enum {
     STEP_NAMESPACE = 1, /* exit codes of the process that tries */
@@ -387,7 +387,7 @@ enum {
     STEP_MOUNT
 };
 
-/* Tries each step, and leaves the errno value of the one that fails in *err_p.  Nobody serves the
+/* Tries each step, and stores the errno value of the one that fails in *err_p.  Nobody serves the
  * mount, which ends with this process. */
 static int try_steps(int *err_p)
 {

@@ -47,7 +47,8 @@ const char *amph_way_name(enum amph_way way)
 
 /* ---- what this host allows ---- */
 
-/* Does the kernel report calls to a supervisor?  A child tries it, because a filter stays. */
+/* Tests whether the kernel reports calls to a supervisor.  A child tries it, because a filter
+ * cannot be removed. */
 static int try_filter(void)
 {
     struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
@@ -119,7 +120,7 @@ static const char *trait(enum amph_image_kind kind)
     }
 }
 
-/* Why no way suits, behind the sentence about the program. */
+/* Why no way suits; follows the sentence about the program. */
 struct reasons {
     char mount[REASON_BYTES], trap[REASON_BYTES];
 };
@@ -130,7 +131,7 @@ static bool warn(const struct amph_way_question *q, const struct amph_image *ima
     char why[2 * REASON_BYTES + 64];
 
     if (q->preloaded)
-        return true; /* the library says it at exec */
+        return true; /* the preload library prints the warning at exec */
 
     if (q->only_preload)
         snprintf(why, sizeof why, "no other way is possible: %s", q->only_preload);
@@ -158,7 +159,8 @@ bool amph_way_choose(const struct amph_way_question *q, enum amph_way *way_p)
 
     amph_program_look(q->program, &image);
 
-    /* A namespace of one user has nobody whose rights the program could gain, and a filter forbids it. */
+    /* A set-uid program gains no rights in a namespace of one user, and a filter prevents that it
+     * gains any. */
     bool other = amph_image_evades(&image) && image.kind != AMPH_IMAGE_PRIVILEGED &&
                  !q->only_preload;
 

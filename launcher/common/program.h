@@ -30,8 +30,9 @@ void amph_program_look(const char *path, struct amph_image *image_p);
 /* Prints a warning if the preload library cannot catch the file calls of the program at path.  Returns
  * false if it must not be started therefore (IOFWD_STRICT). */
 bool amph_program_may_forward(const char *path);
-/* Prints the warning about a program that the preload library does not catch, and what else is known
- * (or ""); false as amph_program_may_forward. */
+/* Prints the warning about a program that the preload library does not catch, followed by further
+ * information (or "").  Returns false if the program must not be started; see
+ * amph_program_may_forward. */
 bool amph_program_warn(const struct amph_image *image, const char *more);
 /* Prints why a program could not be executed and returns the exit code.  host: the name of another
  * machine, or NULL. */

@@ -32,8 +32,8 @@
 #define DRAIN_NS (120 * AMPH_NS_PER_S)     /* for servers to write their buffered data */
 #define QUIT_NS (15 * AMPH_NS_PER_S)       /* for agents of this machine to exit */
 #define QUIT_FAR_NS (3 * AMPH_NS_PER_S)    /* for agents of other hosts to exit */
-#define CAUSE_NS (2 * AMPH_NS_PER_S) /* for other output, before the message that names the cause */
-#define SILENCE_NS (2 * AMPH_NS_PER_S) /* for a frame of a host, while the job is being ended */
+#define CAUSE_NS (2 * AMPH_NS_PER_S)       /* for other output, before the message of the cause */
+#define SILENCE_NS (2 * AMPH_NS_PER_S)     /* for a frame of a host, while the job is being ended */
 
 /* An abort is held back for this time, because it may be a consequence of another process's death
  * that was not reported yet. */
@@ -99,15 +99,15 @@ static void quit(struct amph_launch *l)
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
 
-/* Servers are told when no compute process needs them any more: a call that fails because its server
- * has ended makes the client print an error that is no cause. */
+/* Shuts the servers down when no compute process needs them any more, and not earlier: a call that
+ * fails because its server has ended makes the client print an error that is not the cause. */
 static void shut_servers_down(struct amph_launch *l)
 {
-    if (!l->servers_told)
+    if (!l->servers_shut_down)
         amph_control_event(l, AMPH_SERVER, false,
                            (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, l->blamed, l->code });
 
-    l->servers_told = true;
+    l->servers_shut_down = true;
 }
 
 static void on_kill_step(void *arg)
@@ -212,9 +212,9 @@ static bool survives_server_deaths(const struct amph_launch *l)
     return strcmp(l->o->on_server_death, "end") != 0;
 }
 
-/* Returns whether a process whose death ends the job is dying: its connection has closed, and its end
- * was not reported yet.  The kernel closes a killed process's connections first, so another process
- * may fail, and end, before the launcher hears of the death that caused it. */
+/* Returns whether a process whose death ends the job is dying: its connection has closed, but its
+ * end was not reported yet.  The kernel closes the connections of a killed process first, so
+ * another process may fail, and end, before the launcher learns of the death that caused it. */
 static bool one_is_dying(struct amph_launch *l)
 {
     uint32_t n = survives_server_deaths(l) ? l->job.nproc[AMPH_COMPUTE]
@@ -327,14 +327,14 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
 static void set_pending_abort(struct amph_lproc *p, int code, enum amph_pending what,
                               const char *how);
 
-/* p has ended with an error.  This may be a consequence of another process's death, which is then the
- * one to report. */
+/* Handles the end of p with an error.  If that may be the consequence of another process's death,
+ * the other one is reported. */
 static void ended_badly(struct amph_lproc *p, int code, const char *how)
 {
     struct amph_launch *l = p->launch;
     bool servers = l->job.nproc[AMPH_SERVER] > 0 && !survives_server_deaths(l);
 
-    /* the news of the other may arrive later */
+    /* the report of the other death may arrive later */
     if (p->group == AMPH_COMPUTE && (servers || one_is_dying(l)))
         set_pending_abort(p, code, AMPH_PENDING_END, how);
     else
@@ -570,8 +570,8 @@ static void kill_strays(struct amph_launch *l)
     free(living);
 }
 
-/* Is the loss of this host, and of the hosts below it in the tree, only a loss of servers, in a job that
- * continues without them? */
+/* Returns whether the loss of this host, and of the hosts below it in the tree, is only a loss of
+ * servers in a job that continues without them. */
 static bool host_is_replaced(const struct amph_lagent *agent)
 {
     const struct amph_launch *l = agent->launch;

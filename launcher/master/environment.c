@@ -117,7 +117,7 @@ static enum amph_status check_prefixes(struct amph_launch *l, const char *text, 
     return st;
 }
 
-/* Has this host processes of the group? */
+/* Returns whether this host has processes of the group. */
 static bool is_here(const struct amph_launch *l, enum amph_group group)
 {
     for (uint32_t i = 0; i < amph_boot_jobdesc_total(&l->job); i++)
@@ -128,7 +128,7 @@ static bool is_here(const struct amph_launch *l, enum amph_group group)
     return false;
 }
 
-/* The library that catches file calls. */
+/* Finds the library that catches file calls. */
 static enum amph_status find_preload(struct amph_launch *l)
 {
     bool is_used_here = is_here(l, AMPH_COMPUTE);

@@ -71,7 +71,7 @@ struct amph_lproc {
     pid_t pid;
     bool started, ended; /* ended: the agent has reported it, or the agent is gone */
     bool joined, left, exchanged;
-    bool aborted;           /* it has told the launcher to end the job */
+    bool aborted;           /* it has asked the launcher to end the job */
     bool signalled;         /* ended because the launcher asked for it */
     int death_code;         /* 0, or the code of the death event that is sent to the others */
     struct amph_conn *conn; /* its control connection, or NULL */
@@ -124,7 +124,7 @@ enum amph_phase {
 /* A failure that is held back, because it may be a consequence of another process's death. */
 enum amph_pending {
     AMPH_PENDING_EXIT,  /* gasnet_exit with a code that is not 0 */
-    AMPH_PENDING_ABORT, /* the process has told the launcher to end the job */
+    AMPH_PENDING_ABORT, /* the process has asked the launcher to end the job */
     AMPH_PENDING_END    /* the process has ended with an error */
 };
 
@@ -186,13 +186,13 @@ struct amph_launch {
     bool output_lost; /* an output could not be written */
     uint64_t exit_ns; /* when it was first called */
     bool table_printed;
-    bool servers_told; /* the servers know that the job is being ended */
-    char cause[1024];  /* the message of the failure, while it is not printed */
+    bool servers_shut_down; /* the shutdown event was sent to the servers */
+    char cause[1024];       /* the message about the failure, until it is printed */
     struct amph_timer timeout, step, abort_timer, table_timer, grace, cause_timer;
     uint32_t abort_rank;
     int abort_code;
     enum amph_pending abort_what;
-    int abort_waits;     /* how often it was held back again for a dying process */
+    int abort_waits;     /* how often an abort was delayed again because a process is dying */
     char abort_how[160]; /* of AMPH_PENDING_END */
 };
 

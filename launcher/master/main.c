@@ -139,8 +139,8 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
     return ok ? n : otherwise;
 }
 
-/* Does this host have enough process numbers and descriptors for the processes that start here?
- * The agent keeps three pipes and sockets for each. */
+/* Returns whether this host has enough process numbers and descriptors for the processes that start
+ * here.  The agent keeps three pipes and sockets for each. */
 static bool fits_host(const struct amph_jobdesc *job, const struct amph_hostset *hosts)
 {
     enum {
@@ -203,7 +203,7 @@ static int run(struct amph_options *o)
     return code ? code : amph_launch_run(&state.launch, o, &job, hosts);
 }
 
-/* What the launcher takes of its stack, rounded up: buffers of what passes through it. */
+/* Stack that the launcher needs, rounded up: it has buffers for the data that it forwards. */
 #define STACK_BYTES ((size_t)256 << 10)
 
 int main(int argc, char **argv)

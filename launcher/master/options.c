@@ -274,7 +274,7 @@ static const struct option options[] = {
     { "server-program", "FILE", take_server_program, "start FILE as server instead of iofwd-server" },
     { "record", "DIR", take_record, "record every file call of the compute processes below the folder DIR, for iofwd-trace" },
     { "trace", "DIR", take_record, NULL },
-    { "progress", NULL, take_progress, "print what the servers have read and written, again and again, and in all" },
+    { "progress", NULL, take_progress, "print at intervals, and at the end, what the servers have read and written" },
     { "v", NULL, take_verbose, "print the whole mapping" },
     { "verbose", NULL, take_verbose, NULL },
     { "help", NULL, take_help, "print this text and exit" },
@@ -304,9 +304,11 @@ static void print_folded(const char *text, int at, int indent)
         if (column + word > 100 && column > indent) {
             printf("\n%*s", indent, "");
             column = indent;
+        } else if (column > indent) {
+            putchar(' ');
         }
 
-        printf("%.*s%s", word, text, text[word] ? " " : "");
+        printf("%.*s", word, text);
         column += word + 1;
         text += word + (text[word] == ' ');
     }

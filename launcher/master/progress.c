@@ -20,7 +20,7 @@
 #include "launcher/master/jobdir.h"
 #include "launcher/master/launch.h"
 
-#define END_MS 3000 /* for the last line, after the servers have ended */
+#define END_MS 3000 /* time for the last line, after the servers have ended */
 
 /* In the child: becomes iofwd-ctl.  It ignores SIGINT, which a terminal sends to all processes of the
  * job: its last line comes after the servers' end. */
@@ -65,7 +65,7 @@ void amph_progress_start(struct amph_launch *l)
     free(program);
 }
 
-/* Waits for the end of a child, at most END_MS. */
+/* Waits for the end of a child, at most END_MS.  Returns whether it has ended. */
 static bool has_ended(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);

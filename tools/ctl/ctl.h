@@ -35,7 +35,7 @@ struct ctl_cell {
     enum amph_fwd_item_kind kind;
     char name[FWD_WATCH_NAME_MAX];
     uint64_t value;
-    char *text;                       /* TEXT; owned */
+    char *text;                       /* of TEXT; owned */
     struct amph_fwd_latency *latency; /* LATENCY; owned */
 };
 
@@ -69,7 +69,7 @@ struct ctl_server {
     bool same_host;
 };
 
-/* What one answer takes. */
+/* What is needed to read one answer. */
 struct ctl_input {
     uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_fwd_item item;
@@ -97,7 +97,8 @@ bool ctl_ask(struct ctl_set *set, uint32_t i, enum amph_fwd_watch query, const c
  * carry nothing else; it is server[i].fd.  false: server->why. */
 bool ctl_ask_final(struct ctl_set *set, uint32_t i);
 
-/* Takes them when the connection is readable.  false: the server has ended without them. */
+/* Receives them when the connection is readable.  false: the server has ended without sending
+ * them. */
 bool ctl_take_final(struct ctl_set *set, uint32_t i, struct ctl_rows *rows);
 
 /* Waits until server i has closed its connection.  false: not within the time. */
@@ -115,7 +116,7 @@ const char *ctl_time(double ns, char out[16]);
 /* Writes text as a JSON string. */
 void ctl_json_text(FILE *out, const char *text);
 
-/* Prints a sentence on standard error, and gives 1. */
+/* Prints a sentence on standard error and returns 1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-ctl metrics -listen: an HTTP server for the metrics, by libmicrohttpd.  It listens on a Unix
- * socket that only its user may open, or on the loopback interface, where every user of the host may
- * read.  Each request asks the I/O servers anew.
+ * iofwd-ctl metrics -listen: an HTTP server for the metrics, by libmicrohttpd.  It listens on a
+ * Unix socket that only its user may open, or on the loopback interface, where every user of the
+ * host may read.  It asks the I/O servers for each request.
  *
  * Layer: tools.  Thread rule: requests are answered in libmicrohttpd's one thread, which alone uses
  * the set; the main thread waits for a signal.
@@ -33,7 +33,7 @@
 
 /* ---- sockets ---- */
 
-/* Is a socket file left by a process that has ended? */
+/* Returns whether the socket file was left by a process that has ended. */
 static bool is_left(const struct sockaddr_un *sun)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -64,7 +64,7 @@ static int listen_unix(const char *path)
         unlink(path);
 
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    mode_t mask = umask(0177); /* nobody else may connect, from the first moment on */
+    mode_t mask = umask(0177); /* no other user may connect, from the first moment on */
     int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sun, sizeof sun);
     int err = errno;
 
@@ -168,7 +168,7 @@ int ctl_metrics_listen(struct ctl_set *set, const char *where)
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, NULL); /* before the thread begins, which inherits it */
+    sigprocmask(SIG_BLOCK, &ends, NULL); /* before the thread is created, which inherits the mask */
     signal(SIGPIPE, SIG_IGN);
 
     int fd = is_path ? listen_unix(where) : listen_port(where);

@@ -21,7 +21,7 @@ enum {
     WRONG = 2
 };
 
-#define END_NS (30 * AMPH_NS_PER_S) /* until the servers have ended after stop */
+#define END_NS (30 * AMPH_NS_PER_S) /* how long stop waits for the servers to end */
 
 static const char usage[] =
     "usage: iofwd-ctl COMMAND -servers ADDRESSFILE [OPTION]... [ARGUMENT]...\n"
@@ -31,7 +31,7 @@ static const char usage[] =
     "  clients [-json]          a line for each client of each server\n"
     "  files [-json]            a line for each open file\n"
     "  top [-by server|client|file] [-sort COLUMN] [-interval S] [-count N] [-json]\n"
-    "                           rates, sorted, again and again\n"
+    "                           rates, sorted, at each interval\n"
     "  progress [-interval S]   what all servers have done, until they end\n"
     "  metrics [-listen SOCKET|PORT]\n"
     "                           the counters as OpenMetrics text, once or by HTTP\n"
@@ -118,7 +118,7 @@ static int do_stop(struct ctl_set *set, const struct given *g)
     struct ctl_rows rows;
     bool ok = false;
 
-    /* one order is enough: the process that watches over the set ends all servers */
+    /* one order is enough: the process that supervises the set ends all servers */
     for (uint32_t i = 0; i < set->n && !ok; i++) {
         ok = ctl_ask(set, i, FWD_WATCH_STOP, "", &rows);
         ctl_rows_free(&rows);
@@ -175,7 +175,7 @@ static int do_files(struct ctl_set *set, const struct given *g)
     return ctl_list(set, FWD_WATCH_FILES, g->json);
 }
 
-/* ---- again and again ---- */
+/* ---- repeated queries ---- */
 
 static int wrong(const char *word, const char *why)
 {
@@ -267,7 +267,7 @@ static int do_metrics(struct ctl_set *set, const struct given *g)
 static const struct {
     const char *name;
     int min_words, max_words;
-    const char *options; /* that it takes besides -servers, each with a space around it */
+    const char *options; /* its options besides -servers, each with a space before and after it */
     int (*run)(struct ctl_set *set, const struct given *g);
 } commands[] = {
     { "status", 0, 0, " all json ", do_status },
@@ -286,7 +286,7 @@ static const struct {
 /* clang-format off */
 static const struct {
     const char *name;
-    size_t at; /* of its value in struct given; a flag's value is its name */
+    size_t at; /* offset of its value in struct given; a flag's value is its name */
     bool is_flag;
 } options[] = {
     { "servers", offsetof(struct given, file), false },

@@ -36,10 +36,10 @@ struct progress {
     struct ctl_set *set;        /* STATUS */
     struct ctl_set *ending;     /* FINAL */
     struct pollfd *poll;        /* one for each server: its connection of `ending` */
-    uint64_t (*last)[NCOUNTED]; /* of each server */
-    bool *is_final;             /* the server has said its last counts */
+    uint64_t (*last)[NCOUNTED]; /* preceding counts of each server */
+    bool *is_final;             /* the server has sent its final counts */
     uint64_t begin_ns, line_ns;
-    double total[NCOUNTED]; /* at the line before */
+    double total[NCOUNTED]; /* total of the preceding line */
     bool terminal;
 };
 
@@ -104,8 +104,8 @@ static void print_end(const struct progress *p)
     fputc('\n', stderr);
 }
 
-/* Takes the last counts of servers that have said them, or forgets servers that have died.  Returns
- * how many servers are left. */
+/* Receives the final counts of servers that have sent them, and forgets servers that have died.
+ * Returns how many servers are left. */
 static uint32_t take_ends(struct progress *p)
 {
     uint32_t left = 0;

@@ -123,7 +123,7 @@ static void json_unreachable(uint32_t server, const char *why, bool *first)
 
 /* ---- status ---- */
 
-/* Counters of clients and conduits that are 0 say nothing. */
+/* Returns whether a cell is shown: counters of clients and conduits that are 0 are left out. */
 static bool is_shown(const struct ctl_cell *cell, const struct amph_counters_row *counter)
 {
     return cell->value || !counter || strncmp(cell->name, "server_", 7) == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-ctl top: what servers, clients or files do now, again and again.  On a terminal it fills the
- * screen and takes keys (screen.c); elsewhere, with -count or with -json, it prints one table or one
- * JSON object after the other.
+ * iofwd-ctl top: shows repeatedly what servers, clients or files are doing.  On a terminal it fills
+ * the screen and takes keys (screen.c); elsewhere, with -count or with -json, it prints one table
+ * or one JSON object after the other.
  *
  * Layer: tools.  Thread rule: one thread.
  */
@@ -156,7 +156,7 @@ static int top_print(struct ctl_top *top)
 
         (top->json ? print_json : print_text)(top);
         if (fflush(stdout) != 0)
-            break; /* base/stdout_check.c reports it */
+            break; /* base/program/stdout_check.h reports it */
     }
 
     return 0;

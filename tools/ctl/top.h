@@ -19,10 +19,10 @@ struct ctl_top {
     struct ctl_samples list;   /* of clients or files */
 };
 
-/* The list of that name ("server", "clients"); 0: there is none. */
+/* Returns the list of that name ("server", "clients"); 0: no such list. */
 enum amph_fwd_watch ctl_top_view_named(const char *name);
 
-/* Asks the servers, and fills the view. */
+/* Asks the servers and fills the view. */
 void ctl_top_sample(struct ctl_top *top);
 
 /* Shows until the count is reached, standard output is closed, or the user ends it.  Returns the

@@ -190,7 +190,7 @@ void ctl_view_free(struct ctl_view *view)
 
 /* ---- text ---- */
 
-/* Appends to out, which stays a string whatever does not fit. */
+/* Appends to out, which remains terminated if the text does not fit. */
 AMPH_PRINTF(3, 4) static void append(char *out, size_t size, const char *fmt, ...)
 {
     size_t at = strlen(out);

@@ -32,7 +32,7 @@ struct ctl_column {
 struct ctl_line {
     uint32_t server;
     const struct ctl_row *row;
-    double value[CTL_VIEW_COLUMNS_MAX];     /* of columns that are no texts */
+    double value[CTL_VIEW_COLUMNS_MAX];     /* of columns that are numbers */
     const char *text[CTL_VIEW_COLUMNS_MAX]; /* of texts */
 };
 
@@ -44,13 +44,13 @@ struct ctl_view {
     size_t sort;    /* the column that the lines are sorted by */
     bool ascending; /* numbers are sorted from the largest on otherwise */
     size_t nlines, room;
-    struct ctl_line *line; /* owned; points into the sample that it was made of */
+    struct ctl_line *line; /* owned; refers to the sample that it was made from */
 };
 
 /* Gives the view the columns of a list, sorted by calls a second. */
 void ctl_view_begin(struct ctl_view *view, enum amph_fwd_watch query);
 
-/* Chooses the column to sort by, by its title or name in any case.  false: there is none. */
+/* Chooses the column to sort by, by its title or name in any case.  false: no such column. */
 bool ctl_view_sort_by(struct ctl_view *view, const char *name);
 
 /* Fills the lines from the samples, which must be of the view's query. */
@@ -62,7 +62,7 @@ void ctl_view_title(const struct ctl_view *view, char *out, size_t size);
 void ctl_view_line(const struct ctl_view *view, const struct ctl_line *line, char *out,
                    size_t size);
 
-/* Writes one sentence with what all servers do: from samples of FWD_WATCH_STATUS. */
+/* Writes one sentence that sums up all servers, from samples of FWD_WATCH_STATUS. */
 void ctl_view_totals(const struct ctl_set *set, const struct ctl_samples *status, char *out,
                      size_t size);
 

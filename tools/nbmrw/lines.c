@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    CHART = 530, /* width; two stand side by side */
+    CHART = 530, /* width; two charts are drawn side by side */
     HEIGHT = 340,
     LEFT = 66,
     RIGHT = 96,
@@ -28,7 +28,7 @@ struct chart {
     uint64_t file;   /* of by_servers */
     double first, last, top_value;
     int left, top;
-    double label_y[LINES_MAX]; /* where labels stand already */
+    double label_y[LINES_MAX]; /* positions of the labels drawn so far */
     unsigned nlabels;
 };
 
@@ -53,7 +53,7 @@ static double y_of(const struct chart *c, double value)
     return c->top + TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / c->top_value);
 }
 
-/* The longest calls of a file are those that file sizes are compared with. */
+/* Returns the length of the longest calls, with which file sizes are compared. */
 static uint64_t longest_call(const struct series *s, size_t n, uint64_t file)
 {
     uint64_t longest = 0;
@@ -196,7 +196,7 @@ static void draw_x_marks(FILE *out, const struct chart *c, const struct series *
     }
 }
 
-/* The label that stands where a label at y would, or NULL. */
+/* Returns the label that a label at y would cover, or NULL. */
 static const double *covered(const struct chart *c, double y)
 {
     for (unsigned i = 0; i < c->nlabels; i++)
@@ -266,7 +266,7 @@ static void draw_line(FILE *out, struct chart *c, const struct series *s, size_t
         draw_label(out, c, y_of(c, last), colour, text);
 }
 
-/* Direct calls know no servers: a line across the chart. */
+/* Draws direct calls, which use no servers, as a line across the chart. */
 static void draw_direct_level(FILE *out, struct chart *c, const struct series *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

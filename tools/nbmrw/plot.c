@@ -181,7 +181,7 @@ static void fill_panels(struct panel panel[3], const struct series *s, size_t n,
     }
 }
 
-/* Tells which boxes the picture does not have. */
+/* Reports which boxes were left out of the picture. */
 static void report_left_out(const char *path, const struct panel panel[3])
 {
     for (unsigned i = 0; i < 3; i++)

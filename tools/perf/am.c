@@ -414,7 +414,7 @@ double perf_np_long_flood(struct perf_run *run, size_t bytes)
     return flood(run, bytes, flood_np_long_send) * (double)bytes;
 }
 
-/* ---- rank 1 looks seldom: it computes between its polls ---- */
+/* ---- rank 1 polls rarely: it computes between its polls ---- */
 
 #define SELDOM_NS (500 * AMPH_NS_PER_US)
 
@@ -426,7 +426,7 @@ static void compute_for(uint64_t ns)
         amph_cpu_relax();
 }
 
-/* Messages that rank 1 handles in one poll, on average. */
+/* Returns how many messages rank 1 handles in one poll, on average. */
 static double seldom(struct perf_run *run, size_t bytes, void (*send)(struct perf_run *, size_t))
 {
     enum {

@@ -196,7 +196,7 @@ static int print_list(void)
 {
     static const char *const kinds[] = {
         [PERF_PAIR] = "two pinned processes",
-        [PERF_CROWD] = "all processes of the job",
+        [PERF_JOB_ALL] = "all processes of the job",
         [PERF_SERVED] = "all processes of the job, with one I/O server",
         [PERF_FILE] = "one process and one I/O server"
     };

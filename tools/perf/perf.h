@@ -69,10 +69,10 @@ struct perf_shared {
 };
 
 enum perf_kind {
-    PERF_PAIR,   /* a job of processes; ranks 0 and 1 measure, others wait */
-    PERF_CROWD,  /* a job of processes; all take part */
-    PERF_SERVED, /* the same with an I/O server, so that every process has a transfer area */
-    PERF_FILE,   /* one process and one I/O server, prefix forwarded */
+    PERF_PAIR,    /* a job of processes; ranks 0 and 1 measure, others wait */
+    PERF_JOB_ALL, /* a job of processes; all take part */
+    PERF_SERVED,  /* the same with an I/O server, so that every process has a transfer area */
+    PERF_FILE,    /* one process and one I/O server, prefix forwarded */
 };
 
 struct perf_options {

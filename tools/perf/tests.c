@@ -29,13 +29,13 @@ static const uint32_t calls[] = { 1u << 20, PERF_END };
     { \
         2 \
     }
-#define CROWD(...) \
-    PERF_CROWD, false, false, \
+#define JOB_ALL(...) \
+    PERF_JOB_ALL, false, false, \
     { \
         __VA_ARGS__ \
     }
-#define CROWD_ONCE(...) \
-    PERF_CROWD, true, false, \
+#define JOB_ALL_ONCE(...) \
+    PERF_JOB_ALL, true, false, \
     { \
         __VA_ARGS__ \
     }
@@ -149,32 +149,32 @@ const struct perf_test perf_tests[] = {
     { "vector_get", "MB/s", PAIR, pieces, perf_vector_get, "memcpy", "tcp_stream",
       "gex_VIS_VectorGet of 64 KiB in pieces of this size at the target, solid here, blocking" },
 
-    { "barrier", "us", CROWD(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
+    { "barrier", "us", JOB_ALL(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
     { "coll_barrier2", "us", PAIR, none, perf_coll_barrier, "line2_rtt", "tcp_rtt",
       "gex_Coll_BarrierNB of two processes, waited for" },
-    { "coll_barrier", "us", CROWD(2, 8), none, perf_coll_barrier, NULL, NULL,
+    { "coll_barrier", "us", JOB_ALL(2, 8), none, perf_coll_barrier, NULL, NULL,
       "gex_Coll_BarrierNB of all processes, waited for" },
-    { "coll_broadcast", "us", CROWD(2, 8), blocks, perf_coll_broadcast, NULL, NULL,
+    { "coll_broadcast", "us", JOB_ALL(2, 8), blocks, perf_coll_broadcast, NULL, NULL,
       "broadcast, waited for; roots take turns" },
-    { "coll_reduce", "us", CROWD(2, 8), blocks, perf_coll_reduce, NULL, NULL,
+    { "coll_reduce", "us", JOB_ALL(2, 8), blocks, perf_coll_reduce, NULL, NULL,
       "sums of 8-byte integers to one process, waited for; roots take turns" },
-    { "coll_reduce_all", "us", CROWD(2, 8), blocks, perf_coll_reduce_all, NULL, NULL,
+    { "coll_reduce_all", "us", JOB_ALL(2, 8), blocks, perf_coll_reduce_all, NULL, NULL,
       "sums of 8-byte integers to all processes, waited for" },
-    { "coll_scan", "us", CROWD(2, 8), blocks, perf_coll_scan, NULL, NULL,
+    { "coll_scan", "us", JOB_ALL(2, 8), blocks, perf_coll_scan, NULL, NULL,
       "sums of 8-byte integers up to each process, by an operator of the client's" },
-    { "coll_scatter", "us", CROWD(2, 8), blocks, perf_coll_scatter, NULL, NULL,
+    { "coll_scatter", "us", JOB_ALL(2, 8), blocks, perf_coll_scatter, NULL, NULL,
       "a block of this size from one process to each; roots take turns" },
-    { "coll_gather", "us", CROWD(2, 8), blocks, perf_coll_gather, NULL, NULL,
+    { "coll_gather", "us", JOB_ALL(2, 8), blocks, perf_coll_gather, NULL, NULL,
       "a block of this size from each process to one; roots take turns" },
-    { "coll_gather_all", "us", CROWD(2, 8), blocks, perf_coll_gather_all, NULL, NULL,
+    { "coll_gather_all", "us", JOB_ALL(2, 8), blocks, perf_coll_gather_all, NULL, NULL,
       "a block of this size from each process to all" },
-    { "coll_exchange", "us", CROWD(2, 8), blocks, perf_coll_exchange, NULL, NULL,
+    { "coll_exchange", "us", JOB_ALL(2, 8), blocks, perf_coll_exchange, NULL, NULL,
       "a block of this size from each process to each" },
-    { "team_barrier", "us", CROWD(4, 8), none, perf_team_barrier, NULL, NULL,
+    { "team_barrier", "us", JOB_ALL(4, 8), none, perf_team_barrier, NULL, NULL,
       "gex_Coll_BarrierNB of a team of every other process, and of the team of the others at the same time" },
-    { "team_reduce_all", "us", CROWD(4, 8), blocks, perf_team_reduce_all, NULL, NULL,
+    { "team_reduce_all", "us", JOB_ALL(4, 8), blocks, perf_team_reduce_all, NULL, NULL,
       "sums to all of such a team, both at the same time" },
-    { "idle_wait", "ms", CROWD_ONCE(2), none, perf_idle_wait, NULL, NULL,
+    { "idle_wait", "ms", JOB_ALL_ONCE(2), none, perf_idle_wait, NULL, NULL,
       "CPU time, of the process and all its threads, that a wait of 5 s for a message takes" },
     { "memory_start", "MiB", SERVED_ONCE(64), none, perf_memory_start, NULL, NULL,
       "largest Pss of a process (smaps_rollup) without its segment, transfer area included, after attach and one barrier" },
