@@ -168,25 +168,48 @@ static void forget_files(void)
         set_file(fd, 0);
 }
 
+/* Is it the name of the memory file below a descriptor that another program has opened? */
+static bool is_placeholder(const char *name)
+{
+    static const char start[] = "/memfd:" AMPH_FWD_PLACEHOLDER_MARK;
+
+    return strncmp(name, start, sizeof start - 1) == 0;
+}
+
+/* Writes the path of a forwarded file.  Only the server knows that of one which another program has
+ * opened. */
+static void name_forwarded(struct amph_fd_file *of, char name[PATH_MAX])
+{
+    size_t len = 0;
+
+    if (of->path[0])
+        snprintf(name, PATH_MAX, "%s", of->path);
+    else if (__atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) &&
+             amph_ip_client.fwd.nameof(amph_ip_client.client, &of->file, name, PATH_MAX - 1,
+                                       &len) == 0)
+        name[len] = 0;
+}
+
 static AMPH_COLD uint64_t ask_file(struct amph_ip_recording *t, int fd)
 {
-    char link[32], name[PATH_MAX];
+    char link[32], name[PATH_MAX] = "";
     int saved = errno;
     struct amph_fd_file *of = amph_ip_fd(fd) ? amph_fdtab_get(fd) : NULL;
     uint64_t file = 0;
 
-    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
-    if (of && of->path[0])
-        snprintf(name, sizeof name, "%s", of->path);
-    else {
+    if (of) {
+        name_forwarded(of, name);
+        amph_fdtab_put(of);
+    } else {
+        snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
+
         ssize_t n = amph_ip_kernel_readlink(link, name, sizeof name - 1);
 
         name[n > 0 ? n : 0] = 0;
     }
 
-    if (of)
-        amph_fdtab_put(of);
-    if (name[0])
+    /* what a forwarded descriptor leads to is known from the first forwarded call on */
+    if (name[0] && !is_placeholder(name))
         set_file(fd, file = number_of(t, 0, name));
 
     errno = saved;

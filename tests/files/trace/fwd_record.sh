@@ -271,6 +271,13 @@ unset IOFWD_TRACE_DIR
 "$trace" sql "$mp_dir/r" "SELECT name, path, side, requests, server_ns, ns FROM calls WHERE path LIKE '/fwd%'" >>"$mp_dir/out" 2>&1
 test "$(sql "$mp_dir/r" "SELECT count(*) > 2 AND min(side) = 'forwarded' AND max(server_ns) > 0 AND min(ns - server_ns) > -200000 FROM calls WHERE path = '/fwd/copy'")" = 1
 mp_report $? "forwarded calls have the server and its time" "$mp_dir/out"
+rm -rf "$mp_dir/r"
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" \
+    sh -c 'cat </fwd/copy >>/fwd/redirected; md5sum </fwd/redirected' >"$mp_dir/out" 2>&1
+"$trace" sql "$mp_dir/r" "SELECT DISTINCT exe, name, fd, path FROM calls c JOIN processes USING(process) WHERE fd < 2" >>"$mp_dir/out" 2>&1
+test "$(sql "$mp_dir/r" "SELECT count(DISTINCT path) FROM calls WHERE path LIKE '/fwd/redirected' AND side = 'forwarded' AND name IN ('read', 'write')")" = 1 &&
+    test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE path LIKE '/memfd:%'")" = 0
+mp_report $? "a descriptor that another program opened has its path" "$mp_dir/out"
 
 cat >"$mp_dir/s.c" <<'C'
 #include <fcntl.h>
