@@ -356,6 +356,16 @@ static void put_losses(struct report_bytes *json, const struct amph_trace *t,
                   (unsigned long long)choice->failed_left, choice->files_merged);
 }
 
+/* A column of zeros is left out. */
+static bool is_zero(const struct report_bytes *column)
+{
+    for (size_t i = 0; i < column->len; i++)
+        if (column->at[i])
+            return false;
+
+    return true;
+}
+
 bool report_data(const struct amph_trace *t, sqlite3 *db, const char *dir,
                  const struct report_threads *threads, const struct report_choice *choice,
                  struct report_bytes *data)
@@ -385,6 +395,13 @@ bool report_data(const struct amph_trace *t, sqlite3 *db, const char *dir,
     put_lists(&json, t, threads);
     put_errnos(&json, t);
     ok = put_findings(&json, db) && ok;
+
+    if (!choice->whole)
+        s.column[C_ID].len = 0; /* they count from 1 */
+
+    for (int i = 0; i < COLUMNS; i++)
+        if (is_zero(&s.column[i]))
+            s.column[i].len = 0;
 
     report_printf(&json, ",\"columns\":[");
     for (int i = 0; i < COLUMNS; i++)

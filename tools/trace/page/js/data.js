@@ -16,11 +16,17 @@ const data = (() => {
         return bytes;
     }
 
-    // Numbers of 7 bits a byte, the lowest first.
-    function numbers(bytes, values) {
+    // Numbers of 7 bits a byte, the lowest first.  A column of zeros has no bytes.
+    function numbers(bytes, values, n = values.length) {
         let at = 0;
-        for (let i = 0; i < values.length; i++) {
+        if (!bytes.length)
+            return values;
+        for (let i = 0; i < n; i++) {
             let byte = bytes[at++];
+            if (byte < 128) {
+                values[i] = byte;
+                continue;
+            }
             let value = byte & 127;
             for (let shift = 7; byte > 127 && shift < 28; shift += 7) {
                 byte = bytes[at++];
@@ -37,14 +43,16 @@ const data = (() => {
         return values;
     }
 
-    function signed(values) {
-        for (let i = 0; i < values.length; i++)
-            values[i] = values[i] % 2 ? -(values[i] + 1) / 2 : values[i] / 2;
+    function signed(values, n = values.length) {
+        for (let i = 0; i < n; i++) {
+            const half = Math.floor(values[i] / 2);
+            values[i] = half * 2 === values[i] ? half : -half - 1;
+        }
         return values;
     }
 
-    function running(values) {
-        for (let i = 1; i < values.length; i++)
+    function running(values, n = values.length) {
+        for (let i = 1; i < n; i++)
             values[i] += values[i - 1];
         return values;
     }
@@ -68,27 +76,25 @@ const data = (() => {
 
     function events(d, column) {
         const n = d.events;
-        const join = (name, values) => {
-            const all = new values.constructor(d.total);
-            all.set(values);
-            return all;
-        };
-        const plain = (name, type) => join(name, numbers(column(name), new type(n)));
+        // columns have room for the sums behind the calls
+        const plain = (name, type) => numbers(column(name), new type(d.total), n);
 
-        d.id = running(numbers(column('id'), new Float64Array(n)));
+        d.left = d.left || null;
+        const id = d.left ? running(numbers(column('id'), new Float64Array(n))) : null;
+        d.idOf = i => id ? id[i] : i + 1;
         d.thread = plain('thread', Uint32Array);
         d.name = plain('name', Uint16Array);
         d.file = plain('file', Uint32Array);
         d.file2 = plain('file2', Uint32Array);
         d.errno = plain('errno', Uint16Array);
         d.bits = plain('bits', Uint8Array);
-        d.fd = plain('fd', Float64Array);
-        d.peer = plain('peer', Float64Array);
+        d.fd = plain('fd', Uint32Array);
+        d.peer = plain('peer', Uint32Array);
         d.flags = plain('flags', Float64Array);
         d.length = plain('length', Float64Array);
-        d.start = join('start', running(signed(numbers(column('start'), new Float64Array(n)))));
+        d.start = running(signed(plain('start', Float64Array), n), n);
         d.ns = plain('ns', Float64Array);
-        d.result = join('result', signed(numbers(column('result'), new Float64Array(n))));
+        d.result = signed(plain('result', Float64Array), n);
         for (let i = 0; i < n; i++)
             if (d.length[i] > 0 && d.length[i] - 1 < EXACT)
                 d.result[i] += d.length[i] - 1;

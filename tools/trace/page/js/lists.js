@@ -30,7 +30,7 @@ const lists = (() => {
 
     function callFields(d, i) {
         return [
-            ['call', d.names[d.name[i]][0]], ['number', format.count(d.id[i])], ['start', `${format.count(d.start[i])} ns`],
+            ['call', d.names[d.name[i]][0]], ['number', format.count(d.idOf(i))], ['start', `${format.count(d.start[i])} ns`],
             ['duration', d.returned[i] ? `${format.time(d.ns[i])} (${format.count(d.ns[i])} ns)` : 'had not returned'],
             ['result', resultOf(d, i)], ['error', d.bits[i] & 1 ? errnoOf(d, i) : ''], ['descriptor', numberOr(d.fd[i] - 1)],
             ['offset', numberOr(d.offset[i])], ['length', numberOr(d.length[i] - 1)], ['flags', d.flags[i] ? '0x' + (d.flags[i] - 1).toString(16) : '']

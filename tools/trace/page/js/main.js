@@ -65,8 +65,7 @@ const page = (() => {
     // A button for each kind of call that the run has; together they are the legend of the timeline.
     function kindButtons() {
         const { d } = model.state;
-        const used = new Set(d.kind);
-        const shown = ORDER.filter(kind => used.has(d.kindNumber[kind]));
+        const shown = ORDER.filter(kind => d.kind.includes(d.kindNumber[kind]));
         byId('kinds').append(...shown.map(kind => {
             const number = d.kindNumber[kind];
             const button = make('button', { type: 'button', className: 'kind', title: 'Shows or hides these calls; a double click shows no others' },

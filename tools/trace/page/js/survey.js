@@ -42,8 +42,11 @@ const survey = (() => {
             bins[bin] += each * (Math.min(high, bin + 1) - Math.max(low, bin));
     }
 
+    // The binary digits of a number.
     function power(value) {
-        return value < 1 ? 0 : Math.min(POWERS - 1, Math.floor(Math.log2(value)) + 1);
+        if (value < 4294967296)
+            return 32 - Math.clz32(value);
+        return Math.min(POWERS - 1, Math.floor(Math.log2(value)) + 1);
     }
 
     // Durations whose share of calls is below it, from sorted durations.
