@@ -34,6 +34,7 @@ liblauncher_la_SOURCES = \
 	launcher/common/reap.h \
 	launcher/hosts/remote.c \
 	launcher/hosts/remote.h \
+	launcher/master/clocks.c \
 	launcher/master/report.c \
 	launcher/common/message.c \
 	launcher/common/record_dir.c \

@@ -25,6 +25,8 @@ dist_check_SCRIPTS += tests/tools/output.sh tests/tools/perf.sh
 TESTS += tests/tools/output.sh tests/tools/perf.sh
 # Recorded file calls: the reader (iofwd/trace) and the program on it.
 trace_reader = \
+	iofwd/trace/clocks.c \
+	iofwd/trace/clocks.h \
 	iofwd/trace/format.h \
 	iofwd/trace/pack.c \
 	iofwd/trace/pack.h \

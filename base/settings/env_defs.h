@@ -269,6 +269,7 @@
 #define AMPH_PRIVATE_LOCKS "IOFWD_PRIVATE_LOCKS"
 #define AMPH_PRIVATE_LIBS "IOFWD_PRIVATE_LIBS"
 #define AMPH_PRIVATE_REPORTED "IOFWD_PRIVATE_REPORTED"
+#define AMPH_PRIVATE_CLOCK "IOFWD_PRIVATE_CLOCK"
 #define AMPH_PRIVATE_LEFT "IOFWD_PRIVATE_LEFT"
 #define AMPH_ENV_PRIVATE(PRIVATE) \
     PRIVATE(CWD, AMPH_PRIVATE_CWD, \
@@ -282,6 +283,8 @@
             "iofwd-mount or iofwd-run starts itself again without the preload library") \
     PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", \
             "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
+    PRIVATE(CLOCK, AMPH_PRIVATE_CLOCK, \
+            "the number of this host's clock in a recorded job (launcher/master/clocks.c)") \
     PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", \
             "iofwd-run has started this process as a program that is no GASNet client")
 

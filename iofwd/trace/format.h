@@ -16,6 +16,7 @@
  *   numbers.h           numbers and spans of time in few bytes
  *   unroll.c, .h        ring and stream as one row of slots
  *   reader.c, .h        reads a folder of such files into events; the only reader
+ *   clocks.c, .h        hosts' times as the job's
  *   positions.c         offsets of reads and writes that have none
  *   pack.c, .h          the compressed form of a file
  */
@@ -105,7 +106,14 @@ struct amph_trace_header {
     char host[64];
     char exe[512];
     char cwd[1024];
+    uint64_t clock; /* the host's in the job's file of clocks; 0: none has been measured */
 };
+
+/* A file of clocks, of one job: a line "AMPHCLK1 JOB MONOTONIC_NS REALTIME_NS", both clocks of the job's
+ * launcher at one moment, and a line for each measurement: "CLOCK HOST_NS OFFSET_NS ERROR_NS".  At HOST_NS of
+ * the host's CLOCK_MONOTONIC, the launcher's was HOST_NS + OFFSET_NS, by at most ERROR_NS more or less. */
+#define AMPH_TRACE_CLOCKS "AMPHCLK1"
+#define AMPH_TRACE_CLOCKS_SUFFIX ".clocks"
 
 struct amph_trace_call {
     uint32_t commit;

@@ -396,8 +396,8 @@ struct source {
     size_t n;
     uint32_t process;
     int32_t tid;
-    int64_t offset_ns; /* from the host's clock to the job's */
-    uint32_t *names;   /* [LOCAL_NAMES] maps the file's numbers to ours; UINT32_MAX: no such name */
+    struct amph_trace_axis axis; /* from the host's clock to the job's */
+    uint32_t *names; /* [LOCAL_NAMES] maps the file's numbers to ours; UINT32_MAX: no such name */
     size_t first_event;
     size_t
         open[OPEN_CALLS]; /* events of calls that have not returned yet, the oldest is replaced */
@@ -412,7 +412,7 @@ static bool same_process(const struct amph_trace_process *p, const struct amph_t
 
 static bool find_process(struct amph_trace *t, const struct amph_trace_header *h, struct source *s)
 {
-    int64_t start_ns = (int64_t)h->monotonic_ns + s->offset_ns;
+    int64_t start_ns = amph_trace_job_time(&s->axis, h->monotonic_ns);
 
     for (size_t i = 0; i < t->nprocesses; i++)
         if (same_process(&t->processes[i], h)) {
@@ -430,7 +430,7 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
     p->ppid = h->ppid;
     p->rank = h->rank;
     p->start_ns = start_ns;
-    p->clock_error_ns = h->clock_error_ns;
+    p->clock_error_ns = s->axis.error_ns;
     p->began_ns = h->began_ns;
     memcpy(p->host, h->host, sizeof p->host - 1);
     memcpy(p->exe, h->exe, sizeof p->exe - 1);
@@ -463,8 +463,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     if (name == UINT32_MAX || (state != AMPH_TRACE_STARTED && state != AMPH_TRACE_DONE))
         return true;
 
-    struct amph_trace_event *e = event_of(t, s, name,
-                                          (int64_t)(c->start_ns + (uint64_t)s->offset_ns));
+    struct amph_trace_event *e = event_of(t, s, name, amph_trace_job_time(&s->axis, c->start_ns));
 
     if (!e)
         return false;
@@ -472,7 +471,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->name = name;
     e->process = s->process;
     e->tid = s->tid;
-    e->start_ns = (int64_t)(c->start_ns + (uint64_t)s->offset_ns);
+    e->start_ns = amph_trace_job_time(&s->axis, c->start_ns);
     e->side = c->side < AMPH_TRACE_SIDES ? c->side : AMPH_TRACE_LOCAL;
 
     bool is_message = e->side == AMPH_TRACE_MESSAGE;
@@ -488,7 +487,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
         return true;
     }
 
-    e->end_ns = (int64_t)(c->end_ns + (uint64_t)s->offset_ns);
+    e->end_ns = amph_trace_job_time(&s->axis, c->end_ns);
     if (e->end_ns < e->start_ns)
         e->end_ns = e->start_ns;
 
@@ -503,7 +502,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
 static void take_extra(struct amph_trace *t, const struct source *s,
                        const struct amph_trace_extra *x)
 {
-    int64_t start_ns = (int64_t)(x->start_ns + (uint64_t)s->offset_ns);
+    int64_t start_ns = amph_trace_job_time(&s->axis, x->start_ns);
 
     for (size_t i = t->nevents, looks = 0; i-- > s->first_event && looks < EXTRA_LOOKS; looks++) {
         struct amph_trace_event *e = &t->events[i];
@@ -535,17 +534,16 @@ static bool take_sum(struct amph_trace *t, const struct source *s, size_t i)
     if (!total)
         return false;
 
-    *total =
-        (struct amph_trace_total){ .name = name,
-                                   .process = s->process,
-                                   .file = file_index(t, sum->file),
-                                   .calls = sum->calls,
-                                   .bytes = sum->bytes,
-                                   .errors = sum->errors,
-                                   .total_ns = sum->total_ns,
-                                   .longest_ns = sum->longest_ns,
-                                   .first_ns = (int64_t)(sum->first_ns + (uint64_t)s->offset_ns),
-                                   .last_ns = (int64_t)(sum->last_ns + (uint64_t)s->offset_ns) };
+    *total = (struct amph_trace_total){ .name = name,
+                                        .process = s->process,
+                                        .file = file_index(t, sum->file),
+                                        .calls = sum->calls,
+                                        .bytes = sum->bytes,
+                                        .errors = sum->errors,
+                                        .total_ns = sum->total_ns,
+                                        .longest_ns = sum->longest_ns,
+                                        .first_ns = amph_trace_job_time(&s->axis, sum->first_ns),
+                                        .last_ns = amph_trace_job_time(&s->axis, sum->last_ns) };
 
     if (sizes && sizes->commit >> 24 == AMPH_TRACE_SIZES && sizes->file == sum->file)
         memcpy(total->bucket, sizes->bucket, sizeof total->bucket);
@@ -631,8 +629,9 @@ static bool add_row(struct amph_trace *t, const void *bytes, size_t len, char *w
                         .tid = h.tid,
                         .first_event = t->nevents };
 
-    /* one clock: the hosts' real time, until an offset has been measured */
-    s.offset_ns = (int64_t)(h.realtime_ns - h.monotonic_ns + (uint64_t)h.clock_offset_ns);
+    /* without a measured clock: the hosts' real time */
+    s.axis = amph_trace_axis_of(&t->clocks, h.version == AMPH_TRACE_VERSION ? h.clock : 0,
+                                (int64_t)(h.realtime_ns - h.monotonic_ns));
     s.names = malloc(LOCAL_NAMES * sizeof *s.names);
 
     union amph_trace_slot *slots = s.names ? malloc(s.n * AMPH_TRACE_SLOT + 1) : NULL;
@@ -715,7 +714,15 @@ static int by_time(const void *a, const void *b)
     return (x->process > y->process) - (x->process < y->process);
 }
 
-static bool read_file(struct amph_trace *t, const char *path, char *why, size_t why_len)
+bool amph_trace_add_clocks(struct amph_trace *t, const void *bytes, size_t len, char *why,
+                           size_t why_len)
+{
+    t->bytes += len;
+    return amph_trace_clocks_add(&t->clocks, bytes, len, why, why_len);
+}
+
+static bool read_file(struct amph_trace *t, const char *path, bool is_clocks, char *why,
+                      size_t why_len)
 {
     FILE *f = fopen(path, "rb");
     struct stat st;
@@ -736,7 +743,8 @@ static bool read_file(struct amph_trace *t, const char *path, char *why, size_t 
         fail(why, why_len, bytes ? "it cannot be read: %s" : "%s",
              bytes ? strerror(errno) : "there is not enough memory for it");
     else
-        ok = amph_trace_add(t, bytes, len, why, why_len);
+        ok = is_clocks ? amph_trace_add_clocks(t, bytes, len, why, why_len)
+                       : amph_trace_add(t, bytes, len, why, why_len);
 
     free(bytes);
     fclose(f);
@@ -756,29 +764,49 @@ static int is_trace(const struct dirent *d)
     return ends_in(d->d_name, AMPH_TRACE_SUFFIX) || ends_in(d->d_name, AMPH_TRACE_PACKED_SUFFIX);
 }
 
-bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len)
+static int is_clocks(const struct dirent *d)
+{
+    return ends_in(d->d_name, AMPH_TRACE_CLOCKS_SUFFIX);
+}
+
+/* Reads the files of a folder that the filter chooses.  Returns how many there are, *good_p how many could
+ * be read; below 0: the folder cannot be read. */
+static int read_files(struct amph_trace *t, const char *dir, int (*filter)(const struct dirent *),
+                      int *good_p)
 {
     struct dirent **list;
-    int n = scandir(dir, &list, is_trace, alphasort);
-    int good = 0;
+    int n = scandir(dir, &list, filter, alphasort);
     char what[512];
 
-    if (n < 0)
-        return fail(why, why_len, "%s cannot be read: %s", dir, strerror(errno));
-
+    *good_p = 0;
     for (int i = 0; i < n; i++) {
         char path[4096 + 256];
 
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
-        if (read_file(t, path, what, sizeof what))
-            good++;
+        if (read_file(t, path, filter == is_clocks, what, sizeof what))
+            ++*good_p;
         else
             fprintf(stderr, "iofwd-trace: %s: %s; it is left out\n", path, what);
 
         free(list[i]);
     }
 
-    free(list);
+    if (n >= 0)
+        free(list);
+
+    return n;
+}
+
+bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t why_len)
+{
+    int good;
+    int n = read_files(t, dir, is_clocks, &good);
+
+    if (n >= 0)
+        n = read_files(t, dir, is_trace, &good);
+    if (n < 0)
+        return fail(why, why_len, "%s cannot be read: %s", dir, strerror(errno));
+
     if (!good)
         return fail(
             why, why_len,
@@ -813,5 +841,6 @@ void amph_trace_free(struct amph_trace *t)
     free(t->events);
     free(t->processes);
     free(t->totals);
+    free(t->clocks.all);
     *t = (struct amph_trace){ 0 };
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "iofwd/trace/clocks.h"
 #include "iofwd/trace/format.h"
 
 /* Classes of calls, by their names. */
@@ -87,6 +88,7 @@ struct amph_trace {
     size_t nfiles;
     struct amph_trace_total *totals; /* sums of calls beyond the budgets */
     size_t ntotals;
+    struct amph_trace_clocks clocks;
     uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
 
     /* the reader's own */
@@ -97,6 +99,10 @@ struct amph_trace {
 
 /* Adds the contents of one file, plain or packed.  false: why says what is wrong with it. */
 bool amph_trace_add(struct amph_trace *t, const void *bytes, size_t len, char *why, size_t why_len);
+
+/* Adds a file of clocks; before the files whose times it concerns. */
+bool amph_trace_add_clocks(struct amph_trace *t, const void *bytes, size_t len, char *why,
+                           size_t why_len);
 
 /* After the last file: paths, order and positions. */
 bool amph_trace_finish(struct amph_trace *t);

@@ -46,6 +46,7 @@
  *                 The same bytes for connections of several hosts; they travel once over each link.
  *                 way = { count u32, count x connection u32, count u32, count x (host u32, way blob) }:
  *                 the connections of this host, and the ways below it.
+ *   CLOCK         { stamp u64 }                  asks for this host's clock
  *   BEAT          { }                            heartbeat, both ways, only over the network
  *
  * Frames, agent -> launcher:
@@ -59,6 +60,7 @@
  *   STARTED       { rank u32, pid u64 }          answers SPAWN
  *   FAILED        { rank u32, errno u32 }        answers SPAWN
  *   ORPHANS_GONE  { }                            answers ORPHANS
+ *   CLOCK         { stamp u64, ns u64 }          answers CLOCK, at once
  *   OUTPUT        { rank u32, stream u8 (1, 2), bytes }
  *   ENDED         { rank u32, by_signal u8, number u32, core u8 }   follows all its output
  */
@@ -98,6 +100,7 @@ enum amph_agent_type {
     AMPH_AGENT_FROM,
     AMPH_AGENT_LOST,
     AMPH_AGENT_SAID,
+    AMPH_AGENT_CLOCK,
     AMPH_AGENT_NTYPES
 };
 
@@ -112,7 +115,7 @@ enum {
     AMPH_CONN_CLOSED
 };
 
-#define AMPH_AGENT_VERSION 2
+#define AMPH_AGENT_VERSION 3
 
 /* The agent's main program on another host.  The stream is standard input and output.  silence_ns:
  * the agent exits if it receives nothing for this time (0: never). */

@@ -238,6 +238,17 @@ static void on_quit(struct amph_agent *a, struct amph_rd *r)
         amph_agent_finish(a, 0);
 }
 
+static void on_clock(struct amph_agent *a, struct amph_rd *r)
+{
+    uint8_t body[16];
+    struct amph_wr w;
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_u64(&w, amph_rd_u64(r));
+    amph_wr_u64(&w, amph_now_ns());
+    amph_agent_send(a, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
+}
+
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
 {
     /* it has no content; its arrival shows that the launcher is alive */
@@ -257,6 +268,7 @@ static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph
     [AMPH_AGENT_SPREAD] = amph_agent_spread,
     [AMPH_AGENT_ADOPT] = amph_agent_adopt,
     [AMPH_AGENT_ROUTE] = amph_agent_route,
+    [AMPH_AGENT_CLOCK] = on_clock,
     [AMPH_AGENT_BEAT] = on_beat,
 };
 

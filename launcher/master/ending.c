@@ -255,6 +255,7 @@ static void advance(struct amph_launch *l)
     if (l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] == 0) {
         l->phase = AMPH_PHASE_ORPHANS;
         amph_timer_stop(&l->loop, &l->step);
+        amph_clocks_finish(l); /* the answers come before those that follow */
         send_agents(l, AMPH_AGENT_ORPHANS);
     }
 

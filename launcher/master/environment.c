@@ -384,6 +384,13 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     if (*address)
         list_set(list, amph_env_name(AMPH_ENV_INTERFACE), address);
 
+    if (amph_clocks_number(agent)) {
+        char number[24];
+
+        snprintf(number, sizeof number, "%llu", (unsigned long long)amph_clocks_number(agent));
+        list_set(list, AMPH_PRIVATE_CLOCK, number);
+    }
+
     list_set_number(list, amph_env_name(AMPH_ENV_RANK), p->rank);
     list_set_number(list, amph_env_name(AMPH_ENV_SERVERS), l->job.nproc[AMPH_SERVER]);
 

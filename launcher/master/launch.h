@@ -15,6 +15,7 @@
  *   mapping.c      which server serves which compute process
  *   report.c       the mapping table, names of processes
  *   progress.c     iofwd-ctl progress beside the job
+ *   clocks.c       the clocks of a recorded job's hosts
  *
  * The other rooms of the launcher:
  *
@@ -103,6 +104,11 @@ struct amph_lagent {
     char *machine, *seen_from, *address, *server_program, *preload; /* from READY */
     struct amph_conn **conn; /* connections of its processes, by number - 1 */
     uint32_t nconns;
+    struct {
+        unsigned left; /* questions to come */
+        uint64_t at_ns, error_ns;
+        int64_t offset_ns;
+    } clock; /* the best answer of this round (clocks.c) */
 };
 
 struct amph_pmi_entry;
@@ -137,6 +143,11 @@ struct amph_outlet {
 };
 
 struct amph_launch {
+    struct {
+        int fd;       /* the file; -1: none */
+        uint64_t job; /* 0: not recorded */
+        struct amph_timer timer;
+    } clocks; /* clocks.c */
     const struct amph_options *o;
     struct amph_inherit inherit;
     struct amph_loop loop;
@@ -306,5 +317,15 @@ void amph_table_start(struct amph_launch *l);
 /* Prints the table once all processes have reported. */
 void amph_table_check(struct amph_launch *l);
 void amph_table_print(struct amph_launch *l);
+
+/* ---- clocks.c: of a recorded job ---- */
+
+/* Before the first process is started. */
+void amph_clocks_start(struct amph_launch *l);
+/* When the last compute process has ended. */
+void amph_clocks_finish(struct amph_launch *l);
+void amph_clocks_answer(struct amph_lagent *agent, struct amph_rd *r);
+/* The number of the clock of an agent's host; 0: the job is not recorded. */
+uint64_t amph_clocks_number(const struct amph_lagent *agent);
 
 #endif

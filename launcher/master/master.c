@@ -142,6 +142,11 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
     }
 
     amph_rd_init(&r, frame->body, frame->len_bytes);
+    if (frame->type == AMPH_AGENT_CLOCK) {
+        amph_clocks_answer(agent, &r);
+        return;
+    }
+
     if (frame->type == AMPH_AGENT_CONN) {
         amph_control_carried(agent, &r);
         return;
@@ -250,6 +255,8 @@ enum amph_status amph_launch_spawn(struct amph_launch *l)
     l->spawned = true;
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
         st = amph_setting_agent(l, &l->agents[i]);
+
+    amph_clocks_start(l);
 
     /* Servers first, so that they open their listeners while the compute processes start. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < total && st == AMPH_OK; i++)

@@ -239,6 +239,7 @@ static void write_header(struct amph_ip_recording *t)
     h->slot_bytes = AMPH_TRACE_SLOT;
     read_clocks(h);
     h->clock_error_ns = UINT64_MAX;
+    h->clock = amph_ip_state.recorder.clock;
     h->pid = (int32_t)libc_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     h->tid = (int32_t)libc_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
     h->ppid = (int32_t)libc_syscall(SYS_getppid, 0, 0, 0, 0, 0, 0);

@@ -97,6 +97,7 @@ struct amph_ip_state {
         int32_t rank;
         uint64_t budget;
         unsigned kinds; /* of messages: IOFWD_RECORD */
+        uint64_t clock; /* the host's number in the job's file of clocks; 0: none */
         uint64_t began_ns;
         uint64_t cwd; /* its text's number */
         uint32_t files;
