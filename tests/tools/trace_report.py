@@ -268,6 +268,18 @@ def filters(browser):
     click(page, '#files tbody tr[data-row] td')
     path = page.run('document.querySelector("#files tr.picked td, #file-name").title')
     expect(page, 'run', "path = '%s' OR path2 = '%s'" % (path, path), 'a click on a file')
+    page.run('document.activeElement.blur()')
+    page.key('Escape')
+    expect(page, 'run', '1', 'Escape')
+
+    # the second line, by keys
+    page.run('document.querySelector("#files .scroller").focus()')
+    page.key('ArrowDown')
+    page.key('ArrowDown')
+    path = page.run('document.querySelector("#files tr.cursor td").title')
+    same('the second line', path, page.run('document.querySelectorAll("#files tr[data-row] td:first-child")[1].title'))
+    page.key('Enter')
+    expect(page, 'run', "path = '%s' OR path2 = '%s'" % (path, path), 'a file by keys')
 
 
 @case
@@ -367,6 +379,17 @@ def distributions(browser):
         bars = sorted({key for power in wanted for key in power})
         expected = [tuple('{:,}'.format(power.get(key, 0)) for power in wanted) for key in bars]
         same(selector, [line for line in shown if any(v not in ('', '0') for v in line)], expected)
+
+        # a click in the middle of the chart, on the range that the legend names there
+        place = box(page, selector + ' .u-over')
+        page.click(place['x'], place['y'])
+        page.wait('document.getElementById("search").value.includes("%s<")' % value)
+        low, high = page.run('(t => [Number(t.match(/>=(\\d+)/)[1]), Number(t.match(/<(\\d+)/)[1])])(document.getElementById("search").value)')
+        expect(page, 'run', '%s >= %d AND %s < %d%s' % (value, low, value, high, " AND class IN ('read', 'write')" if value == 'bytes' else ''), 'a click on a bar')
+        true('a power of two: %r' % [low, high], high == max(1, 2 * low))
+        page.run('document.activeElement.blur()')
+        page.key('Escape')
+        expect(page, 'run', '1', 'Escape')
 
 
 @case
@@ -477,7 +500,7 @@ def address(browser):
     page = show(browser, 'run')
     click(page, '.kind[data-kind="read"]')
     search(page, '-path:/usr/lib us<100000')
-    expect(page, 'run', "class <> 'read' AND coalesce(path, '') NOT LIKE '%/usr/lib%' AND coalesce(path2, '') NOT LIKE '%/usr/lib%' AND coalesce(ns, 0) < 100000000", 'a filter')
+    expect(page, 'run', "class <> 'read' AND coalesce(path, '') NOT LIKE '%/usr/lib%' AND coalesce(path2, '') NOT LIKE '%/usr/lib%' AND ns < 100000000", 'a filter')
     page.run('document.activeElement.blur()')
     page.key('+')
     page.wait('!document.getElementById("whole").disabled && location.hash.includes("time=")')
@@ -485,7 +508,7 @@ def address(browser):
     begin, end = round(begin), round(end)
     other = browser.open(page.run('location.href'))
     other.wait(READY)
-    where = "class <> 'read' AND coalesce(path, '') NOT LIKE '%%/usr/lib%%' AND coalesce(path2, '') NOT LIKE '%%/usr/lib%%' AND coalesce(ns, 0) < 100000000 AND start_ns >= %d AND start_ns < %d"
+    where = "class <> 'read' AND coalesce(path, '') NOT LIKE '%%/usr/lib%%' AND coalesce(path2, '') NOT LIKE '%%/usr/lib%%' AND ns < 100000000 AND start_ns >= %d AND start_ns < %d"
     expect(other, 'run', where % (begin, end), 'the address')
     same('errors', other.errors, [])
 

@@ -95,8 +95,19 @@ const charts = (() => {
         };
     }
 
+    // A click on a bar filters by its range; it takes the place of an earlier range.
+    function pickRange(chart, key, kinds) {
+        chart.over.addEventListener('click', event => {
+            const power = Math.round(chart.posToVal(event.offsetX, 'x'));
+            const low = power > 0 ? Math.pow(2, power - 1) : 0;
+            const others = model.state.text.split(/\s+/).filter(word => word && !word.startsWith(key + '>=') && !word.startsWith(key + '<') && word !== kinds);
+            model.setFilter({ text: [...others, ...(kinds ? [kinds] : []), `${key}>=${low}`, `${key}<${Math.pow(2, power)}`].join(' ') });
+        });
+    }
+
     // A histogram by powers of two with a bar for each series, on a logarithmic axis of calls.
-    function histogram(all, name, tickOf) {
+    // key: the search word of its values; kinds: the search word of its calls, if they are not all
+    function histogram(all, name, tickOf, key, kinds) {
         if (!all.some(one => one.values.some(calls => calls > 0)))
             return { nothing: 'There are no such calls.' };
 
@@ -114,6 +125,7 @@ const charts = (() => {
         return {
             options: {
                 cursor: { drag: { x: false, y: false }, points: { show: false } },
+                hooks: { ready: [chart => pickRange(chart, key, kinds)] },
                 scales: { x: { time: false, range: [first - 0.5, last + 0.5] }, y: { distr: 3, range: [0.7, Math.pow(10, Math.ceil(Math.log10(most * 1.05)))] } },
                 axes: [
                     axis({ space: 55, size: 34, incrs: [1, 2, 3, 4, 5, 6, 8, 10], values: (chart, ticks) => ticks.map(tick => Number.isInteger(tick) ? tickOf(tick) : '') }),
@@ -133,7 +145,7 @@ const charts = (() => {
         const s = model.state.survey;
         const c = canvas.colours();
         const tick = power => power === 0 ? '0 B' : format.bytes(Math.pow(2, power - 1));
-        return histogram([{ label: 'read', colour: c.read, values: s.readSizes }, { label: 'written', colour: c.write, values: s.writtenSizes }], 'bytes', tick);
+        return histogram([{ label: 'read', colour: c.read, values: s.readSizes }, { label: 'written', colour: c.write, values: s.writtenSizes }], 'bytes', tick, 'bytes', 'kind:read,write');
     }
 
     function latency() {
@@ -141,7 +153,7 @@ const charts = (() => {
         const c = canvas.colours();
         const tick = power => power === 0 ? '0 ns' : format.time(Math.pow(2, power - 1));
         return histogram([{ label: 'read', colour: c.read, values: s.readTimes }, { label: 'write', colour: c.write, values: s.writtenTimes },
-            { label: 'other', colour: c.faint, values: s.otherTimes }], 'time', tick);
+            { label: 'other', colour: c.faint, values: s.otherTimes }], 'time', tick, 'ns', '');
     }
 
     function notes() {

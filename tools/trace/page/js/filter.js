@@ -1,6 +1,9 @@
 // The language of the search field, and which calls match it.
 const filter = (() => {
     const WORD = /(-?)(?:([a-z]+)(:|<=|>=|<|>|=))?("[^"]*"|\S+)/g;
+    // A call that has not returned has no duration.
+    const durationOf = (d, i) => d.returned[i] ? d.ns[i] : NaN;
+
     const NUMBERS = {
         bytes: (d, i) => d.bytes[i],
         length: (d, i) => i < d.events && d.length[i] ? d.length[i] - 1 : NaN,
@@ -9,9 +12,9 @@ const filter = (() => {
         fd: (d, i) => i < d.events && d.fd[i] ? d.fd[i] - 1 : NaN,
         peer: (d, i) => d.peer[i] ? d.peer[i] - 1 : NaN,
         server: (d, i) => d.server[i] ? d.server[i] - 1 : NaN,
-        ns: (d, i) => d.ns[i],
-        us: (d, i) => d.ns[i] / 1e3,
-        ms: (d, i) => d.ns[i] / 1e6
+        ns: (d, i) => durationOf(d, i),
+        us: (d, i) => durationOf(d, i) / 1e3,
+        ms: (d, i) => durationOf(d, i) / 1e6
     };
     const COMPARE = {
         '<': (a, b) => a < b, '<=': (a, b) => a <= b, '>': (a, b) => a > b, '>=': (a, b) => a >= b, '=': (a, b) => a === b, ':': (a, b) => a === b

@@ -25,7 +25,9 @@ const page = (() => {
 
     function describe() {
         const { d } = model.state;
-        const exe = [...new Set(d.processes.map(process => process.exe.split('/').pop()))].filter(name => name);
+        // programs with a rank are the ones that the run is about
+        const first = [...d.processes].sort((a, b) => Number(b.rank >= 0) - Number(a.rank >= 0));
+        const exe = [...new Set(first.map(process => process.exe.split('/').pop()))].filter(name => name);
         const hosts = new Set(d.processes.map(process => process.host)).size;
         const ranks = new Set(d.processes.filter(process => process.rank >= 0).map(process => process.rank)).size;
         const name = exe.slice(0, 3).join(', ') + (exe.length > 3 ? ` and ${exe.length - 3} more` : '');

@@ -15,6 +15,7 @@ const table = (() => {
         let sort = options.sort;
         let descending = options.descending;
         let printing = false;
+        let cursor = -1; // the line that the arrow keys have come to
 
         columns.forEach((column, number) => {
             const button = make('button', { type: 'button', className: 'column', textContent: column.title, title: column.hint || `Sort by ${column.title}` });
@@ -36,6 +37,23 @@ const table = (() => {
             if (line && options.pick)
                 options.pick(Number(line.dataset.row));
         });
+
+        scroller.addEventListener('keydown', event => {
+            const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+            if (event.target !== scroller || (!by && event.key !== 'Enter'))
+                return;
+            event.preventDefault();
+            if (by) {
+                cursor = Math.max(0, Math.min(rows.length - 1, cursor + by));
+                const top = cursor * HIGH;
+                const high = scroller.clientHeight - 2 * HIGH; // without the titles
+                scroller.scrollTop = Math.max(top - high, Math.min(scroller.scrollTop, top));
+                draw();
+            } else if (options.pick && cursor >= 0) {
+                options.pick(rows[cursor]);
+            }
+        });
+        scroller.addEventListener('blur', () => { cursor = -1; draw(); });
 
         function marks() {
             [...head.children].forEach((cell, number) => {
@@ -78,8 +96,10 @@ const table = (() => {
             return Array.from(given).filter(isGood).sort(compare).slice(0, 5000);
         }
 
-        function line(row) {
-            const node = make('tr', { className: options.isPicked && options.isPicked(row) ? 'picked' : '' });
+        function line(row, number) {
+            const node = make('tr');
+            node.classList.toggle('picked', Boolean(options.isPicked && options.isPicked(row)));
+            node.classList.toggle('cursor', number === cursor);
             node.dataset.row = row;
             for (const column of columns) {
                 const text = column.show ? column.show(row) : String(column.value(row));
@@ -104,7 +124,7 @@ const table = (() => {
             const last = Math.min(rows.length, printing ? PRINTED : first + Math.ceil(scroller.clientHeight / HIGH) + 25);
             const lines = [];
             for (let k = first; k < last; k++)
-                lines.push(line(rows[k]));
+                lines.push(line(rows[k], k));
             if (first)
                 lines.unshift(space(first));
             if (last < rows.length && !printing)
