@@ -240,6 +240,9 @@ enum {
     INCOMING_MIN = 11
 };
 
+/* What a process of a job on one host takes of a stack, with its environment. */
+#define SMP_STACK_MIN_BYTES ((size_t)32 << 10)
+
 static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *desc, uint32_t self,
                                       bool one_host)
 {
@@ -263,8 +266,9 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
     enum amph_status st = AMPH_OK;
 
     /* libfabric needs more than shared memory does */
-    if (amph_job.size > 1 && !all_near &&
-        !amph_limit_stack_suffices("a process of this job", AMPH_STACK_MIN_BYTES))
+    size_t stack_bytes = all_near ? SMP_STACK_MIN_BYTES : AMPH_STACK_MIN_BYTES;
+
+    if (amph_job.size > 1 && !amph_limit_stack_suffices("a process of this job", stack_bytes))
         return AMPH_ERR_NOMEM;
 
     if (amph_job.size > 1)

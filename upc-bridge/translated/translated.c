@@ -38,8 +38,13 @@ static void define_object(const struct upcx_object *o)
 {
     struct upc_static *s = calloc(1, sizeof *s);
 
-    if (s == NULL)
-        die("out of memory for the shared object ", o->name, "");
+    if (s == NULL) { /* perhaps in this process alone, so it says so whatever its thread */
+        fprintf(stderr,
+                "amphora-upc: out of memory for the shared object %s; raise the limits of memory "
+                "(ulimit -v and -d)\n",
+                o->name);
+        _exit(1);
+    }
 
     s->pts = o->pts;
     s->name = o->name;
