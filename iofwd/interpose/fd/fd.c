@@ -21,6 +21,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/interpose/process/die.h"
 #include "iofwd/wire/file.h"
 
 /* Called after fd has become the descriptor of another file than `before`. */
@@ -279,6 +280,25 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
         of->path[n - 1] = 0;
 }
 
+/* With a limit below this the program may wonder why it reaches it with so few files. */
+#define FEW_FDS 64
+
+/* An open has no descriptor for its file.  If Amphora's own ones are a large part of those that the process may
+ * have, its user is told, once. */
+static int report_few(int err)
+{
+    struct rlimit may;
+
+    if (err != EMFILE || getrlimit(RLIMIT_NOFILE, &may) != 0 || may.rlim_cur >= FEW_FDS ||
+        __atomic_exchange_n(&amph_ip_client.complained, 1, __ATOMIC_RELAXED))
+        return err;
+
+    amph_ip_die_say("there is no descriptor left for a forwarded file: this process may have %lu open "
+                    "(ulimit -n), of which Amphora itself needs about ten; raise the limit",
+                    (unsigned long)may.rlim_cur);
+    return err;
+}
+
 /* What a placeholder takes at most: a descriptor of its own, and one while it is made. */
 struct held_fds {
     int n;
@@ -330,7 +350,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     if (!of)
         return amph_ip_resolve_end(w, ENOMEM);
 
-    int refused = flags & (O_CREAT | O_TRUNC) ? hold_fds(&held) : 0;
+    int refused = flags & (O_CREAT | O_TRUNC) ? report_few(hold_fds(&held)) : 0;
 
     if (refused) {
         amph_fdtab_put(of);
@@ -360,7 +380,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     int fd = placeholder(&of->file, flags);
 
     if (fd < 0) {
-        err = errno;
+        err = report_few(errno);
         amph_fdtab_put(of);
         return amph_ip_resolve_end(w, err);
     }

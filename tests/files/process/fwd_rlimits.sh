@@ -32,8 +32,8 @@ if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_' || 
     exit
 fi
 
-# A job may be refused by a program of ours, or by the dynamic linker; EMFILE is what the kernel says to the program, too.
-said='^open: EMFILE$|^amphora: |^amphora-run: (cannot|compute [0-9]* could not|the limit)|^iofwd-run: |error while loading shared|cannot allocate TLS'
+# A job may be refused by a program of ours, or by the dynamic linker.
+said='^amphora: |^amphora-run: (cannot|compute [0-9]* could not|the limit)|^iofwd-run: |error while loading shared|cannot allocate TLS'
 
 # check_job WHAT LIMIT: adds what is wrong with the job whose output is in $mp_dir/one and whose exit code is $code
 check_job() {
@@ -52,7 +52,7 @@ check_job() {
     fi
 }
 
-limits='n:4 n:6 n:8 n:10 n:14 n:18 n:20 n:22 n:24 n:28 n:34 n:40 n:64 v:9000 v:16000 v:32000 v:300000 d:2000 d:8192 d:16384 d:65536 s:32 s:60
+limits='n:4 n:6 n:8 n:10 n:12 n:14 n:18 n:20 n:22 n:24 n:28 n:34 n:40 n:64 v:9000 v:16000 v:32000 v:300000 d:2000 d:8192 d:16384 d:65536 s:32 s:60
     s:64 s:128 l:0 l:64 f:1 Sn:16 Sn:64 Sv:16000 Sd:8192 Ss:32 Sf:1'
 
 # each CASE LIMITS ENOUGH FUNCTION CONDUIT...: FUNCTION OPTION VALUE with each of them; jobs must be right with those of ENOUGH
