@@ -236,6 +236,7 @@ preload_scripts += \
 	tests/files/process/fwd_signals.sh \
 	tests/files/process/fwd_last_thread.sh \
 	tests/files/process/fwd_lifetime.sh \
+	tests/files/limits/fwd_least.sh \
 	tests/files/limits/fwd_limits.sh \
 	tests/files/process/fwd_rlimits.sh \
 	tests/files/limits/fwd_budget.sh \

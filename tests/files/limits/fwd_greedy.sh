@@ -22,6 +22,8 @@ export GASNET_MAX_SEGSIZE
 if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
     mp_skip "a segment that the server maps" "the sanitizer itself takes more addresses"
     mp_skip "a segment for which the server has too few addresses" "the sanitizer itself takes more addresses"
+    mp_skip "a transfer area for which the server has too few addresses" "the sanitizer itself takes more addresses"
+    mp_skip "a smaller transfer area" "the sanitizer itself takes more addresses"
 else
     mp_run tests/files/limits/fwd_greedy -n 1 -c smp -t 40 -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- segment "$mp_dir/kept" 1
     printf '#!/bin/sh\nulimit -v 1700000\nexec "%s/.libs/iofwd-server" "$@"\n' "$builddir" >"$mp_dir/server"
@@ -30,5 +32,22 @@ else
     export LD_LIBRARY_PATH
     mp_run tests/files/limits/fwd_greedy -n 1 -c smp -t 40 \
         -o "-servers 1 -server-program $mp_dir/server -iofwd /fwd=$mp_dir/kept" -- segment "$mp_dir/kept" 0
+
+    # area PIECE: a forwarded program whose transfer area has four slots of this size, at the same server
+    ${CC:-gcc} -std=gnu11 -O1 -o "$mp_dir/client" "$srcdir/tests/files/failover/fault_client.c" || exit 1
+    area() {
+        IOFWD_PIECE=$1 IOFWD_SLOTS=4 timeout -k 5 50 "$AMPHORA_RUN" -n 1 -servers 1 -conduit smp -server-program "$mp_dir/server" \
+            -iofwd "/fwd=$mp_dir/kept" -timeout 40 "$mp_dir/client" /fwd/x >"$mp_dir/out" 2>&1 </dev/null
+        code=$?
+        echo "exit code $code" >>"$mp_dir/out"
+    }
+    area 64M
+    [ $code = 1 ] && grep -qx 'open: ENOMEM' "$mp_dir/out" &&
+        grep -q '^amphora: server 1 .*offers [0-9]* bytes of memory, which are not mapped.*(ulimit -v)' "$mp_dir/out" &&
+        grep -q '^amphora: compute .*refuses this client: .*(ulimit -v)' "$mp_dir/out"
+    mp_report $? "a transfer area for which the server has too few addresses" "$mp_dir/out"
+    area 1M
+    [ $code = 0 ] && grep -qx through "$mp_dir/out"
+    mp_report $? "a smaller transfer area" "$mp_dir/out"
 fi
 mp_done
