@@ -143,7 +143,8 @@ struct amph_fwd_client {
     pid_t pid;
     /* number of dead servers; value when locks were last recovered (recovery/reopen.c) */
     _Atomic uint32_t deaths, deaths_seen;
-    bool failover;                 /* another server takes the place of a dead one */
+    uint64_t give_up_ns; /* attach.c: a server must have answered until then; 0: no limit */
+    bool failover;       /* another server takes the place of a dead one */
     struct amph_client_link *link; /* [nlinks] by server - first */
     uint8_t *area;
     struct amph_am_mem area_mem;

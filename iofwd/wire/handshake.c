@@ -293,24 +293,50 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 
 /* ---- the client's end ---- */
 
-static enum amph_status connect_to(int fd, const void *sa, socklen_t len, int *fd_p)
+/* Limits how long connect may block; deadline_ns 0: no limit.  False: the deadline has passed. */
+static bool limit_connect(int fd, uint64_t deadline_ns)
 {
-    sigset_t before;
-    int ret;
+    uint64_t now = amph_now_ns();
+    struct timeval left = { 0 };
 
-    /* blocks while the listener's backlog is full */
-    amph_thread_wait_begin(&before);
-    while ((ret = connect(fd, sa, len)) != 0 && errno == EINTR)
-        ;
+    if (deadline_ns && now >= deadline_ns)
+        return false;
 
-    amph_thread_wait_end(&before);
-    if (ret != 0 && errno != EISCONN) {
-        close(fd);
-        return AMPH_ERR_PEER;
+    if (deadline_ns) {
+        left.tv_sec = (time_t)((deadline_ns - now) / AMPH_NS_PER_S);
+        left.tv_usec = (suseconds_t)((deadline_ns - now) % AMPH_NS_PER_S / 1000 + 1);
+        if (left.tv_usec >= 1000000)
+            left = (struct timeval){ .tv_sec = left.tv_sec + 1 };
     }
 
-    *fd_p = fd;
-    return AMPH_OK;
+    return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof left) == 0;
+}
+
+static enum amph_status connect_to(int fd, const void *sa, socklen_t len, uint64_t deadline_ns,
+                                   int *fd_p)
+{
+    sigset_t before;
+    int ret = -1;
+    bool in_time;
+
+    /* blocks while the listener's backlog is full, and while a host does not answer */
+    amph_thread_wait_begin(&before);
+    do {
+        in_time = limit_connect(fd, deadline_ns);
+        ret = in_time ? connect(fd, sa, len) : -1;
+    } while (in_time && ret != 0 && errno == EINTR);
+
+    amph_thread_wait_end(&before);
+    if (in_time && (ret == 0 || errno == EISCONN)) {
+        limit_connect(fd, 0);
+        *fd_p = fd;
+        return AMPH_OK;
+    }
+
+    bool late = !in_time || errno == EAGAIN || errno == EINPROGRESS || errno == EALREADY;
+
+    close(fd);
+    return late ? AMPH_ERR_TIMEOUT : AMPH_ERR_PEER;
 }
 
 void amph_fwd_watch_host(int fd)
@@ -329,7 +355,7 @@ void amph_fwd_watch_host(int fd)
 }
 
 enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
-                                          int *fd_p)
+                                          uint64_t deadline_ns, int *fd_p)
 {
     if (same_host && a->unix_name[0]) {
         struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -339,10 +365,10 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
 
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        return fd < 0
-                   ? AMPH_ERR_NOMEM
-                   : connect_to(fd, &sun,
-                                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n), fd_p);
+        return fd < 0 ? AMPH_ERR_NOMEM
+                      : connect_to(fd, &sun,
+                                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n),
+                                   deadline_ns, fd_p);
     }
 
     if (a->tcp.ss_family == AF_UNSPEC)
@@ -354,7 +380,7 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
         return AMPH_ERR_NOMEM;
 
     amph_fwd_watch_host(fd);
-    return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), fd_p);
+    return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), deadline_ns, fd_p);
 }
 
 static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
@@ -383,9 +409,8 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
     }
 }
 
-enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
+static enum amph_status send_until(int fd, const void *buf, size_t len, uint64_t deadline_ns)
 {
-    uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     const uint8_t *at = buf;
 
     while (len > 0) {
@@ -395,7 +420,7 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
             at += n;
             len -= (size_t)n;
         } else if (errno == EAGAIN) {
-            enum amph_status st = wait_fd(fd, POLLOUT, deadline);
+            enum amph_status st = wait_fd(fd, POLLOUT, deadline_ns);
             if (st != AMPH_OK)
                 return st;
         } else if (errno != EINTR)
@@ -403,6 +428,11 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
     }
 
     return AMPH_OK;
+}
+
+enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
+{
+    return send_until(fd, buf, len, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS);
 }
 
 /* Keeps the last descriptor that came along in *passed_p and closes all others: the control buffer's
@@ -458,11 +488,10 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
 }
 
 static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_frame_in *in,
-                                      int *passed_p)
+                                      uint64_t deadline_ns, int *passed_p)
 {
-    uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     size_t used;
-    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline, passed_p);
+    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline_ns, passed_p);
 
     if (st != AMPH_OK)
         return st;
@@ -471,15 +500,16 @@ static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_fram
     if (st != AMPH_AGAIN)
         return st;
 
-    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline, passed_p);
+    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline_ns, passed_p);
     return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used)
                          : st;
 }
 
-enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
+static enum amph_status receive_until(int fd, uint8_t *buf, uint64_t deadline_ns,
+                                      struct amph_fwd_frame_in *in)
 {
     int passed = -1;
-    enum amph_status st = receive_frame(fd, buf, in, &passed);
+    enum amph_status st = receive_frame(fd, buf, in, deadline_ns, &passed);
 
     if (passed >= 0)
         close(passed);
@@ -487,10 +517,16 @@ enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_
     return st;
 }
 
-static enum amph_status receive_greet(int fd, uint8_t *buf, uint8_t nonce[FWD_NONCE_BYTES])
+enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
+{
+    return receive_until(fd, buf, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS, in);
+}
+
+static enum amph_status receive_greet(int fd, uint8_t *buf, uint64_t deadline_ns,
+                                      uint8_t nonce[FWD_NONCE_BYTES])
 {
     struct amph_fwd_frame_in in;
-    enum amph_status st = amph_fwd_control_receive(fd, buf, &in);
+    enum amph_status st = receive_until(fd, buf, deadline_ns, &in);
 
     if (st != AMPH_OK)
         return st;
@@ -539,8 +575,8 @@ static enum amph_status check_refusal(const struct amph_fwd_frame_in *in)
 }
 
 enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
-                                        struct amph_fwd_hello *h, bool ask, uint8_t *buf,
-                                        struct amph_fwd_welcome *wc)
+                                        struct amph_fwd_hello *h, bool ask, uint64_t deadline_ns,
+                                        uint8_t *buf, struct amph_fwd_welcome *wc)
 {
     uint8_t server_nonce[FWD_NONCE_BYTES];
     struct amph_fwd_frame_in in;
@@ -548,10 +584,10 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     enum amph_status st = AMPH_OK;
 
     if (ask)
-        st = amph_fwd_control_send(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0));
+        st = send_until(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0), deadline_ns);
 
     if (st == AMPH_OK)
-        st = receive_greet(fd, buf, server_nonce);
+        st = receive_greet(fd, buf, deadline_ns, server_nonce);
 
     if (st != AMPH_OK)
         return st;
@@ -561,11 +597,12 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     size_t n = amph_fwd_hello_build(buf + FWD_FRAME_HEAD_BYTES, FWD_FRAME_BODY_MAX, h, key,
                                     server_nonce);
 
-    st = n ? amph_fwd_control_send(
-                 fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n))
+    st = n ? send_until(fd, buf,
+                        amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n),
+                        deadline_ns)
            : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
-        st = receive_frame(fd, buf, &in, &passed);
+        st = receive_frame(fd, buf, &in, deadline_ns, &passed);
 
     if (st == AMPH_OK)
         st = check_refusal(&in);
@@ -597,10 +634,15 @@ enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, boo
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_welcome wc;
     int fd;
-    enum amph_status st = buf ? amph_fwd_control_connect(a, same_host, &fd) : AMPH_ERR_NOMEM;
+    uint64_t deadline = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    enum amph_status st = buf ? amph_fwd_control_connect(a, same_host, deadline, &fd)
+                              : AMPH_ERR_NOMEM;
 
-    if (st == AMPH_OK && (st = amph_fwd_control_greet(fd, key, &h, false, buf, &wc)) != AMPH_OK)
-        close(fd);
+    if (st == AMPH_OK) {
+        st = amph_fwd_control_greet(fd, key, &h, false, deadline, buf, &wc);
+        if (st != AMPH_OK)
+            close(fd);
+    }
 
     free(buf);
     if (st == AMPH_OK)

@@ -172,19 +172,19 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
  * messages at once. */
 void amph_fwd_watch_host(int fd);
 
-/* Client side, blocking with a timeout: connect; send and receive whole frames (buf:
- * FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX).  Errors: AMPH_ERR_PEER (no listener, or closed),
- * AMPH_ERR_TIMEOUT, AMPH_ERR_PROTO. */
+/* Client side, blocking: connect until deadline_ns (amph_now_ns; 0: no limit); send and receive whole
+ * frames (buf: FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX) within FWD_CONTROL_TIMEOUT_NS.  Errors:
+ * AMPH_ERR_PEER (no listener, or closed), AMPH_ERR_TIMEOUT, AMPH_ERR_PROTO. */
 enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
-                                          int *fd_p);
+                                          uint64_t deadline_ns, int *fd_p);
 enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len);
 enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in);
 
-/* Performs the client's side of the handshake: [ASK,] GREET, HELLO, WELCOME.  buf holds a frame;
- * *wc points into it.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
+/* Performs the client's side of the handshake until deadline_ns: [ASK,] GREET, HELLO, WELCOME.  buf holds
+ * a frame; *wc points into it.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
 enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
-                                        struct amph_fwd_hello *h, bool ask, uint8_t *buf,
-                                        struct amph_fwd_welcome *wc);
+                                        struct amph_fwd_hello *h, bool ask, uint64_t deadline_ns,
+                                        uint8_t *buf, struct amph_fwd_welcome *wc);
 /* Connects and sends FWD_HELLO_STAY for process `rank` (absolute). */
 enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host,
                                        const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p);

@@ -140,13 +140,15 @@ static bool connect_server(struct ctl_set *set, struct ctl_server *server)
     struct amph_fwd_server_addr addr;
     struct amph_fwd_welcome wc;
     int fd = -1;
+    uint64_t deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     enum amph_status st = look_up(set, server, &addr);
 
     if (st == AMPH_OK)
-        st = amph_fwd_control_connect(&addr, server->same_host, &fd);
+        st = amph_fwd_control_connect(&addr, server->same_host, deadline_ns, &fd);
 
     if (st == AMPH_OK)
-        st = amph_fwd_control_greet(fd, set->job->key, &h, false, set->input->frame, &wc);
+        st = amph_fwd_control_greet(fd, set->job->key, &h, false, deadline_ns, set->input->frame,
+                                    &wc);
 
     server->fd = fd;
     if (st != AMPH_OK)

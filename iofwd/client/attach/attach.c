@@ -90,7 +90,24 @@ bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
     return look_up(cl, server, addr_p) == AMPH_OK;
 }
 
-static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server, int *fd_p)
+/* Until when a server must have answered: while the client is opened, its share of the whole time. */
+static uint64_t deadline(const struct amph_fwd_client *cl)
+{
+    return cl->give_up_ns ? cl->give_up_ns : amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+}
+
+/* The next of `left` servers gets half of the time until end_ns, and the last one all of it, so that
+ * those that do not answer take no longer than a single one. */
+static void give_share(struct amph_fwd_client *cl, uint64_t end_ns, uint32_t left)
+{
+    uint64_t now = amph_now_ns();
+    uint64_t rest = end_ns > now ? end_ns - now : 0;
+
+    cl->give_up_ns = now + (left > 1 ? rest / 2 : rest);
+}
+
+static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server,
+                                       uint64_t deadline_ns, int *fd_p)
 {
     struct amph_fwd_server_addr addr;
     enum amph_status st = look_up(cl, server, &addr);
@@ -98,7 +115,8 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
     if (st != AMPH_OK)
         return st;
 
-    return amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank), fd_p);
+    return amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank),
+                                    deadline_ns, fd_p);
 }
 
 /* Moves the connection to a high descriptor number, away from those that the program expects to
@@ -179,10 +197,11 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     struct amph_fwd_hello h;
     int fd = inherited_control_fd(link->server);
     bool again = fd >= 0;
+    uint64_t until = deadline(cl);
     enum amph_status st = buf ? AMPH_OK : AMPH_ERR_NOMEM;
 
     if (st == AMPH_OK && !again)
-        st = connect_server(cl, link->server, &fd);
+        st = connect_server(cl, link->server, until, &fd);
 
     if (st != AMPH_OK)
         goto free_buf;
@@ -191,7 +210,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
     h.addr = amph_am_address(cl->ep, &h.addr_len);
     give_part(cl, link, &h);
-    st = amph_fwd_control_greet(fd, cl->job->key, &h, again, buf, &wc);
+    st = amph_fwd_control_greet(fd, cl->job->key, &h, again, until, buf, &wc);
     if (st == AMPH_OK && wc.server != link->server)
         st = AMPH_ERR_PROTO;
 
@@ -238,13 +257,14 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
 {
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_hello h;
-    enum amph_status st = buf ? connect_server(cl, link->server, fd_p) : AMPH_ERR_NOMEM;
+    uint64_t until = deadline(cl);
+    enum amph_status st = buf ? connect_server(cl, link->server, until, fd_p) : AMPH_ERR_NOMEM;
 
     if (st == AMPH_OK) {
         fill_hello(cl, link, &h);
         h.kind = kind;
         h.child = child;
-        st = amph_fwd_control_greet(*fd_p, cl->job->key, &h, false, buf, wc);
+        st = amph_fwd_control_greet(*fd_p, cl->job->key, &h, false, until, buf, wc);
         if (st != AMPH_OK)
             close(*fd_p);
     }
@@ -290,16 +310,17 @@ static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
         struct amph_client_link *link = &cl->link[i];
         struct amph_fwd_welcome wc = { .passed_fd = -1 };
         struct amph_fwd_hello h;
+        uint64_t until = deadline(cl);
         int fd;
 
         if (host_of(cl, link->server) != host_of(cl, cl->rank) ||
-            connect_server(cl, link->server, &fd) != AMPH_OK)
+            connect_server(cl, link->server, until, &fd) != AMPH_OK)
             continue;
 
         fill_hello(cl, link, &h);
         h.kind = FWD_HELLO_MEMORY;
         h.part_len = len_bytes;
-        st = amph_fwd_control_greet(fd, cl->job->key, &h, false, buf, &wc);
+        st = amph_fwd_control_greet(fd, cl->job->key, &h, false, until, buf, &wc);
         close(fd);
 
         if (st == AMPH_OK && wc.passed_fd < 0)
@@ -314,12 +335,14 @@ static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
 }
 
 /* Asks the registrar, which is server 0, or the next one if that is dead. */
-static enum amph_status join_servers(struct amph_fwd_client *cl)
+static enum amph_status join_servers(struct amph_fwd_client *cl, uint64_t end_ns)
 {
     enum amph_status st = AMPH_ERR_PEER;
 
-    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++)
+    for (uint32_t i = 0; i < cl->nlinks && st != AMPH_OK && st != AMPH_ERR_FULL; i++) {
+        give_share(cl, end_ns, cl->nlinks - i);
         st = ask_registrar(cl, &cl->link[i]);
+    }
 
     return st;
 }
@@ -568,9 +591,11 @@ static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 static enum amph_status open_links(struct amph_fwd_client *cl)
 {
     struct amph_client_inherited *inh = &amph_client_state.inherited;
+    uint64_t end_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
     enum amph_status st = AMPH_OK;
     enum amph_status last = AMPH_ERR_PEER; /* the last refusal, if any server is alive */
 
+    cl->give_up_ns = end_ns;
     for (uint32_t i = 0; inh->any && i < inh->n; i++) {
         if (inh->server[i] < cl->first || inh->server[i] - cl->first >= cl->nlinks)
             continue;
@@ -585,13 +610,14 @@ static enum amph_status open_links(struct amph_fwd_client *cl)
 
     inh->any = false;
     if (st == AMPH_OK && cl->nservers == 0)
-        st = join_servers(cl);
+        st = join_servers(cl, end_ns);
 
     for (uint32_t i = 0; i < cl->nlinks && st == AMPH_OK; i++) {
         struct amph_client_link *home = &cl->link[cl->servers[0] - cl->first];
         uint32_t state = atomic_load(&home->state);
         enum amph_status one = AMPH_OK;
 
+        give_share(cl, end_ns, cl->nlinks - i);
         if (state == AMPH_CLIENT_LINK_NONE)
             one = open_link(cl, home);
         else if (state == AMPH_CLIENT_LINK_DEAD)
@@ -663,6 +689,19 @@ static int errno_of_open(enum amph_status st)
     }
 }
 
+/* Was it logged why amph_boot_attach failed?  So it was if the address file is missing, damaged or not for
+ * this user. */
+static bool is_logged(enum amph_status st)
+{
+    const char *path = amph_env_str(AMPH_ENV_JOB);
+
+    if (!path[0])
+        return false;
+
+    return st == AMPH_ERR_NOENT || (st == AMPH_ERR_PROTO && amph_boot_standing_is(path)) ||
+           (st == AMPH_ERR_DENIED && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0);
+}
+
 static int open_client(struct amph_fwd_client **client_p)
 {
     struct amph_fwd_client *cl = calloc(1, sizeof *cl);
@@ -690,6 +729,11 @@ static int open_client(struct amph_fwd_client **client_p)
     }
 
     st = amph_boot_attach(&cl->boot);
+    if (st != AMPH_OK && is_logged(st)) {
+        free(cl);
+        return st == AMPH_ERR_DENIED ? EACCES : EIO;
+    }
+
     if (st == AMPH_OK) {
         cl->job = amph_boot_job(cl->boot);
         if (cl->job->nproc[AMPH_SERVER] == 0) {
@@ -723,6 +767,7 @@ static int open_client(struct amph_fwd_client **client_p)
     if (opens)
         st = open_links(cl);
 
+    cl->give_up_ns = 0;
     if (st != AMPH_OK) {
         say_why(cl, opens, st);
         amph_shm_set_maker(NULL, NULL);

@@ -504,7 +504,7 @@ static void refused(const struct amph_fwd_server_addr *where, bool same_host, co
     struct amph_fwd_frame_in in;
     int fd;
 
-    CHECK(amph_fwd_control_connect(where, same_host, &fd) == AMPH_OK);
+    CHECK(amph_fwd_control_connect(where, same_host, 0, &fd) == AMPH_OK);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
     CHECK(amph_fwd_control_send(fd, frame, len) == AMPH_OK);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_REFUSE);
@@ -564,7 +564,7 @@ static int stay_silent(void)
     CHECK(amph_boot_lookup(cl->boot, cl->servers[0], FWD_CONTROL_KEY, AMPH_NS_PER_S, &value,
                            &len) == AMPH_OK);
     CHECK(amph_fwd_server_addr_parse(value, len, &where) &&
-          amph_fwd_control_connect(&where, true, &fd) == AMPH_OK);
+          amph_fwd_control_connect(&where, true, 0, &fd) == AMPH_OK);
     free(value);
     CHECK(amph_fwd_control_receive(fd, buf, &in) == AMPH_OK && in.type == FWD_FRAME_GREET);
 
@@ -625,7 +625,7 @@ static int many_clients(void)
     uint64_t start = amph_now_ns();
 
     for (int i = 0; i < CROWD; i++)
-        CHECK(amph_fwd_control_connect(&where, false, &fd[i]) == AMPH_OK &&
+        CHECK(amph_fwd_control_connect(&where, false, 0, &fd[i]) == AMPH_OK &&
               amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
 
     for (int i = 0; i < CROWD - 300; i++) {
