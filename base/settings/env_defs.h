@@ -194,12 +194,11 @@
     ENV(IOFWD_STRICT, "IOFWD_STRICT", BOOL, "0", "", 0, 0, "iofwd", \
         "refuse to start programs whose file calls cannot be forwarded (static ones, Go's, those " \
         "of another machine or with rights of their own), instead of printing a warning") \
-    ENV(IOFWD_TRAP_FDS, "IOFWD_TRAP_FDS", STR, "512-1023", "FIRST-LAST", 0, 0, "iofwd", \
-        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they " \
-        "suit " \
-        "select.  Calls on descriptors of this range cost a change of process, also those on " \
-        "local " \
-        "files") \
+    ENV(IOFWD_TRAP_FDS, "IOFWD_TRAP_FDS", STR, "512-1023", "[0-LOW,]FIRST-LAST", 0, 0, \
+        "iofwd", \
+        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they suit " \
+        "select; dup2 makes them also of those up to LOW (2), as a shell's exec 3>FILE needs.  Calls " \
+        "on all of these descriptors cost a change of process, also those on local files") \
     ENV(IOFWD_CC, "IOFWD_CC", STR, "cc", "compiler", 0, 0, "iofwd", \
         "the compiler of iofwd-cc where its command line names none, with options if need be") \
     ENV(IOFWD_CXX, "IOFWD_CXX", STR, "c++", "compiler", 0, 0, "iofwd", \

@@ -28,7 +28,8 @@ AMPH_NORETURN static void be_program(int socket)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 
-    int listener = amph_trap_filter_install(amph_trap.first_fd, amph_trap.last_fd);
+    int listener = amph_trap_filter_install(amph_trap.low_fds, amph_trap.first_fd,
+                                            amph_trap.last_fd);
     struct amph_trap_answer answer = { .listener = listener < 0 ? -errno : listener };
 
     if (!amph_trap_send(socket, &answer, sizeof answer) || !amph_trap_receive(socket, &go, 1))

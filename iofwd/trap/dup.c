@@ -16,6 +16,8 @@
 #define I(i) AMPH_TRAP_INT(c, i)
 #define CL amph_trap.cl
 
+#define LOW_SHELL 9 /* the highest number that every shell has in its redirections */
+
 #ifndef F_DUPFD_QUERY
 #define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3) /* Linux 6.10 */
 #endif
@@ -60,7 +62,7 @@ int amph_trap_do_close_range(struct amph_trap_call *c)
     if (err || (A(2) & CLOSE_RANGE_CLOEXEC))
         return err ? err : AMPH_TRAP_CONTINUE;
 
-    for (unsigned fd = first; fd < AMPH_TRAP_STD && fd <= last && !err; fd++)
+    for (unsigned fd = first; fd < (unsigned)amph_trap.low_fds && fd <= last && !err; fd++)
         err = before_close(c, (int)fd);
 
     if (first < begin)
@@ -99,9 +101,11 @@ int amph_trap_do_dup(struct amph_trap_call *c)
 
 static int refuse_number(int fd)
 {
-    amph_trap_say("a forwarded file cannot become descriptor %d under -trap: IOFWD_TRAP_FDS=3-%d "
-                  "makes that possible, and all calls on descriptors slower",
-                  fd, amph_trap.last_fd);
+    amph_trap_say(
+        "a forwarded file cannot become descriptor %d under -trap: IOFWD_TRAP_FDS=0-%d,%d-%d "
+        "makes that possible, and all calls on the first %d descriptors slower",
+        fd, fd < LOW_SHELL ? LOW_SHELL : fd, amph_trap.first_fd, amph_trap.last_fd,
+        (fd < LOW_SHELL ? LOW_SHELL : fd) + 1);
     return EBADF;
 }
 
@@ -130,23 +134,23 @@ static int copy_to(struct amph_trap_call *c, int from, int to, int flags)
     if (err)
         return err;
 
-    bool std = to >= 0 && to < AMPH_TRAP_STD;
+    bool low = to >= 0 && to < amph_trap.low_fds;
     bool in_range = to >= amph_trap.first_fd && to < amph_trap.last_fd;
 
-    if (file && to >= 0 && !std && !in_range)
+    if (file && to >= 0 && !low && !in_range)
         err = refuse_number(to);
 
     if (file && to < 0)
         err = EBADF;
 
-    if (!err && (file || ((std || in_range) && is_open(c, from))))
+    if (!err && (file || ((low || in_range) && is_open(c, from))))
         err = before_close(c, to);
 
     if (!err && !file)
         return AMPH_TRAP_CONTINUE;
 
-    if (!err && std)
-        atomic_store(&amph_trap.std_used, true);
+    if (!err && low)
+        atomic_store(&amph_trap.low_used, true);
 
     if (!err)
         return amph_trap_number_give(c, file, own_fd, to, flags & O_CLOEXEC);

@@ -332,8 +332,8 @@ struct amph_trap_file *amph_trap_file_of_own(int own_fd)
 /* May the descriptor be that of a forwarded file? */
 static bool is_possible(int fd)
 {
-    if (fd >= 0 && fd < AMPH_TRAP_STD)
-        return atomic_load_explicit(&amph_trap.std_used, memory_order_relaxed);
+    if (fd >= 0 && fd < amph_trap.low_fds)
+        return atomic_load_explicit(&amph_trap.low_used, memory_order_relaxed);
 
     return fd >= amph_trap.first_fd && fd <= amph_trap.last_fd;
 }

@@ -39,7 +39,7 @@ struct maker {
     struct sock_filter *out;
     size_t n, room;
     bool full;
-    int first_fd, last_fd;
+    int low_fds, first_fd, last_fd;
 };
 
 static void put(struct maker *m, uint16_t code, uint32_t k, unsigned yes, unsigned no)
@@ -69,7 +69,7 @@ static size_t low_half(unsigned arg)
     return offsetof(struct seccomp_data, args) + 8 * arg;
 }
 
-/* Reports the call if one of the descriptors is below AMPH_TRAP_STD or in the range. */
+/* Reports the call if one of the descriptors is a low one or in the range. */
 static void compare(struct maker *m, unsigned descriptors)
 {
     for (unsigned i = 0; i < 6; i++) {
@@ -79,7 +79,7 @@ static void compare(struct maker *m, unsigned descriptors)
         load(m, low_half(i));
         put(m, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)m->first_fd, 0, 1);
         put(m, BPF_JMP | BPF_JGT | BPF_K, (uint32_t)m->last_fd, 2, 1);
-        put(m, BPF_JMP | BPF_JGE | BPF_K, AMPH_TRAP_STD, 1, 0);
+        put(m, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)m->low_fds, 1, 0);
         result(m, SECCOMP_RET_USER_NOTIF);
     }
 
@@ -127,20 +127,30 @@ static void search(struct maker *m, const long *number, size_t n)
     search(m, number + half, n - half);
 }
 
-/* The calls whose time matters most come first. */
-static void first(struct maker *m, long number)
+/* The calls whose time matters most come first.  Their descriptor is argument 0, so they share a block. */
+static void often(struct maker *m)
 {
+    static const long numbers[] = { SYS_read,     SYS_write, SYS_lseek,  SYS_pread64,
+                                    SYS_pwrite64, SYS_readv, SYS_writev, SYS_fstat };
+    const size_t n = sizeof numbers / sizeof *numbers;
+
+    for (size_t i = 0; i < n; i++)
+        put(m, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], (unsigned)(n - i), 0);
+
     size_t jump = m->n;
 
-    put(m, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0);
-    block(m, number);
+    put(m, BPF_JMP | BPF_JA, 0, 0, 0);
+    compare(m, 1);
     if (!m->full)
-        m->out[jump].jf = (uint8_t)(m->n - jump - 1);
+        m->out[jump].k = (uint32_t)(m->n - jump - 1);
 }
 
-size_t amph_trap_filter(struct sock_filter *out, size_t room, int first_fd, int last_fd)
+size_t amph_trap_filter(struct sock_filter *out, size_t room, int low_fds, int first_fd,
+                        int last_fd)
 {
-    struct maker m = { .out = out, .room = room, .first_fd = first_fd, .last_fd = last_fd };
+    struct maker m = {
+        .out = out, .room = room, .low_fds = low_fds, .first_fd = first_fd, .last_fd = last_fd
+    };
     long number[AMPH_TRAP_NUMBERS];
     size_t n = 0;
 
@@ -156,16 +166,15 @@ size_t amph_trap_filter(struct sock_filter *out, size_t room, int first_fd, int 
     put(&m, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
     result(&m, SECCOMP_RET_USER_NOTIF);
 #endif
-    first(&m, SYS_read);
-    first(&m, SYS_write);
+    often(&m);
     search(&m, number, n);
     return m.full ? 0 : m.n;
 }
 
-int amph_trap_filter_install(int first_fd, int last_fd)
+int amph_trap_filter_install(int low_fds, int first_fd, int last_fd)
 {
     struct sock_filter code[ROOM];
-    size_t n = amph_trap_filter(code, ROOM, first_fd, last_fd);
+    size_t n = amph_trap_filter(code, ROOM, low_fds, first_fd, last_fd);
     struct sock_fprog program = { .len = (unsigned short)n, .filter = code };
 
     if (!n || !ARCH) {

@@ -23,19 +23,25 @@ enum {
 
 struct amph_trap amph_trap = { .listener = -1 };
 
-/* The range of descriptors.  It must be below the program's limit. */
+/* The descriptors of forwarded files: the low ones and the range, which must be below the program's
+ * limit. */
 static bool take_range(void)
 {
     const char *text = amph_env_str(AMPH_ENV_IOFWD_TRAP_FDS);
     struct rlimit may;
+    int low = AMPH_TRAP_STD - 1;
     int first, last;
+    int used = 0;
     char rest;
 
-    if (sscanf(text, "%d-%d%c", &first, &last, &rest) != 2 || first < AMPH_TRAP_STD ||
-        last <= first || last - first > 65535) {
+    if (sscanf(text, "0-%d,%n", &low, &used) != 1 || !used)
+        low = AMPH_TRAP_STD - 1;
+
+    if (sscanf(text + used, "%d-%d%c", &first, &last, &rest) != 2 || low < AMPH_TRAP_STD - 1 ||
+        first <= low || last <= first || last - first > 65535) {
         amph_trap_say(
             "IOFWD_TRAP_FDS=%s: two numbers with a minus between them are needed, the first "
-            "of them at least %d, such as 512-1023",
+            "of them at least %d, such as 512-1023, or 0-9,512-1023",
             text, AMPH_TRAP_STD);
         return false;
     }
@@ -45,13 +51,14 @@ static bool take_range(void)
 
         last = (int)may.rlim_cur - 1;
         first = last - room > last / 2 ? last - room : last / 2;
-        if (first < AMPH_TRAP_STD || last <= first) {
+        if (first <= low || last <= first) {
             amph_trap_say("the limit of %d open files leaves no room for forwarded ones: ulimit -n",
                           last + 1);
             return false;
         }
     }
 
+    amph_trap.low_fds = low + 1;
     amph_trap.first_fd = first;
     amph_trap.last_fd = last;
     return true;

@@ -47,7 +47,8 @@ void amph_trap_program(const char *path, char **argv, int socket)
         _exit(1);
 
     if (order == AMPH_TRAP_ORDER_FORWARD) {
-        int listener = amph_trap_filter_install(amph_trap.first_fd, amph_trap.last_fd);
+        int listener = amph_trap_filter_install(amph_trap.low_fds, amph_trap.first_fd,
+                                                amph_trap.last_fd);
         struct amph_trap_answer answer = { .listener = listener < 0 ? -errno : listener };
 
         /* the supervisor explains what is wrong */
@@ -58,6 +59,9 @@ void amph_trap_program(const char *path, char **argv, int socket)
 
     close(socket);
     execve(path, argv, environ);
-    amph_trap_say("%s cannot be executed: %s", path, strerror(errno));
+    amph_trap_say("%s cannot be executed: %s", path,
+                  errno == ENOEXEC ? "it is neither a program for this machine nor a script that "
+                                     "starts with \"#!\""
+                                   : strerror(errno));
     _exit(NOT_EXECUTABLE);
 }

@@ -74,7 +74,7 @@
 
 #define AMPH_TRAP_START_S 10               /* the start may take */
 #define AMPH_TRAP_BUFFER ((size_t)1 << 20) /* bytes of a thread's buffer, for a piece of a call */
-#define AMPH_TRAP_STD 3                    /* descriptors below are always reported */
+#define AMPH_TRAP_STD 3                    /* descriptors below are reported in every run */
 
 /* What a handler returns besides an errno value, or 0 with the result in c->value. */
 enum {
@@ -107,9 +107,10 @@ struct amph_trap {
     struct amph_fwd_client *cl;
     struct amph_fwd_prefixes prefixes;
     int listener;
+    int low_fds; /* descriptors below are reported, and dup2 makes forwarded files of them */
     int first_fd, last_fd; /* of forwarded files in the program; last_fd carries directories */
     _Atomic pid_t program;
-    _Atomic bool std_used; /* a forwarded file has been copied to 0, 1 or 2 */
+    _Atomic bool low_used; /* a forwarded file has been copied to one of the low descriptors */
     _Atomic bool cwd_used; /* some process's working directory is ours to know */
 };
 
@@ -125,11 +126,12 @@ extern const struct amph_trap_row amph_trap_rows[AMPH_TRAP_NUMBERS];
 
 /* ---- filter.c ---- */
 
-/* Writes the program of the filter.  Returns its length in instructions, 0 if room does not
- * suffice. */
-size_t amph_trap_filter(struct sock_filter *out, size_t room, int first_fd, int last_fd);
+/* Writes the program of the filter, which reports calls on descriptors below low_fds and from first_fd to
+ * last_fd.  Returns its length in instructions, 0 if room does not suffice. */
+size_t amph_trap_filter(struct sock_filter *out, size_t room, int low_fds, int first_fd,
+                        int last_fd);
 /* In the program's process: makes the kernel report calls.  Returns the listener, or -1 with errno. */
-int amph_trap_filter_install(int first_fd, int last_fd);
+int amph_trap_filter_install(int low_fds, int first_fd, int last_fd);
 
 /* ---- receive.c ---- */
 

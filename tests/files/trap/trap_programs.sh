@@ -26,6 +26,65 @@ for shell in dash bash zsh; do
         mp_skip "$shell" "there is no $shell"
     fi
 done
+# Redirections of static shells: 0 to 2 always, other numbers by IOFWD_TRAP_FDS.
+cat >"$mp_dir/redirect" <<'X'
+echo first >f
+echo error 2>e >&2
+{ echo block; echo err >&2; } >b 2>&1
+echo more >>f
+echo both >o 2>&1
+(
+    exec >out
+    echo one
+    exec 2>&1
+    echo two >&2
+    (echo subshell; echo its error >&2)
+    busybox sh -c 'echo child; echo error of a child >&2'
+    { echo inner; } >inner
+    echo back
+    while read -r line; do echo "L $line"; done <f
+    exec >again
+    echo again
+)
+read -r x <f
+echo "$x" | busybox cat >p
+busybox cat <<Y >h
+here $x
+Y
+exec <f
+read -r y
+echo "$y"
+X
+cat >"$mp_dir/redirect-low" <<'X'
+exec 3>three 4>&3
+echo three >&3
+echo four >&4
+(echo subshell >&3)
+busybox sh -c 'echo child >&3'
+exec 3>&- 4>&-
+exec 5<three 6>>three
+read -r a <&5
+read -r b <&5
+echo "$a $b"
+echo appended >&6
+exec 7<>three
+read -r c <&7
+echo "$c"
+echo saved 8>&1 >&8 9>nine
+busybox cat three nine
+X
+for shell in "bash-static" "zsh-static" "busybox sh"; do
+    if ! command -v ${shell%% *} >/dev/null; then
+        mp_skip "redirections of $shell" "there is no $shell"
+        mp_skip "redirections of $shell to 3 to 9" "there is no $shell"
+        continue
+    fi
+    same "redirections of $shell" "$shell $mp_dir/redirect"
+    IOFWD_TRAP_FDS=0-9,512-1023
+    export IOFWD_TRAP_FDS
+    same "redirections of $shell to 3 to 9" "$shell $mp_dir/redirect-low"
+    unset IOFWD_TRAP_FDS
+done
 if command -v bash-static >/dev/null; then
     same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
 else
