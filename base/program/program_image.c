@@ -33,12 +33,14 @@ struct facts {
     bool dynamic; /* names a dynamic linker */
     bool library; /* has a name as a library has, as the dynamic linker itself */
     bool go, forwards;
+    bool cut_off;       /* a segment to load ends behind the file */
     const char *linker; /* the dynamic linker's base name, in the image's path of it */
 };
 
 struct file {
     const struct amph_image_calls *calls;
     int fd;
+    uint64_t len_bytes;
 };
 
 /* This library's or program's own header: the machine it was built for. */
@@ -143,6 +145,7 @@ static void take_segment(const struct file *f, const ElfW(Phdr) * ph, struct fac
     switch (ph->p_type) {
     case PT_LOAD:
         facts->loads = true;
+        facts->cut_off |= ph->p_filesz > f->len_bytes || ph->p_offset > f->len_bytes - ph->p_filesz;
         break;
     case PT_INTERP:
         read_linker(f, ph, facts);
@@ -260,7 +263,7 @@ static enum amph_image_kind kind_of(const struct file *f, const struct stat *st,
     return gains_rights(f, st) ? AMPH_IMAGE_PRIVILEGED : AMPH_IMAGE_FORWARDS;
 }
 
-static void look_at(const struct file *f, struct amph_image *image)
+static void look_at(struct file *f, struct amph_image *image)
 {
     ElfW(Ehdr) eh = { .e_ident = { 0 } };
     struct stat st;
@@ -268,10 +271,12 @@ static void look_at(const struct file *f, struct amph_image *image)
 
     image->kind = AMPH_IMAGE_UNKNOWN;
     image->machine = image->bits = 0;
+    image->damaged = false;
     image->linker[0] = 0;
     if (f->calls->fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return;
 
+    f->len_bytes = (uint64_t)st.st_size;
     image->dev = st.st_dev;
     image->ino = st.st_ino;
 
@@ -290,6 +295,7 @@ static void look_at(const struct file *f, struct amph_image *image)
     if (len == sizeof eh)
         read_facts(f, &eh, &facts);
 
+    image->damaged = !facts.elf || facts.cut_off;
     image->kind = kind_of(f, &st, &facts);
 }
 
@@ -323,7 +329,7 @@ void amph_image_look(const struct amph_image_calls *calls, const char *path,
 
     for (int i = 0; i <= SCRIPTS_MAX; i++) {
         struct stat st;
-        const struct file f = { calls, calls->open(image_p->path) };
+        struct file f = { calls, calls->open(image_p->path), 0 };
 
         if (f.fd < 0)
             break;
@@ -349,7 +355,7 @@ void amph_image_look_at(const struct amph_image_calls *calls, int fd, const char
 
     *image_p = (struct amph_image){ .kind = AMPH_IMAGE_UNKNOWN };
     snprintf(image_p->path, sizeof image_p->path, "%s", path);
-    look_at(&(struct file){ calls, fd }, image_p);
+    look_at(&(struct file){ calls, fd, 0 }, image_p);
     errno = saved;
 }
 

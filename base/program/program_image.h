@@ -45,6 +45,7 @@ struct amph_image {
     ino_t ino;
     uint16_t machine; /* EM_..., and the word size in bits; 0: not an ELF file */
     uint16_t bits;
+    bool damaged;     /* for this machine, but its headers lead nowhere, or beyond the file's end */
     char linker[256]; /* the dynamic linker that it names; "": none */
 };
 

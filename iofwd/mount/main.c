@@ -179,12 +179,6 @@ static bool check_mount_point(void)
         return false;
     }
 
-    if (access("/dev/fuse", F_OK) != 0) {
-        amph_mount_say("there is no /dev/fuse here: %s; iofwd-run PROGRAM needs none",
-                       strerror(errno));
-        return false;
-    }
-
     amph_mount.o.mountpoint = path;
     return true;
 }
@@ -268,6 +262,17 @@ static int serve(void)
 
 /* ---- start ---- */
 
+/* IOFWD_OPTIONAL: what could not be mounted is no error.  Returns the exit code. */
+static int end_of_start(int code)
+{
+    if (!code || amph_mount.start.ready || is_mounted_already() ||
+        !amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))
+        return code;
+
+    amph_mount_say("IOFWD_OPTIONAL: nothing is mounted");
+    return 0;
+}
+
 /* Thread that ends a start which takes too long, for instance because a server's host does not
  * answer. */
 static void *limit_start(void *unused)
@@ -281,7 +286,7 @@ static void *limit_start(void *unused)
         if (pthread_cond_clockwait(&amph_mount.start.changed, &amph_mount.start.lock,
                                    CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
             amph_mount_say("no I/O server has answered in %d s", AMPH_MOUNT_START_S);
-            _exit(1);
+            _exit(amph_mount.o.foreground ? end_of_start(1) : 1);
         }
 
     pthread_mutex_unlock(&amph_mount.start.lock);
@@ -332,6 +337,12 @@ static void become_ready(void)
 
 static int run(void)
 {
+    if (!is_mounted_already() && access("/dev/fuse", F_OK) != 0) {
+        amph_mount_say("there is no /dev/fuse here: %s; iofwd-run PROGRAM needs none",
+                       strerror(errno));
+        return 1;
+    }
+
     begin_limit();
     if (!amph_mount_servers_open())
         return 1;
@@ -413,7 +424,7 @@ int main(int argc, char **argv)
 
     raise_limit();
     if (is_mounted_already() || amph_mount.o.foreground)
-        return (is_mounted_already() || check_mount_point()) ? run() : 1;
+        return (is_mounted_already() || check_mount_point()) ? end_of_start(run()) : 1;
 
     if (!check_mount_point())
         return 1;
@@ -437,5 +448,5 @@ int main(int argc, char **argv)
         return 1;
     }
 
-    return await_ready(pair[0], child);
+    return end_of_start(await_ready(pair[0], child));
 }

@@ -193,6 +193,20 @@ static int choose_way(struct amph_attach_options *o, const char *program, const 
     return ok ? -1 : AMPH_PROGRAM_NOT_EXECUTABLE;
 }
 
+/* Can no way start this program?  The kernel starts a file that is cut off, and kills it without a word;
+ * under -trap programs of another machine are not run by an emulator.  Returns an exit code after a message,
+ * or -1. */
+static int check_image(const struct amph_attach_options *o, const char *program)
+{
+    struct amph_image image;
+
+    amph_program_look(program, &image);
+    if (image.damaged || (o->way == AMPH_WAY_TRAP && image.kind == AMPH_IMAGE_OTHER_MACHINE))
+        return amph_program_explain(program, NULL, ENOEXEC);
+
+    return -1;
+}
+
 /* Will the way be mount or trap?  Then iofwd-run's own calls must not be forwarded. */
 static bool takes_other_way(const struct amph_attach_options *o, const char *program,
                             bool has_standing)
@@ -256,6 +270,14 @@ static bool attach_to_file(const struct amph_attach_options *o, char path[PATH_M
     return take_file(o, path);
 }
 
+/* Returns an exit code if the program cannot be executed, after a message. */
+static int execute_program(const struct amph_attach_options *o, const char *program)
+{
+    unsetenv("IOFWD_DOOR");
+    execve(program, o->program, environ);
+    return amph_program_explain(program, NULL, errno);
+}
+
 /* Executes the program by the way that was chosen; address_file is the one for -mount.  Returns an
  * exit code, after a message. */
 static int execute(const struct amph_attach_options *o, char *program, const char *address_file)
@@ -266,12 +288,7 @@ static int execute(const struct amph_attach_options *o, char *program, const cha
     bool prepared = o->way == AMPH_WAY_MOUNT ? amph_way_set_mount(address_file)
                                              : amph_way_set_preload();
 
-    if (!prepared)
-        return 1;
-
-    unsetenv("IOFWD_DOOR");
-    execve(program, o->program, environ);
-    return amph_program_explain(program, NULL, errno);
+    return prepared ? execute_program(o, program) : 1;
 }
 
 int main(int argc, char **argv)
@@ -301,6 +318,10 @@ int main(int argc, char **argv)
     if (code != 0)
         return code;
 
+    code = check_image(&o, program);
+    if (code >= 0)
+        return code;
+
     bool has_file = source == SERVERS_OF_FILE;
 
     if (preloaded && takes_other_way(&o, program, has_file))
@@ -312,7 +333,7 @@ int main(int argc, char **argv)
     char path[PATH_MAX] = "";
 
     if (has_file && !attach_to_file(&o, path))
-        return 1;
+        return amph_way_set_none() ? execute_program(&o, program) : 1;
 
     code = choose_way(&o, program, only_preload(&o, has_file), preloaded);
     return code >= 0 ? code : execute(&o, program, path);

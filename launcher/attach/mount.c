@@ -606,3 +606,47 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     close(r.lock);
     return ok;
 }
+
+bool amph_attach_mount_or_stay(const char *address_file, const char *prefixes, bool *inside_p)
+{
+    int made[2], joined[2];
+    char byte;
+
+    *inside_p = false;
+    if (pipe2(made, O_CLOEXEC) != 0 || pipe2(joined, O_CLOEXEC) != 0) {
+        amph_say("-mount: %s", strerror(errno));
+        return false;
+    }
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        bool inside;
+
+        close(made[0]);
+        close(joined[1]);
+        if (!amph_attach_mount(address_file, prefixes, &inside) || write(made[1], "", 1) != 1)
+            _exit(1);
+
+        /* the namespace lives until the other process is in it */
+        while (read(joined[0], &byte, 1) < 0 && errno == EINTR)
+            ;
+
+        _exit(0);
+    }
+
+    close(made[1]);
+    close(joined[0]);
+    if (child < 0)
+        amph_say("-mount: no process can be started: %s", strerror(errno));
+
+    bool ok = child > 0 && read(made[0], &byte, 1) == 1 &&
+              amph_attach_mount(address_file, prefixes, inside_p);
+
+    close(made[0]);
+    close(joined[1]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+
+    return ok;
+}

@@ -19,6 +19,10 @@
  * after a message; *inside_p: the process is in a namespace without mounts and must end. */
 bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p);
 
+/* The same, but another process creates the namespace, so that this one stays outside if that fails: no
+ * process leaves a namespace. */
+bool amph_attach_mount_or_stay(const char *address_file, const char *prefixes, bool *inside_p);
+
 /* Does this host allow such a namespace?  Tries it in a process of its own.  false: the phrase in why
  * says what is missing. */
 bool amph_attach_can_mount(char *why, size_t cap);

@@ -7,13 +7,10 @@
 #include "launcher/attach/way.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,10 +19,6 @@
 #include "launcher/attach/mount.h"
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"
-
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
-#endif
 
 extern char **environ;
 
@@ -47,57 +40,75 @@ const char *amph_way_name(enum amph_way way)
 
 /* ---- what this host allows ---- */
 
-/* Tests whether the kernel reports calls to a supervisor.  A child tries it, because a filter
- * cannot be removed. */
-static int try_filter(void)
+/* Runs "SUPERVISOR -check", which says in one sentence why -trap is impossible here, and leaves that in
+ * why. */
+static bool ask_supervisor(char *supervisor, char *why, size_t cap)
 {
-    struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
-    struct sock_fprog program = { .len = 1, .filter = code };
-    pid_t child = fork();
-    int status = 0;
+    static const char before[] = "iofwd-run -trap: ";
+    char option[] = "-check";
+    char *argv[] = { supervisor, option, NULL };
+    int pair[2], status = 0;
+    size_t len = 0;
+    ssize_t n;
 
-    if (child < 0)
-        return errno;
-
-    if (child == 0) {
-        bool ok = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-                  syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                          SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-                          &program) >= 0;
-
-        _exit(ok ? 0 : errno);
+    if (pipe2(pair, O_CLOEXEC) != 0) {
+        snprintf(why, cap, "no pipe can be made (%s)", strerror(errno));
+        return false;
     }
 
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    pid_t child = fork();
+
+    if (child == 0) {
+        dup2(pair[1], STDOUT_FILENO);
+        dup2(pair[1], STDERR_FILENO);
+        unsetenv("LD_PRELOAD"); /* the supervisor would execute itself again without our library */
+        execv(supervisor, argv);
+        dprintf(STDERR_FILENO, "%s: %s", supervisor, strerror(errno));
+        _exit(AMPH_PROGRAM_NOT_EXECUTABLE);
+    }
+
+    close(pair[1]);
+    while ((n = read(pair[0], why + len, cap - 1 - len)) > 0 || (n < 0 && errno == EINTR))
+        len += n > 0 ? (size_t)n : 0;
+
+    why[len] = 0;
+    why[strcspn(why, "\n")] = 0;
+
+    char *remedy = strstr(why, "; iofwd-run -mount"); /* which is known to be impossible */
+
+    if (remedy)
+        *remedy = 0;
+
+    close(pair[0]);
+    if (child < 0)
+        snprintf(why, cap, "no process can be started (%s)", strerror(errno));
+
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
 
-    return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+    if (strncmp(why, before, sizeof before - 1) == 0)
+        memmove(why, why + sizeof before - 1, len - (sizeof before - 1) + 1);
+
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static bool can_trap(const struct amph_image *image, char *why, size_t cap)
 {
     char *supervisor = amph_program_own(trap_program);
-    bool installed = supervisor != NULL;
+    bool possible = false;
+
+    if (!supervisor)
+        snprintf(why, cap, "%s is not part of this installation", trap_program);
+    else if (image->kind == AMPH_IMAGE_OTHER_MACHINE)
+        snprintf(why, cap, "the program is built for another machine or word size");
+    else
+        possible = ask_supervisor(supervisor, why, cap);
+
+    if (possible)
+        why[0] = 0;
 
     free(supervisor);
-    if (!installed) {
-        snprintf(why, cap, "%s is not part of this installation", trap_program);
-        return false;
-    }
-
-    if (image->kind == AMPH_IMAGE_OTHER_MACHINE) {
-        snprintf(why, cap, "the program is built for another machine or word size");
-        return false;
-    }
-
-    int err = try_filter();
-
-    if (err == EBUSY)
-        snprintf(why, cap, "another supervisor receives this process's calls already");
-    else if (err)
-        snprintf(why, cap, "the kernel reports no calls to a supervisor (%s)", strerror(err));
-
-    return err == 0;
+    return possible;
 }
 
 /* ---- the choice ---- */
@@ -213,18 +224,29 @@ bool amph_way_set_preload(void)
 
 bool amph_way_set_mount(const char *address_file)
 {
+    const char *prefixes = amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
     bool inside;
-    bool ok = amph_attach_mount(address_file,
-                                amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX)), &inside);
+    bool ok = amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL)
+                  ? amph_attach_mount_or_stay(address_file, prefixes, &inside)
+                  : amph_attach_mount(address_file, prefixes, &inside);
 
-    if (!ok && (inside || !amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL)))
+    if (!ok && (inside || !amph_way_set_none()))
         return false;
-
-    if (!ok)
-        amph_say("IOFWD_OPTIONAL: the program goes on without forwarding");
 
     leave_preload();
     unsetenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
+    return true;
+}
+
+bool amph_way_set_none(void)
+{
+    if (!amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))
+        return false;
+
+    amph_say("IOFWD_OPTIONAL: the program goes on without forwarding");
+    leave_preload();
+    unsetenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
+    unsetenv(amph_env_name(AMPH_ENV_JOB));
     return true;
 }
 

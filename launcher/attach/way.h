@@ -42,6 +42,10 @@ bool amph_way_check_preload(const struct amph_way_question *q);
 bool amph_way_set_preload(void);
 bool amph_way_set_mount(const char *address_file);
 
+/* For servers that cannot be found, which was printed: prepares the program to run without forwarding.
+ * Returns false if it must not (IOFWD_OPTIONAL is not set). */
+bool amph_way_set_none(void);
+
 /* Executes the supervisor, which executes `program` with the arguments argv.  Returns the exit code if
  * that fails, after a message. */
 int amph_way_execute_trapped(char *program, char *const *argv);

@@ -22,6 +22,7 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/fd/state.h"
@@ -37,8 +38,10 @@ static void complain(const char *what, const char *why, int err)
         return;
 
     const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
-    int n = snprintf(line, sizeof line, "amphora: %s: %s; forwarded file calls fail with %s\n",
-                     what, why, name);
+    int n = amph_ip_state.optional
+                ? snprintf(line, sizeof line, "amphora: %s: %s\n", what, why)
+                : snprintf(line, sizeof line,
+                           "amphora: %s: %s; forwarded file calls fail with %s\n", what, why, name);
 
     if (n > 0)
         (void)!libc_write(2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
@@ -293,7 +296,7 @@ static int open_client(const sigset_t *program_mask)
     if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
         amph_ip_die_reported();
 
-    if (err == ENOTCONN)
+    if (err == ENOTCONN && !amph_ip_state.optional)
         complain("IOFWD_PREFIX is set, but this process belongs to no job with I/O servers",
                  "start it by amphora-run -servers S, or set IOFWD_OPTIONAL=1", EIO);
 
@@ -346,6 +349,41 @@ int amph_ip_client_enter(void)
     }
 
     return err == ENOTCONN ? EIO : err;
+}
+
+/* Nothing was forwarded yet, so the program may go on with the files of its own host, and what it starts
+ * need not ask the servers again. */
+static void leave_all_local(void)
+{
+    static const char line[] = "amphora: IOFWD_OPTIONAL: the program goes on without forwarding\n";
+
+    if (!__atomic_exchange_n(&amph_ip_state.optional, false, __ATOMIC_RELAXED))
+        return;
+
+    setenv(amph_ip_setting_name(AMPH_ENV_IOFWD_PREFIX), "", 1);
+    amph_ip_state.left_local = true;
+    __atomic_store_n(&amph_ip_state.on, false, __ATOMIC_RELEASE);
+    (void)!libc_write(2, line, sizeof line - 1);
+}
+
+bool amph_ip_client_is_there(void)
+{
+    int placeholders = 0;
+    int saved = errno;
+    int err = amph_ip_client_enter();
+
+    if (err)
+        amph_ip_each_open_fd(mark_one, &placeholders);
+
+    bool local = err == EIO && !placeholders && !amph_ip_state.cwd && !amph_ip_state.in_server_slot;
+
+    if (local)
+        leave_all_local();
+    else
+        amph_ip_state.optional = false;
+
+    errno = saved;
+    return !local;
 }
 
 void amph_ip_client_join(void)

@@ -38,6 +38,10 @@ extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
  * program's. */
 int amph_ip_client_enter(void);
 
+/* For IOFWD_OPTIONAL, before the first forwarded call: opens the client.  False: no server can be reached,
+ * and from now on no call is forwarded, which was printed. */
+bool amph_ip_client_is_there(void);
+
 /* Joins the job of another launcher (see amph_fwd_join_mpmd) at the end of the first process of a
  * rank; init.c. */
 void amph_ip_client_join(void);

@@ -15,6 +15,7 @@
 #include "iofwd/client/client.h"
 #include "iofwd/interpose/entry/catch.h"
 
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"
@@ -258,7 +259,8 @@ bool amph_ip_path(const char *path)
     if (!amph_ip_state.on || amph_ip_inside || !path || AMPH_LIKELY(is_plainly_local(path)))
         return false;
 
-    return amph_ip_can_read_text(path) && amph_ip_text(path);
+    return amph_ip_can_read_text(path) && amph_ip_text(path) &&
+           (AMPH_LIKELY(!amph_ip_state.optional) || amph_ip_client_is_there());
 }
 
 bool amph_ip_at(int dir, const char *path)
@@ -271,6 +273,8 @@ bool amph_ip_at(int dir, const char *path)
         return amph_ip_path(path);
 
     return amph_ip_fd(dir) ||
-           (path && ((path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
-                     amph_ip_is_number(path)));
+           (path &&
+            ((path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
+             amph_ip_is_number(path)) &&
+            (AMPH_LIKELY(!amph_ip_state.optional) || amph_ip_client_is_there()));
 }

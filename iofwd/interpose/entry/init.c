@@ -557,6 +557,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
     amph_ip_state.in_server_slot = part == PART_ASTRAY;
+    amph_ip_state.optional = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL);
 
     if (part == PART_COMPUTE) {
         open_rank();

@@ -31,7 +31,9 @@ struct amph_ip_state {
     /* Written by the constructor (init.c), `on` last; until then every call goes to the C
      * library. */
     bool on;
-    bool owned_fds; /* the client is open and may have descriptors of its own */
+    bool optional;   /* IOFWD_OPTIONAL, and the servers have not answered yet (attach/client.c) */
+    bool left_local; /* IOFWD_OPTIONAL has turned forwarding off */
+    bool owned_fds;  /* the client is open and may have descriptors of its own */
     struct amph_fwd_prefixes prefixes;
     const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
     unsigned umask;

@@ -228,6 +228,27 @@ bool amph_ip_env_leaves(char *const env[])
     return has_name_of(env, amph_ip_env_entries(env), AMPH_PRIVATE_LEFT "=");
 }
 
+/* The copy stays in memory: the process becomes another program, or starts few. */
+char *const *amph_ip_env_plain(char *const envp[])
+{
+    static const char name[] = "IOFWD_PREFIX";
+    static const char none[] = "IOFWD_PREFIX=";
+
+    if (AMPH_LIKELY(!amph_ip_state.left_local) || !envp)
+        return envp;
+
+    size_t n = amph_ip_env_entries(envp);
+    char **copy = malloc((n + 1) * sizeof *copy);
+
+    if (!copy)
+        return envp;
+
+    for (size_t i = 0; i <= n; i++)
+        copy[i] = envp[i] && amph_ip_env_is(envp[i], name) ? (char *)none : envp[i];
+
+    return copy;
+}
+
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
                       bool same_process)
 {

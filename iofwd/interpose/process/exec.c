@@ -106,7 +106,7 @@ int amph_ip_execve(enum amph_client_route way, const char *path, char *const arg
     struct amph_ip_env_room room;
 
     if (!amph_ip_state.on || amph_ip_inside)
-        return execve_by(way, path, argv, envp);
+        return execve_by(way, path, argv, amph_ip_env_plain(envp));
 
     end_if_lost();
     if (!can_read_lists(argv, envp))
@@ -128,7 +128,7 @@ int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
     struct amph_ip_env_room room;
 
     if (!amph_ip_state.on || amph_ip_inside)
-        return libc_execvpe(file, argv, envp);
+        return libc_execvpe(file, argv, amph_ip_env_plain(envp));
 
     end_if_lost();
     if (!can_read_lists(argv, envp))
@@ -188,7 +188,7 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
     char absolute[PATH_MAX];
 
     if (!amph_ip_state.on || amph_ip_inside)
-        return execveat_by(way, dir, path, argv, envp, flags);
+        return execveat_by(way, dir, path, argv, amph_ip_env_plain(envp), flags);
 
     if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
         return amph_ip_fail(EINVAL);
@@ -340,7 +340,7 @@ int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_act
     int saved = errno;
 
     if (!amph_ip_state.on || amph_ip_inside)
-        return libc_posix_spawn(pid, path, actions, attr, argv, envp);
+        return libc_posix_spawn(pid, path, actions, attr, argv, amph_ip_env_plain(envp));
     if (!can_read_lists(argv, envp))
         return libc_posix_spawn(pid, path, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))
@@ -363,7 +363,7 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
     int saved = errno;
 
     if (!amph_ip_state.on || amph_ip_inside)
-        return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
+        return libc_posix_spawnp(pid, file, actions, attr, argv, amph_ip_env_plain(envp));
     if (!can_read_lists(argv, envp))
         return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
     if (amph_ip_spawn_forwards(actions))

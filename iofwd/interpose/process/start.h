@@ -36,6 +36,9 @@ bool amph_ip_env_leaves(char *const env[]);
 
 /* Fills out (with room for amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA entries) with envp and the
  * settings that the program needs.  room must live as long as out. */
+/* The environment of a program that this one starts while it forwards nothing.  It says so where
+ * IOFWD_OPTIONAL has turned forwarding off; else it is envp. */
+char *const *amph_ip_env_plain(char *const envp[]);
 void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *room,
                       bool same_process);
 

@@ -1,0 +1,320 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Bad input for every way into a program: servers that cannot be found, program files that cannot be run, hosts that forbid a way.  Each
+# ends after at most 10 s with one sentence and a non-zero exit code; where the servers are missing, or the host forbids the way,
+# IOFWD_OPTIONAL=1 goes on without forwarding.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+trap 'kill -CONT $servers 2>/dev/null; mount_end "$mp_dir/at"' EXIT
+unset IOFWD_STRICT IOFWD_OPTIONAL IOFWD_PREFIX AMPHORA_JOB AMPHORA_LOG
+XDG_RUNTIME_DIR=$mp_dir/runtime
+export XDG_RUNTIME_DIR
+bin=$mp_dir/bin
+pre=$mp_dir/pre
+mkdir -p -m 755 "$bin" "$pre" "$mp_dir/kept" "$mp_dir/at"
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+chmod 755 "$mp_dir"
+echo local >"$pre/in"
+echo local >"$mp_dir/at/in"
+echo kept >"$mp_dir/kept/in"
+servers=
+start_servers() {
+    "$builddir/iofwd-server" -daemon -servers 2 -iofwd "$pre=$mp_dir/kept" -address-file "$addresses" -pid-file "$mp_dir/servers.pid" \
+        >"$mp_dir/start" 2>&1 || { cat "$mp_dir/start"; exit 99; }
+    servers="$(cat "$mp_dir/servers.pid") $(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)"
+}
+start_servers
+
+# The program prints a file, and says nothing if that fails.
+cat >"$mp_dir/show.c" <<'X'
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char text[64];
+    FILE *f = fopen(argv[argc - 1], "r");
+    return !f || !fgets(text, sizeof text, f) || fputs(text, stdout) < 0;
+}
+X
+cc=${CC:-cc}
+$cc -o "$bin/show" "$mp_dir/show.c" && "$builddir/iofwd-cc" $cc -o "$bin/wrapped" "$mp_dir/show.c" &&
+    "$builddir/iofwd-instrument" -server "$addresses" -prefix "$pre" -o "$bin/instrumented" "$bin/show" || exit 99
+ways="preload wrapper instrument mount trap iofwd-mount"
+if $cc -static -o "$bin/static" "$mp_dir/show.c" 2>/dev/null && "$builddir/iofwd-cc" $cc -static -o "$bin/wrapped-static" "$mp_dir/show.c"; then
+    ways="$ways wrapper-static"
+fi
+
+can() {
+    "$@" >"$mp_dir/can" 2>&1 || tail -n 1 "$mp_dir/can"
+}
+no_mount=$(can "$builddir/iofwd-run" -servers "$addresses" -mount true)
+no_trap=$(can "$builddir/iofwd-run" -servers "$addresses" -trap true)
+[ -x "$MOUNT" ] || no_mount="iofwd-mount is not built"
+
+# by WAY ADDRESS-FILE: prints the file of the servers, or the local one of that name
+by() {
+    case $1 in
+    wrapper) env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped" "$pre/in" ;;
+    wrapper-static) env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped-static" "$pre/in" ;;
+    instrument) env AMPHORA_JOB="$2" "$bin/instrumented" "$pre/in" ;;
+    iofwd-mount) "$MOUNT" -servers "$2" "$mp_dir/at" && "$bin/show" "$mp_dir/at/in" ;;
+    *) "$builddir/iofwd-run" -servers "$2" "-$1" "$bin/show" "$pre/in" ;;
+    esac
+}
+
+# possible WAY NAME: false after a skip
+possible() {
+    case $1 in
+    mount | iofwd-mount) why=$no_mount ;;
+    trap) why=$no_trap ;;
+    *) why= ;;
+    esac
+    [ -z "$why" ] || mp_skip "$2" "$why"
+    [ -z "$why" ]
+}
+
+# said FILE CODE MILLISECONDS: one sentence, an exit code that is not 0, and in time
+said() {
+    echo "exit code $2 after $3 ms"
+    cat "$1"
+    [ "$2" != 0 ] && [ "$3" -lt 12000 ] && [ "$(wc -l <"$1")" = 1 ] && grep -Eq '^(amphora|iofwd-[a-z]*)( -trap)?: .' "$1"
+}
+
+# fails COMMAND...: it does so
+fails() {
+    began=$(date +%s%N)
+    "$@" >"$mp_dir/fails" 2>&1 </dev/null
+    said "$mp_dir/fails" $? $((($(date +%s%N) - began) / 1000000))
+}
+
+# goes_on COMMAND...: with IOFWD_OPTIONAL it prints the local file, and says so
+goes_on() {
+    IOFWD_OPTIONAL=1
+    export IOFWD_OPTIONAL
+    "$@" >"$mp_dir/goes" 2>"$mp_dir/goes.errors" </dev/null
+    code=$?
+    unset IOFWD_OPTIONAL
+    cat "$mp_dir/goes" "$mp_dir/goes.errors"
+    [ $code = 0 ] && [ "$(cat "$mp_dir/goes")" = local ] && [ "$(grep -c 'IOFWD_OPTIONAL' "$mp_dir/goes.errors")" = 1 ] &&
+        [ "$(wc -l <"$mp_dir/goes.errors")" = 2 ]
+}
+
+check() {
+    mp_wanted "$1" || return 0
+    name=$1
+    shift
+    "$@" >"$mp_dir/out" 2>&1
+    mp_report $? "$name" "$mp_dir/out"
+}
+
+# ---- servers ----
+
+works() {
+    by "$1" "$addresses" >"$mp_dir/works"
+    code=$?
+    [ "$1" != iofwd-mount ] || mount_off "$mp_dir/at"
+    [ $code = 0 ] && [ "$(cat "$mp_dir/works")" = kept ]
+}
+missing() {
+    fails by "$1" "$2" && goes_on by "$1" "$2"
+}
+for way in $ways; do
+    name="$way: the servers are found"
+    possible $way "$name" || continue
+    check "$name" works $way
+done
+
+# Hung servers: all ways at once, because each takes 10 s.  One user's runs by mount wait for each other, unless they have a folder each.
+kill -STOP $servers
+for way in $ways; do
+    for optional in 0 1; do
+        {
+            began=$(date +%s%N)
+            mkdir -m 700 "$mp_dir/runtime.$way.$optional"
+            XDG_RUNTIME_DIR=$mp_dir/runtime.$way.$optional IOFWD_OPTIONAL=$optional by $way "$addresses" >"$mp_dir/hung.$way.$optional" 2>&1 </dev/null
+            echo "$? $((($(date +%s%N) - began) / 1000000))" >"$mp_dir/hung.$way.$optional.end"
+        } &
+        hung="${hung:-} $!"
+    done
+done
+wait $hung
+kill -CONT $servers
+hung() {
+    read -r code ms <"$mp_dir/hung.$1.0.end"
+    said "$mp_dir/hung.$1.0" "$code" "$ms" || return 1
+    read -r code ms <"$mp_dir/hung.$1.1.end"
+    echo "exit code $code after $ms ms"
+    cat "$mp_dir/hung.$1.1"
+    [ "$code" = 0 ] && [ "$ms" -lt 13000 ] && grep -qx local "$mp_dir/hung.$1.1" && grep -q IOFWD_OPTIONAL "$mp_dir/hung.$1.1"
+}
+cp "$addresses" "$mp_dir/old"
+head -n 2 "$addresses" >"$mp_dir/damaged"
+kill "$(cat "$mp_dir/servers.pid")"
+mp_until 10 test ! -e "$addresses"
+for way in $ways; do
+    for cause in "no address file:none" "a damaged address file:damaged" "servers that have ended:old" "servers that do not answer:"; do
+        name="$way: ${cause%:*}: one sentence, or IOFWD_OPTIONAL goes on"
+        possible $way "$name" || continue
+        if [ -n "${cause#*:}" ]; then
+            check "$name" missing $way "$mp_dir/${cause#*:}"
+        else
+            check "$name" hung $way
+        fi
+    done
+done
+start_servers
+
+# IOFWD_OPTIONAL decides for all that the program starts, and only before the first forwarded call.
+children() {
+    # shellcheck disable=SC2016
+    goes_on "$builddir/iofwd-run" -servers "$mp_dir/old" -preload sh -c '[ -e "$2/in" ] && "$1" "$2/in" && ! "$1" "$2/none"' sh "$bin/show" "$pre"
+}
+check "preload: what the program starts goes on in silence" children
+
+# ---- program files ----
+
+cp "$bin/show" "$bin/stripped"
+strip "$bin/stripped"
+"$builddir/iofwd-instrument" -server "$addresses" -prefix "$pre" -o "$bin/stripped-instrumented" "$bin/stripped"
+cp "$bin/wrapped" "$bin/stripped-wrapped"
+strip "$bin/stripped-wrapped"
+echo text >"$bin/text"
+head -c 100 "$bin/show" >"$bin/cut-100"
+head -c 3000 "$bin/show" >"$bin/cut-3000"
+{ head -c 64 "$bin/show" && seq 3000; } >"$bin/overwritten"
+cp "$bin/show" "$bin/other-machine"
+case $(uname -m) in x86_64) machine='\267' ;; *) machine='\076' ;; esac
+printf "$machine" | dd of="$bin/other-machine" bs=1 seek=18 conv=notrunc 2>/dev/null
+chmod 755 "$bin"/*
+
+stripped() {
+    case $1 in
+    wrapper) env AMPHORA_JOB="$addresses" IOFWD_PREFIX="$pre" "$bin/stripped-wrapped" "$pre/in" ;;
+    instrument) "$bin/stripped-instrumented" "$pre/in" ;;
+    *) "$builddir/iofwd-run" -servers "$addresses" "-$1" "$bin/stripped" "$pre/in" ;;
+    esac >"$mp_dir/works" && [ "$(cat "$mp_dir/works")" = kept ]
+}
+for way in preload wrapper instrument mount trap; do
+    possible $way "$way: a stripped program" || continue
+    check "$way: a stripped program" stripped $way
+done
+run_bad() {
+    case $1 in
+    instrument) fails "$builddir/iofwd-instrument" -o "$mp_dir/made" "$bin/$2" && [ ! -e "$mp_dir/made" ] ;;
+    any) fails "$builddir/iofwd-run" -servers "$addresses" "$bin/$2" "$pre/in" ;;
+    wrapper) ! "$builddir/iofwd-cc" $cc -o "$mp_dir/made" "$bin/$2" && [ ! -e "$mp_dir/made" ] ;;
+    *)
+        IOFWD_STRICT=1
+        export IOFWD_STRICT
+        fails "$builddir/iofwd-run" -servers "$addresses" "-$1" "$bin/$2" "$pre/in"
+        set -- $?
+        unset IOFWD_STRICT
+        return "$1"
+        ;;
+    esac
+}
+for file in text cut-100 cut-3000 overwritten other-machine; do
+    for way in any preload wrapper instrument mount trap; do
+        possible $way "$way: $file" || continue
+        check "$way: $file" run_bad $way $file
+    done
+done
+
+# Set-uid: to the dynamic linker and to the servers the program is another user's.
+set_uid() {
+    case $1 in
+    preload) IOFWD_STRICT=1 fails "$builddir/iofwd-run" -servers "$addresses" -preload "$bin/set-uid" "$pre/in" ;;
+    instrument) fails "$builddir/iofwd-instrument" -o "$mp_dir/made" "$bin/set-uid" ;;
+    wrapper) fails env AMPHORA_JOB="$addresses" IOFWD_PREFIX="$pre" "$bin/set-uid-wrapped" "$pre/in" ;;
+    *) "$builddir/iofwd-run" -servers "$addresses" "-$1" "$bin/set-uid" "$pre/in" >"$mp_dir/works" && [ "$(cat "$mp_dir/works")" = kept ] ;;
+    esac
+}
+cp "$bin/show" "$bin/set-uid"
+cp "$bin/wrapped-static" "$bin/set-uid-wrapped" 2>/dev/null
+why=
+if [ "$(id -u)" != 0 ] || ! chown 65534 "$bin/set-uid" "$bin/set-uid-wrapped"; then
+    why="not root, or no static programs"
+elif ! chmod 4755 "$bin/set-uid" "$bin/set-uid-wrapped" || findmnt -no OPTIONS -T "$bin" | grep -q nosuid; then
+    why="the file system of the test has no set-uid programs"
+fi
+for way in preload wrapper instrument mount trap; do
+    name="$way: a set-uid program"
+    possible $way "$name" || continue
+    if [ -n "$why" ]; then
+        mp_skip "$name" "$why"
+    else
+        check "$name" set_uid $way
+    fi
+done
+
+# ---- hosts ----
+
+# without CALL...: these system calls are forbidden
+cat >"$mp_dir/without" <<'X'
+#!/usr/bin/env python3
+import ctypes, os, struct, sys
+numbers = {"x86_64": {"unshare": 272, "seccomp": 317}, "aarch64": {"unshare": 97, "seccomp": 277}}[os.uname().machine]
+forbidden = [numbers[name] for name in sys.argv[1].split(",")]
+rows = [(0x20, 0, 0, 0)]  # EPERM for these, all else is allowed
+for number in forbidden:
+    rows += [(0x15, 0, 1, number), (6, 0, 0, 0x50001)]
+rows.append((6, 0, 0, 0x7fff0000))
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)), 0, 0):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[2], sys.argv[2:])
+X
+chmod +x "$mp_dir/without"
+no_device() {
+    unshare -m sh -c 'mount --bind /dev/fuse /dev/fuse && mount -o remount,bind,nodev /dev/fuse && exec "$@"' sh "$@"
+}
+by_run() {
+    way=$1
+    shift
+    "$@" "$builddir/iofwd-run" -servers "$addresses" "-$way" "$bin/show" "$pre/in"
+}
+mount_then_show() {
+    "$@" "$MOUNT" -servers "$addresses" "$mp_dir/at" && "$bin/show" "$mp_dir/at/in"
+}
+forbidden() {
+    fails "$@" && goes_on "$@"
+}
+for case in "mount: /dev/fuse cannot be opened:by_run mount no_device" "mount: user namespaces are forbidden:by_run mount $mp_dir/without unshare" \
+    "trap: the kernel refuses the filter:by_run trap $mp_dir/without seccomp" "iofwd-mount: /dev/fuse cannot be opened:mount_then_show no_device"; do
+    name=${case%:*}
+    possible "${name%%:*}" "$name" || continue
+    # shellcheck disable=SC2086
+    check "$name: one sentence, or IOFWD_OPTIONAL goes on" forbidden ${case##*:}
+done
+
+mount_point() {
+    fails "$MOUNT" -servers "$addresses" "$1" && IOFWD_OPTIONAL=1 fails "$MOUNT" -servers "$addresses" "$1"
+}
+in_use() {
+    mount_on "$mp_dir/at" && mount_point "$mp_dir/at"
+    code=$?
+    mount_off "$mp_dir/at"
+    return $code
+}
+for case in "a mount point in use:in_use" "a mount point that does not exist:mount_point $mp_dir/nowhere" \
+    "a mount point that is a file:mount_point $pre/in"; do
+    name="iofwd-mount: ${case%:*}"
+    possible mount "$name" || continue
+    # shellcheck disable=SC2086
+    check "$name" ${case#*:}
+done
+
+# No way is left for a static program: it runs on local files after one sentence, and not at all with IOFWD_STRICT.
+none_left() {
+    "$mp_dir/without" unshare,seccomp "$builddir/iofwd-run" -servers "$addresses" "$bin/static" "$pre/in" >"$mp_dir/goes" 2>&1
+    cat "$mp_dir/goes"
+    [ "$(tail -n 1 "$mp_dir/goes")" = local ] && [ "$(wc -l <"$mp_dir/goes")" = 2 ] &&
+        grep -q 'statically linked.*mount is not possible: user namespaces are forbidden.*trap is not: the kernel refuses' "$mp_dir/goes" &&
+        ! grep -q 'iofwd-run -mount runs the program' "$mp_dir/goes" &&
+        fails env IOFWD_STRICT=1 "$mp_dir/without" unshare,seccomp "$builddir/iofwd-run" -servers "$addresses" "$bin/static" "$pre/in"
+}
+if [ -x "$bin/static" ] && [ -z "$no_mount$no_trap" ]; then
+    check "no way is left for a static program" none_left
+else
+    mp_skip "no way is left for a static program" "$no_mount$no_trap"
+fi
+mp_done
