@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The matrix {languages} x {linkages} x {ways} x {operations} (ways_matrix.py): each cell works, is refused with a documented sentence, or
-# is senseless with a reason.  make check fills the rows of C; WAYS_LANGUAGES="c c++ fortran go rust" those of other languages, as
+# is senseless with a reason.  make check fills the rows of C; WAYS_LANGUAGES="c c++ fortran go rust java" those of other languages, as
 # scripts/check-nightly does.  The results go to ways-results.txt in the build directory; scripts/ways-table makes the table of
 # doc/ways-in.md from them.
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
@@ -27,6 +27,7 @@ for language in ${WAYS_LANGUAGES:-c}; do
     fortran) compiler=gfortran ;;
     go) compiler=go ;;
     rust) compiler=rustc ;;
+    java) compiler=javac ;;
     *) echo "Bail out! WAYS_LANGUAGES: there are no programs in $language" && exit 99 ;;
     esac
     if command -v $compiler >/dev/null; then
