@@ -222,8 +222,12 @@ static int utimes_at(struct amph_trap_call *c, int dir, int at, uint64_t from)
     const struct timespec *converted = from ? times : NULL;
     int err = from ? amph_trap_get(c, given, from, sizeof given) : 0;
 
-    for (int i = 0; i < 2 && from && !err; i++)
+    for (int i = 0; i < 2 && from && !err; i++) {
+        if (given[i].tv_usec < 0 || given[i].tv_usec >= 1000000)
+            return EINVAL;
+
         times[i] = (struct timespec){ given[i].tv_sec, given[i].tv_usec * 1000 };
+    }
 
     return err ? err : set_times(c, dir, at, converted, 0);
 }

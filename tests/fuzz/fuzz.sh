@@ -65,6 +65,10 @@ row() {
         grep -q '^#define HAVE_ZSTD' "$builddir/config.h" && lib=-lzstd || lib="" ;;
     instrument) # program files, and copies to be restored
         sources="$(ls "$srcdir"/iofwd/elf/*.c) $(ls "$srcdir"/iofwd/instrument/*.c | grep -Ev '/(main|check)\.c$')" lib="" ;;
+    trap) # calls of a program under iofwd-run -trap; what acts on the machine gets another name; fuzz_trap.c includes receive.c
+        sources="$(ls "$srcdir"/iofwd/trap/*.c | grep -Ev '/(check|filter|front|main|program|receive|run|supervisor)\.c$') $srcdir/iofwd/wire/prefix.c"
+        flags="-Dioctl=fuzz_ioctl -Dprocess_vm_readv=fuzz_readv -Dprocess_vm_writev=fuzz_writev -Dsyscall=fuzz_syscall -Dopen=fuzz_open
+            -Dunshare=fuzz_unshare -Dkill=fuzz_kill -Dutimensat=fuzz_utimensat" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;
     esac
@@ -101,7 +105,7 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
-names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests attach greet recovery trace instrument}
+names=${FUZZ_ONLY:-iofwd udp emulate ofi am control smp pmi values server agent launch netlist requests attach greet recovery trace instrument trap}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-fuzz.XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }\n' >"$dir/t.c"
