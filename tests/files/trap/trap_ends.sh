@@ -83,7 +83,8 @@ early_deaths() {
         victim=$!
         busybox usleep $((i * 17000 % 200000))
         children=
-        [ "$(cat /proc/$victim/comm)" != iofwd-trap ] || children=$(cat /proc/$victim/task/$victim/children)
+        # the program itself, not libtool's script of that name, whose children are others
+        case $(readlink /proc/$victim/exe) in */iofwd-trap) children=$(cat /proc/$victim/task/$victim/children) ;; esac
         if [ $((i % 3)) = 0 ] || [ -z "$children" ]; then
             kill -9 "$victim"
         elif [ $((i % 3)) = 1 ]; then
