@@ -1,6 +1,7 @@
 # Pages for users are installed; the others are for readers of the source.
 dist_doc_DATA = \
 	doc/bridge.md \
+	doc/containers.md \
 	doc/gasnet-misuse.md \
 	doc/limits.md \
 	doc/mpi.md \

@@ -25,6 +25,7 @@ endif
 
 mount_scripts = \
 	tests/files/mount/mount_cache.sh \
+	tests/files/mount/mount_containers.sh \
 	tests/files/mount/mount_ends.sh \
 	tests/files/mount/mount_locks.sh \
 	tests/files/mount/mount_programs.sh \
