@@ -157,6 +157,17 @@ def numbers(browser):
     same('the files', page.run('document.getElementById("files-note").textContent'), '{:,}'.format(len(wanted)))
     same('the order of the files', [line[10] for line in shown], [row['ns'] for row in wanted][:len(shown)])
 
+    # the table's own filters
+    for use, fits in (('read', lambda r: r['br'] and not r['bw']), ('written', lambda r: r['bw'] and not r['br']), ('both', lambda r: r['br'] and r['bw']),
+                      ('names', lambda r: not r['br'] and not r['bw']), ('failed', lambda r: r['f']), ('forwarded', lambda r: False), ('', lambda r: True)):
+        choose(page, '#files-use', use)
+        same('files: ' + use, page.run('document.getElementById("files-note").textContent').split(' ')[0], '{:,}'.format(len([r for r in wanted if fits(r)])))
+    choose(page, '#files-text', 'DATA.')
+    same('files with a part of a path', sorted(line[0] for line in rows(page, '#files')), sorted(r['path'] for r in wanted if 'data.' in r['path'].lower()))
+    choose(page, '#files-text', '')
+    click(page, '#files-system')
+    same("files without the system's", page.run('[...document.querySelectorAll("#files td:first-child")].some(cell => cell.textContent.startsWith("/usr/"))'), False)
+
 
 @case
 def findings(browser):

@@ -50,7 +50,7 @@ static bool fit(const struct amph_trace *t, sqlite3 *db, const char *dir, size_t
     while (ok && (ok = make(t, db, dir, &threads, whole, packed, &len)) && len > limit) {
         report_free(packed);
         if (whole == 0 && len != SIZE_MAX)
-            whole = (size_t)((double)t->nevents * (double)limit / (double)len / 3);
+            whole = (size_t)((double)t->nevents * (double)limit / (double)len / 2);
         else
             whole /= 2;
 

@@ -118,8 +118,9 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The duration above which there are at most n calls of a kind. */
-static uint64_t limit_of(const struct amph_trace *t, bool special, size_t n, uint64_t *room)
+/* The duration from which on there are at most *n_p calls of a kind; *n_p becomes their number at
+ * most. */
+static uint64_t limit_of(const struct amph_trace *t, bool special, size_t *n_p, uint64_t *room)
 {
     size_t count = 0;
 
@@ -127,11 +128,13 @@ static uint64_t limit_of(const struct amph_trace *t, bool special, size_t n, uin
         if (is_special(&t->events[i]) == special)
             room[count++] = duration(&t->events[i]);
 
-    if (count <= n)
+    if (count <= *n_p) {
+        *n_p = count;
         return 0;
+    }
 
     qsort(room, count, sizeof *room, by_size);
-    return room[count - n - 1] + 1;
+    return room[count - *n_p - 1] + 1;
 }
 
 static bool choose_whole(const struct amph_trace *t, size_t whole, struct report_choice *choice)
@@ -140,9 +143,11 @@ static bool choose_whole(const struct amph_trace *t, size_t whole, struct report
     bool ok = room && (choice->whole = malloc((whole + 1) * sizeof *choice->whole));
 
     if (ok) {
-        uint64_t special_ns = limit_of(t, true, whole / 2, room);
+        size_t special_room = whole / 2; /* the slowest calls get what they leave */
+        uint64_t special_ns = limit_of(t, true, &special_room, room);
+        size_t slow_room = whole - special_room;
 
-        choice->slowest_ns = limit_of(t, false, whole / 2, room);
+        choice->slowest_ns = limit_of(t, false, &slow_room, room);
         for (size_t i = 0; i < t->nevents; i++) {
             const struct amph_trace_event *e = &t->events[i];
             bool special = is_special(e);

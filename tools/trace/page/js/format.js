@@ -7,9 +7,9 @@ const format = (() => {
     // Three digits that mean something.
     function digits(value) {
         const size = Math.abs(value);
-        if (size >= 100 || Number.isInteger(value))
+        if (size >= 99.95 || Number.isInteger(value))
             return value.toFixed(0);
-        return size >= 10 ? value.toFixed(1) : value.toFixed(2);
+        return size >= 9.995 ? value.toFixed(1) : value.toFixed(2);
     }
 
     function scaled(value, base, units, space) {
