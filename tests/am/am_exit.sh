@@ -4,21 +4,24 @@
 # The launcher gives the others this long after the first exit with code 0.
 export GASNET_EXITTIMEOUT=2s
 
+# exits NET WAY CODE EXPECTED [WORDS]: for mp_queue: one job
+exits() {
+    out=$mp_dir/job.$mp_queued
+    smp=0
+    [ "$1" != smp ] || smp=1
+    start=$(date +%s)
+    AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 3 -conduit "$1" -timeout 40 "$builddir/tests/am/am_exit" "$2" "$3" >"$out" 2>&1
+    rc=$?
+    took=$(($(date +%s) - start))
+    cat "$out"
+    echo "exit code $rc after $took s, expected $4"
+    [ $rc -eq "$4" ] && [ $took -le 6 ] && { [ -z "${5-}" ] || [ "$(grep -o 'unflushed words' "$out" | wc -l)" -eq "$5" ]; }
+}
+
 # way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED within a few seconds, and WORDS unflushed words of members arrive
 way() {
     for net in smp tcp udp; do
-        smp=1
-        [ $net != smp ] && smp=0
-        start=$(date +%s)
-        AMPHORA_SMP=$smp "$AMPHORA_RUN" -n 3 -conduit $net -timeout 40 "$builddir/tests/am/am_exit" "$1" "$2" >"$mp_dir/out" 2>&1
-        rc=$?
-        took=$(($(date +%s) - start))
-        echo "exit code $rc after $took s, expected $3" >>"$mp_dir/out"
-        ok=0
-        [ $rc -eq "$3" ] || ok=1
-        [ $took -le 6 ] || ok=1
-        if [ "${4-}" ]; then [ "$(grep -o 'unflushed words' "$mp_dir/out" | wc -l)" -eq "$4" ] || ok=1; fi
-        mp_report $ok "$net: $1 $2" "$mp_dir/out"
+        mp_queue "$net: $1 $2" exits $net "$@"
     done
 }
 way all 0 0 3
@@ -33,6 +36,7 @@ way abort 6 134
 # Nobody waits the exit's time limit for members that do not exit.
 GASNET_EXITTIMEOUT=20s
 way fail 4 4
+mp_queue_end
 # Other launchers, which ignore the exit code of a process that has left in order, are told to end the job; members that return together are
 # not cut short.
 foreign() {
