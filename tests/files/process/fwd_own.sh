@@ -56,7 +56,7 @@ cat >"$mp_dir/server" <<END
     while read -r key value; do
         case \$key\$value in SigBlk:*[!0]*) echo "\$key \$value" ;; esac
     done </proc/\$\$/status
-    env | grep -e ^LD_PRELOAD= -e ^IOFWD_SERVER_HOST= -e ^IOFWD_PRIVATE_ -e ^IOFWD_DOOR= -e ^AMPHORA_RANK=
+    env | grep -e ^LD_PRELOAD= -e ^IOFWD_SERVER_HOST= -e ^IOFWD_PRIVATE_ -e ^AMPHORA_RANK=
     test -e /proc/self/fd/9 && echo "descriptor 9"
     test "\$(cut -d ' ' -f 6 /proc/\$\$/stat)" = \$\$ || echo "a session of somebody else"
     echo looked
@@ -83,8 +83,10 @@ mp_report $? "the server is found beside the library" "$mp_dir/out"
 # By iofwd-run, also where standing servers are named by the environment.
 for given in "IOFWD_PREFIX=/fwd=$kept" "-iofwd /fwd=$kept"; do
     case $given in IOFWD*) setting=$given option="" ;; *) setting=AMPHORA_JOB=/nonexistent option=$given ;; esac
+    # The server of the build tree finds its libraries by the environment.
     # shellcheck disable=SC2086
-    env IOFWD_SERVER_HOST=localhost "$setting" timeout 60 "$builddir/iofwd-run" $option sh -c 'echo run >/fwd/r; cat /fwd/r' >"$mp_dir/out" 2>&1
+    env IOFWD_SERVER_HOST=localhost LD_LIBRARY_PATH="$builddir/.libs" "$setting" timeout 60 "$builddir/iofwd-run" $option \
+        sh -c 'echo run >/fwd/r; cat /fwd/r' >"$mp_dir/out" 2>&1
     code=$?
     left >>"$mp_dir/out"
     test $code -eq 0 && echo run | cmp -s - "$mp_dir/out" && echo run | cmp -s - "$kept/r"
