@@ -28,6 +28,8 @@
 #include "base/os/arena.h"
 #include "base/os/clock.h"
 #include "iofwd/server/flow.h"
+#include "iofwd/wire/encode.h"
+#include "iofwd/wire/marshal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -117,15 +119,41 @@ unsigned amph_am_cores(void)
     return 1;
 }
 
+/* The file system here gives no EIO, so each EIO is the server's own and must say why. */
+static void check_reply(const struct amph_am *am)
+{
+    struct amph_fwd_rep_head head;
+    struct amph_rd r;
+    bool explained = false;
+
+    amph_rd_init(&r, am->payload, am->nbytes);
+    if (!am->payload || !amph_fwd_get_rep_head(&r, &head) ||
+        amph_fwd_errno_from_wire(head.error) != EIO)
+        return;
+
+    amph_rd_init(&r, amph_rd_bytes(&r, head.tags_len), head.tags_len);
+    while (!r.bad && amph_rd_left(&r) > 0) {
+        uint16_t tag = amph_rd_u16(&r);
+        uint16_t len = amph_rd_u16(&r);
+
+        explained = explained || (tag == FWD_TAG_REASON && len > 0);
+        amph_rd_bytes(&r, len);
+    }
+
+    expect(explained, "a reply of EIO has a reason");
+}
+
 enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *am, unsigned flags,
                                struct amph_op *lc)
 {
+    check_reply(am);
     return AMPH_OK;
 }
 
 enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am,
                                  unsigned flags, struct amph_op *lc)
 {
+    check_reply(am);
     return no_room ? AMPH_AGAIN : AMPH_OK;
 }
 
