@@ -75,4 +75,40 @@ print(os.statvfs(\".\").f_namemax)
 try: os.open(\"n\" * 256, os.O_CREAT)
 except OSError as e: print(e.errno)
 "; rmdir d 2>&1 | sed "s/.*: //"; rm -f f; ls -A'
+
+# Inode numbers are the server's, and outlive the mount.
+inodes() {
+    echo x >"$mp_dir/m/lasting" && number=$(stat -c %i "$mp_dir/m/lasting") && [ "$number" = "$(stat -c %i "$mp_dir/kept/lasting")" ] &&
+        mount_off "$mp_dir/m" && mount_on "$mp_dir/m" && [ "$(stat -c %i "$mp_dir/m/lasting")" = "$number" ] &&
+        [ "$(find "$mp_dir/m" -name lasting -inum "$number" | wc -l)" = 1 ]
+}
+inodes >"$mp_dir/out" 2>&1
+mp_report $? "inode numbers last" "$mp_dir/out"
+
+# fsync of a file and of a directory is one on the server.
+synced() {
+    servers=$(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)
+    # shellcheck disable=SC2086
+    strace -f -e trace=fsync,fdatasync -o "$mp_dir/syncs" $(printf ' -p %s' $servers) 2>"$mp_dir/attached" &
+    tracer=$!
+    mp_until 10 grep -q attached "$mp_dir/attached" && mp_until 10 sh -c '[ "$(grep -c attached "$1")" -ge "$2" ]' sh "$mp_dir/attached" \
+        "$(echo $servers | wc -w)" && python3 -c '
+import os, sys
+fd = os.open(sys.argv[1] + "/synced", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x")
+os.fsync(fd)
+os.fdatasync(fd)
+os.fsync(os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY))' "$mp_dir/m"
+    code=$?
+    kill "$tracer"
+    wait "$tracer"
+    cat "$mp_dir/attached" "$mp_dir/syncs"
+    [ $code = 0 ] && [ "$(grep -cE 'f(data)?sync\([0-9]+\) *= 0|f(data)?sync resumed.* = 0' "$mp_dir/syncs")" = 3 ]
+}
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    synced >"$mp_dir/out" 2>&1
+    mp_report $? "fsync of a file and of a directory reaches the disk of the server" "$mp_dir/out"
+else
+    mp_skip "fsync of a file and of a directory reaches the disk of the server" "strace cannot be used here"
+fi
 mp_done
