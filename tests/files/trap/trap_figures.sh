@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The figures of iofwd-run -trap beside an empty supervisor, no forwarding, and the preload library.  Not a part of the suite:
+# The figures of iofwd-run -trap beside an empty supervisor, no forwarding, a trivial filter, and the preload library.  Not a part of the suite:
 #
 #   srcdir=. builddir=build chrt -f 10 sh tests/files/trap/trap_figures.sh [PAIRS]
 #
@@ -19,6 +19,7 @@ i=0
 while [ $i -lt "$pairs" ]; do
     "$mp_dir/static" empty | sed 's/^/empty /'
     "$mp_dir/static" calls "$mp_dir2" | sed 's/^/plain /'
+    "$mp_dir/static" floor | sed 's/^/floor /'
     "$builddir/iofwd-run" -servers "$addresses" "$mp_dir/dynamic" calls /fwd | sed 's/^/preload /'
     run "$mp_dir/static" calls /fwd | sed 's/^/trap /'
     i=$((i + 1))
@@ -36,6 +37,8 @@ sort -k1,2 -k3n "$mp_dir/figures" | awk '
         out()
         trip = median["empty empty_round_trip"]
         printf "a round trip of an empty supervisor: %d ns\n", trip
+        printf "a filter that only looks at one argument: pread +%d ns, lseek +%d ns\n",
+            median["floor ordinary_pread"] - median["plain ordinary_pread"], median["floor ordinary_lseek"] - median["plain ordinary_lseek"]
         printf "%-16s %9s %9s %9s %9s\n", "ns a call", "plain", "preload", "trap", "limit"
         row("ordinary_pread", median["plain ordinary_pread"] + 60)
         row("ordinary_lseek", median["plain ordinary_lseek"] + 60)
