@@ -437,3 +437,32 @@ size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
 
     return (size_t)n < cap ? (size_t)n : cap - 1;
 }
+
+size_t amph_image_explain_record(const struct amph_image *image, char *buf, size_t cap)
+{
+    static const struct {
+        const char *cause, *remedy;
+    } texts[] = {
+        [AMPH_IMAGE_STATIC] = { "is statically linked",
+                                "link it by iofwd-cc, or with the shared C library" },
+        [AMPH_IMAGE_GO] = { "contains Go code, which makes system calls without the C library",
+                            "strace -f shows them" },
+        [AMPH_IMAGE_OTHER_LIBC] = { "uses another C library (musl)", "build it with glibc" },
+        [AMPH_IMAGE_OTHER_MACHINE] = { "is built for another machine or word size than the "
+                                       "recorder",
+                                       "build it for this one" },
+        [AMPH_IMAGE_PRIVILEGED] = { "runs with other rights than its caller",
+                                    "take a copy without them" },
+    };
+
+    if (!amph_image_evades(image))
+        return 0;
+
+    int n = snprintf(buf, cap, "%.900s %s, so its file calls are not recorded; %s", image->path,
+                     texts[image->kind].cause, texts[image->kind].remedy);
+
+    if (n < 0)
+        return 0;
+
+    return (size_t)n < cap ? (size_t)n : cap - 1;
+}

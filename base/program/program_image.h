@@ -63,6 +63,8 @@ bool amph_image_evades(const struct amph_image *image);
 /* Writes the sentence about a program for which amph_image_evades is true: what it is, what happens
  * to its files, and the remedy.  No newline.  Returns its length. */
 size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap);
+/* The same sentence for a program whose calls are to be recorded. */
+size_t amph_image_explain_record(const struct amph_image *image, char *buf, size_t cap);
 
 /* The name of a processor (EM_...). */
 const char *amph_image_machine_name(uint16_t machine);

@@ -115,6 +115,9 @@ struct amph_trace_header {
 #define AMPH_TRACE_CLOCKS "AMPHCLK1"
 #define AMPH_TRACE_CLOCKS_SUFFIX ".clocks"
 
+/* Files that name programs which could not be recorded, a sentence each. */
+#define AMPH_TRACE_UNRECORDED_SUFFIX ".unrecorded"
+
 struct amph_trace_call {
     uint32_t commit;
     uint16_t err;

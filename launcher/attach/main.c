@@ -176,7 +176,12 @@ static const char *only_preload(const struct amph_attach_options *o, bool has_st
 static int choose_way(struct amph_attach_options *o, const char *program, const char *only,
                       bool preloaded)
 {
-    const struct amph_way_question q = { program, only, preloaded, o->verbose };
+    const struct amph_way_question q = { .program = program,
+                                         .only_preload = only,
+                                         .preloaded = preloaded,
+                                         .verbose = o->verbose,
+                                         .records = o->records,
+                                         .forwards = !o->alone };
 
     if ((o->way == AMPH_WAY_MOUNT || o->way == AMPH_WAY_TRAP) && only) {
         amph_say("-%s is not possible: %s", amph_way_name(o->way), only);
@@ -327,7 +332,8 @@ int main(int argc, char **argv)
     if (preloaded && takes_other_way(&o, program, has_file))
         amph_leave_preload(argv);
 
-    if (has_file && records_alone(&o, file_given))
+    o.alone = has_file && records_alone(&o, file_given);
+    if (o.alone)
         has_file = false;
 
     char path[PATH_MAX] = "";

@@ -24,6 +24,7 @@ struct amph_attach_options {
     bool check;
     bool verbose;
     bool records;   /* calls are recorded: -record, or -trace with a folder */
+    bool alone;     /* they are recorded only: there are no servers */
     char **program; /* its name and arguments */
 };
 

@@ -141,7 +141,9 @@ static bool warn(const struct amph_way_question *q, const struct amph_image *ima
 {
     char why[2 * REASON_BYTES + 64];
 
-    if (q->preloaded)
+    if (q->records)
+        amph_program_warn_record(q->program);
+    if (q->preloaded || !q->forwards)
         return true; /* the preload library prints the warning at exec */
 
     if (q->only_preload)

@@ -23,6 +23,8 @@ struct amph_way_question {
     const char *only_preload; /* why no other way is possible, or NULL */
     bool preloaded; /* the preload library forwards in this process already, and warns at exec */
     bool verbose;   /* print the answer */
+    bool records;   /* calls are recorded */
+    bool forwards;  /* calls are forwarded */
 };
 
 /* The word that follows the dash of its option. */

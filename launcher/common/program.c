@@ -130,6 +130,17 @@ bool amph_program_warn(const struct amph_image *image, const char *more)
     return !strict;
 }
 
+void amph_program_warn_record(const char *path)
+{
+    struct amph_image image;
+    char why[2048];
+
+    amph_program_look(path, &image);
+    if (amph_image_explain_record(&image, why, sizeof why) > 0 &&
+        amph_env_enum(AMPH_ENV_LOG) != LOG_ERROR)
+        amph_say("warning: %s", why);
+}
+
 bool amph_program_may_forward(const char *path)
 {
     struct amph_image image;

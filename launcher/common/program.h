@@ -27,6 +27,8 @@ int amph_program_find(const char *name, char **path_p);
 char *amph_program_search(const char *name, const char *dirs);
 /* Describes the program at path. */
 void amph_program_look(const char *path, struct amph_image *image_p);
+/* Prints a warning if the calls of the program at path cannot be recorded. */
+void amph_program_warn_record(const char *path);
 /* Prints a warning if the preload library cannot catch the file calls of the program at path.  Returns
  * false if it must not be started therefore (IOFWD_STRICT). */
 bool amph_program_may_forward(const char *path);

@@ -191,6 +191,9 @@ static int run(struct amph_options *o)
     bool here = runs_here(&job, hosts, AMPH_COMPUTE);
     int code = find_program(o, here);
 
+    if (code == 0 && here && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0])
+        amph_program_warn_record(o->program[0]);
+
     if (code == 0 && here && forwards(o) && !amph_program_may_forward(o->program[0]))
         code = AMPH_PROGRAM_NOT_EXECUTABLE;
 

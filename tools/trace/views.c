@@ -4,6 +4,11 @@
  *
  * Layer: tools.  Thread rule: one thread.
  */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "tools/trace/trace.h"
 
 #define MS(ns) "printf('%.3f', (" ns ") / 1e6)"
@@ -28,6 +33,39 @@ static void say_losses(sqlite3 *db)
         printf("%lld calls and %lld paths are lost: there was no room for them.\n", dropped, texts);
 }
 
+static int is_unrecorded(const struct dirent *d)
+{
+    const size_t end = sizeof AMPH_TRACE_UNRECORDED_SUFFIX - 1;
+    size_t len = strlen(d->d_name);
+
+    return len > end && strcmp(d->d_name + len - end, AMPH_TRACE_UNRECORDED_SUFFIX) == 0;
+}
+
+/* Programs of the run into which the recorder could not be loaded. */
+static void say_unrecorded(const char *dir)
+{
+    struct dirent **list;
+    int n = scandir(dir, &list, is_unrecorded, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        char path[4096 + 256], line[2048] = "";
+
+        snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
+
+        FILE *f = fopen(path, "r");
+
+        if (f && fgets(line, sizeof line, f))
+            printf("%s", line);
+        if (f)
+            fclose(f);
+
+        free(list[i]);
+    }
+
+    if (n >= 0)
+        free(list);
+}
+
 static int with(const char *dir, const char *const *queries, const char *const *titles)
 {
     sqlite3 *db = trace_open(dir);
@@ -38,8 +76,10 @@ static int with(const char *dir, const char *const *queries, const char *const *
         code = trace_print(db, stdout, TRACE_TEXT, queries[i]);
     }
 
-    if (db && !code)
+    if (db && !code) {
         say_losses(db);
+        say_unrecorded(dir);
+    }
 
     sqlite3_close(db);
     return code;

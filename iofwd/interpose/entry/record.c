@@ -20,6 +20,7 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/process/bypass.h"
 
 enum {
     FDS = 1 << 16, /* descriptors whose file is remembered */
@@ -337,6 +338,13 @@ uint64_t amph_ip_record_now(void)
     return AMPH_LIKELY(t && t->base) ? amph_ip_clock_now(&t->clock) : amph_ip_clock_plain();
 }
 
+/* Will the calls of the program that is started be recorded? */
+static void look_at_program(const char *file)
+{
+    if (file && amph_ip_can_read_text(file))
+        amph_ip_bypass_record(file, amph_ip_state.recorder.dir);
+}
+
 /* What is known of a call before it is made: enough to know it by if it never returns. */
 static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
 {
@@ -347,6 +355,9 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
     frame->is_forwarded_fd = false;
     if (!shape->nargs)
         return;
+
+    if (frame->name == AMPH_IP_NAME_posix_spawn || frame->name == AMPH_IP_NAME_posix_spawnp)
+        look_at_program((const char *)(uintptr_t)frame->arg[1]);
 
     if (shape->arg[0] == AMPH_FWD_SHOW_FD) {
         int fd = (int)frame->arg[0];
@@ -365,6 +376,7 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
 
         frame->file = number_of(t, is_whole ? 0 : cwd_of(t), path);
         frame->has = AMPH_TRACE_HAS_PATH;
+        look_at_program(path);
     }
 }
 

@@ -28,6 +28,8 @@
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/trace/format.h"
 #include "iofwd/interpose/process/state.h"
 
 enum {
@@ -300,4 +302,53 @@ bool amph_ip_bypass_look(const char *path, struct amph_image *image_p)
 
     amph_image_look(calls(&c), path, image_p);
     return image_p->kind == AMPH_IMAGE_FORWARDS && image_p->linker[0];
+}
+
+/* Is it the first process of the run that says so?  The one that makes the note is. */
+static bool note_unrecorded(const struct amph_image *image, const char *dir, const char *why,
+                            size_t len)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%llx.%llx" AMPH_TRACE_UNRECORDED_SUFFIX, dir,
+                     (unsigned long long)image->dev, (unsigned long long)image->ino);
+    int fd = n < (int)sizeof path
+                 ? amph_ip_kernel_openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                         0666)
+                 : -1;
+
+    if (fd < 0)
+        return errno != EEXIST;
+
+    (void)!libc_write(fd, why, len);
+    amph_ip_kernel_close(fd);
+    return true;
+}
+
+void amph_ip_bypass_record(const char *file, const char *dir)
+{
+    struct amph_image_calls c;
+    struct amph_image image;
+    char line[2048] = "amphora: warning: ";
+    char path[PATH_MAX];
+    int saved = errno;
+    bool found = strchr(file, '/') ? snprintf(path, sizeof path, "%s", file) < PATH_MAX
+                                   : amph_ip_find_local(file, path, sizeof path);
+
+    if (!found) {
+        errno = saved;
+        return;
+    }
+
+    amph_image_look(calls(&c), path, &image);
+    if (amph_image_evades(&image)) {
+        size_t start = strlen(line);
+        size_t len = start +
+                     amph_image_explain_record(&image, line + start, sizeof line - start - 1);
+
+        line[len++] = '\n';
+        if (note_unrecorded(&image, dir, line + start, len - start))
+            (void)!libc_write(STDERR_FILENO, line, len);
+    }
+
+    errno = saved;
 }

@@ -43,4 +43,9 @@ bool amph_ip_bypass_look(const char *path, struct amph_image *image_p);
 bool amph_ip_bypass_known(dev_t dev, ino_t ino, uint64_t about);
 void amph_ip_bypass_note(dev_t dev, ino_t ino, uint64_t about);
 
+/* A recorded process is about to execute file, a path or a name that is searched for.  Prints a
+ * warning if the calls of that program cannot be recorded, once for each program of a run, and notes
+ * it in the folder dir of the records. */
+void amph_ip_bypass_record(const char *file, const char *dir);
+
 #endif

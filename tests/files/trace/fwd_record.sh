@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 38); do
+    for number in $(seq 48); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -122,6 +122,10 @@ int main(int argc, char **argv)
         abort();
     if (strcmp(argv[1], "exec") == 0)
         execl(argv[0], argv[0], "end", "7", (char *)NULL);
+    if (strcmp(argv[1], "vfork") == 0 && vfork() == 0) {
+        execl(argv[0], argv[0], "end", "7", (char *)NULL);
+        _exit(1);
+    }
     if (strcmp(argv[1], "wait") == 0 && pipe(pair) == 0) {
         alarm(1);
         return (int)read(pair[0], &n, 1);
@@ -162,6 +166,55 @@ mp_report $? "64 children of fork: each a process of its own" "$mp_dir/out"
 counted "a call that never returns" 1000 wait
 test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'read' AND NOT returned")" = 1
 mp_report $? "a call that never returns is there" "$mp_dir/out"
+
+counted "vfork: the parent's calls, and the child's program" 1007 vfork
+# shellcheck disable=SC2016
+if unshare -m sh -c 'mount -t tmpfs -o size=400k none "$1"' sh "$mp_dir/none" 2>/dev/null; then
+    # shellcheck disable=SC2016
+    timeout 100 unshare -m sh -c 'mount -t tmpfs -o size=400k none "$1" && "$2" -record "$1" "$3" end 400000; code=$?
+        "$4" sql "$1" "SELECT count(*) FROM calls WHERE name = '"'write'"'" | tail -n 1 | tr -d " "; exit $code' \
+        sh "$mp_dir/none" "$run" "$mp_dir/k" "$trace" >"$mp_dir/out" 2>&1
+    test $? = 0 && grep -q 'No space left on device' "$mp_dir/out" && test "$(tail -n 1 "$mp_dir/out")" -gt 10000
+    mp_report $? "a full disk ends the records, with a sentence, not the program; what was written is read" "$mp_dir/out"
+else
+    mp_skip "a full disk ends the records, with a sentence, not the program; what was written is read" "mount is not allowed here"
+fi
+
+# ---- programs without the recorder ----
+
+if ${CC:-cc} -static -o "$mp_dir/static" "$mp_dir/k.c" 2>"$mp_dir/out"; then
+    unrecorded="static is statically linked, so its file calls are not recorded; link it by iofwd-cc"
+    rm -rf "$mp_dir/r"
+    "$run" -record "$mp_dir/r" "$mp_dir/static" end 7 >"$mp_dir/out" 2>&1
+    test $? = 0 && test "$(grep -c "$unrecorded" "$mp_dir/out")" = 1
+    mp_report $? "iofwd-run: a static program is said not to be recorded" "$mp_dir/out"
+    rm -rf "$mp_dir/r"
+    timeout 60 "$AMPHORA_RUN" -n 2 -timeout 50 -record "$mp_dir/r" "$mp_dir/static" end 7 >"$mp_dir/out" 2>&1
+    test $? = 0 && test "$(grep -c "$unrecorded" "$mp_dir/out")" = 1
+    mp_report $? "amphora-run: a static program is said not to be recorded" "$mp_dir/out"
+    rm -rf "$mp_dir/r"
+    # shellcheck disable=SC2016
+    "$run" -record "$mp_dir/r" sh -c '"$1" end 7; "$1" end 7; true' sh "$mp_dir/static" >"$mp_dir/out" 2>&1
+    test $? = 0 && test "$(grep -c "$unrecorded" "$mp_dir/out")" = 1 && "$trace" summary "$mp_dir/r" | grep -q "$unrecorded"
+    mp_report $? "a static program that a recorded one starts is said once, and in the summary" "$mp_dir/out"
+    for way in trap mount; do
+        "$run" -record "$mp_dir/r" -$way "$mp_dir/static" end 7 >"$mp_dir/out" 2>&1
+        test $? = 2 && grep -q -- "-$way is not possible: -record needs the preload library" "$mp_dir/out"
+        mp_report $? "-$way with -record is refused" "$mp_dir/out"
+    done
+    if "$builddir/iofwd-cc" "${CC:-cc}" -static -o "$mp_dir/wrapped" "$mp_dir/k.c" >"$mp_dir/out" 2>&1; then
+        rm -rf "$mp_dir/r"
+        "$run" -record "$mp_dir/r" "$mp_dir/wrapped" end 1234 >"$mp_dir/out" 2>&1
+        test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write'")" = 1234 && test ! -s "$mp_dir/out"
+        mp_report $? "a static program that iofwd-cc has linked is recorded" "$mp_dir/out"
+    else
+        mp_skip "a static program that iofwd-cc has linked is recorded" "there is no static library"
+    fi
+else
+    for number in 1 2 3 4 5 6; do
+        mp_skip "case $number of programs without the recorder" "this compiler makes no static programs"
+    done
+fi
 
 # ---- the budget ----
 
@@ -305,9 +358,9 @@ mp_report $? "a long forwarded run has at most 8 bytes a call on disk ($(((size 
 # ---- jobs ----
 
 rm -rf "$mp_dir/r"
-timeout 60 "$AMPHORA_RUN" -n 4 -timeout 50 -record "$mp_dir/r" "$mp_dir/k" end 100 >"$mp_dir/out" 2>&1
+timeout 100 "$AMPHORA_RUN" -n 64 -timeout 90 -record "$mp_dir/r" "$mp_dir/k" end 100 >"$mp_dir/out" 2>&1
 "$trace" ranks "$mp_dir/r" >>"$mp_dir/out" 2>&1
-test "$(sql "$mp_dir/r" "SELECT group_concat(rank || ':' || n) FROM (SELECT rank, count(*) AS n FROM calls WHERE name = 'write' GROUP BY rank)")" = \
-    0:100,1:100,2:100,3:100
-mp_report $? "amphora-run -record: the calls of each rank" "$mp_dir/out"
+test "$(sql "$mp_dir/r" "SELECT count(*) || ':' || min(rank) || ':' || max(rank) || ':' || min(n) || ':' || max(n)
+    FROM (SELECT rank, count(*) AS n FROM calls WHERE name = 'write' GROUP BY rank)")" = 64:0:63:100:100
+mp_report $? "amphora-run -record: the calls of each of 64 ranks" "$mp_dir/out"
 mp_done

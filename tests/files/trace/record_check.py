@@ -112,6 +112,10 @@ for pid, at, call, args, result, rest, line in lines():
         started.add(pid)  # the recorder has begun, so the program has
         count('recorder')
         continue
+    # before an exec it looks at the program's file
+    if call == 'openat' and 'O_RDONLY|O_NOCTTY|O_NONBLOCK|O_CLOEXEC' in args or number is not None and libc_fds[process].get(number) == 'recorder':
+        count('recorder')
+        continue
     if pid not in started:
         count('loader')
         continue
