@@ -297,12 +297,23 @@ static bool add_functions(sqlite3 *db)
                                    errno_name, NULL, NULL) == SQLITE_OK;
 }
 
-sqlite3 *trace_open(const char *dir)
+sqlite3 *trace_database(void)
 {
     sqlite3 *db = NULL;
 
-    if (sqlite3_open(":memory:", &db) != SQLITE_OK || !add_functions(db) ||
-        !trace_load(db, "main", dir)) {
+    if (sqlite3_open(":memory:", &db) == SQLITE_OK && add_functions(db))
+        return db;
+
+    trace_fail("SQLite cannot be used: %s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    return NULL;
+}
+
+sqlite3 *trace_open(const char *dir)
+{
+    sqlite3 *db = trace_database();
+
+    if (db && !trace_load(db, "main", dir)) {
         sqlite3_close(db);
         return NULL;
     }

@@ -71,9 +71,7 @@ int trace_report(const char *dir, const char *path, unsigned long size_mb)
     sqlite3 *db = NULL;
     bool ok = amph_trace_read(&t, dir, why, sizeof why) || !trace_fail("%s", why);
 
-    ok = ok && (sqlite3_open(":memory:", &db) == SQLITE_OK ||
-                !trace_fail("SQLite cannot be used: %s", sqlite3_errmsg(db)));
-    ok = ok && trace_tables(db, "main", &t) && trace_find(db) &&
+    ok = ok && (db = trace_database()) && trace_tables(db, "main", &t) && trace_find(db) &&
          fit(&t, db, dir, size_mb * MB, &packed) && report_write(path, &packed);
 
     sqlite3_close(db);

@@ -54,6 +54,8 @@ extern const char *const trace_sides[AMPH_TRACE_SIDES];
 bool trace_moves(enum amph_trace_class cls);
 /* When the run began, by the job's clock: time 0 of the tables. */
 int64_t trace_zero(const struct amph_trace *t);
+/* An empty database with the functions of iofwd-trace; NULL: after a sentence. */
+sqlite3 *trace_database(void);
 sqlite3 *trace_open(const char *dir);
 
 /* Prints the answer of a query.  Returns an exit code. */
