@@ -85,7 +85,8 @@ static int move(struct amph_trap_call *c, struct pieces *v, int *at_p, char *buf
         if (err)
             break;
 
-        part->iov_base = (char *)part->iov_base + moved;
+        /* an address of the program, which may be 0 if the part has no bytes */
+        part->iov_base = (void *)((uintptr_t)part->iov_base + moved);
         part->iov_len -= moved;
         *n_p += moved;
         buf += moved;
