@@ -9,7 +9,8 @@
  *
  * The block: the length of a text in JSON (32 bits, the lowest byte first), that text, and columns
  * of numbers, one after the other, as the text lists them.  A number has 7 bits a byte, the lowest
- * first; a column of signed numbers has the sign in the lowest bit, and one of zeros is empty.  page/js/data.js reads it.
+ * first; a column of signed numbers has the sign in the lowest bit, and one of zeros is empty.
+ * page/js/data.js reads it.
  */
 #ifndef AMPH_TOOLS_TRACE_REPORT_H
 #define AMPH_TOOLS_TRACE_REPORT_H
