@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/files/fwd_say.h"
 
@@ -28,9 +30,11 @@
 static sem_t wanted, done;
 static void (*step)(void);
 static pthread_t second;
+static pid_t second_id;
 
 static void *serve(void *arg)
 {
+    second_id = gettid();
     for (;;) {
         while (sem_wait(&wanted) != 0)
             ;
@@ -53,6 +57,17 @@ static void start_second(void)
     pthread_create(&second, NULL, serve, NULL);
 }
 
+/* pthread_join returns before the kernel has closed the descriptors of a thread with a table of its own, which
+ * drops its locks.  Only then is its number no longer in use. */
+static void join_second(void)
+{
+    const struct timespec moment = { 0, 1000000 };
+
+    pthread_join(second, NULL);
+    while (syscall(SYS_tgkill, getpid(), second_id, 0) == 0)
+        nanosleep(&moment, NULL);
+}
+
 /* Executes fn in the second thread; NULL: the thread ends. */
 static void there(void (*fn)(void))
 {
@@ -62,7 +77,7 @@ static void there(void (*fn)(void))
         ;
 
     if (!fn)
-        pthread_join(second, NULL);
+        join_second();
 }
 
 static int make(const char *name, const char *text)
