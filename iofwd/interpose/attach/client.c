@@ -357,11 +357,10 @@ static void leave_all_local(void)
 {
     static const char line[] = "amphora: IOFWD_OPTIONAL: the program goes on without forwarding\n";
 
-    if (!__atomic_exchange_n(&amph_ip_state.optional, false, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&amph_ip_state.left_local, true, __ATOMIC_ACQ_REL))
         return;
 
     setenv(amph_ip_setting_name(AMPH_ENV_IOFWD_PREFIX), "", 1);
-    amph_ip_state.left_local = true;
     __atomic_store_n(&amph_ip_state.on, false, __ATOMIC_RELEASE);
     (void)!libc_write(2, line, sizeof line - 1);
 }
@@ -370,6 +369,11 @@ bool amph_ip_client_is_there(void)
 {
     int placeholders = 0;
     int saved = errno;
+
+    /* `optional` stays set, for threads that have looked at `on` before */
+    if (__atomic_load_n(&amph_ip_state.left_local, __ATOMIC_ACQUIRE))
+        return false;
+
     int err = amph_ip_client_enter();
 
     if (err)
