@@ -6,7 +6,12 @@
 #ifndef AMPH_AM_ADDRESS_H
 #define AMPH_AM_ADDRESS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "am/ep.h"
+#include "base/status.h"
 
 /* A parsed address; its pointers point into the bytes. */
 struct amph_address {

@@ -13,6 +13,8 @@
 #define AMPH_AM_EP_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "am/am.h"
 #include "base/settings/counters.h"

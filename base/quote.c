@@ -2,6 +2,8 @@
 /* Quoting a word for a shell; see quote.h.  Layer: base. */
 #include "base/quote.h"
 
+#include <stdio.h>
+
 void amph_quote_shell(FILE *out, const char *text)
 {
     fputc('\'', out);

@@ -32,6 +32,10 @@
 #ifndef AMPH_BOOT_CONTROL_H
 #define AMPH_BOOT_CONTROL_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/auth.h"
 #include "base/status.h"
 #include "base/wire.h"

@@ -8,6 +8,9 @@
 #ifndef AMPH_BOOT_KIND_H
 #define AMPH_BOOT_KIND_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "boot/boot.h"
 
 /* The part of a handle that all kinds share; each kind's own struct starts with it. */

@@ -21,6 +21,10 @@
 #ifndef AMPH_BOOT_STANDING_H
 #define AMPH_BOOT_STANDING_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "boot/boot.h"
 
 #define AMPH_STANDING_MAX 256       /* servers of one set */

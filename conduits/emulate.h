@@ -8,6 +8,7 @@
 #define AMPH_CONDUITS_EMULATE_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "conduits/conduit.h"
 

@@ -9,6 +9,10 @@
 #ifndef AMPH_CONDUITS_MEMKEY_H
 #define AMPH_CONDUITS_MEMKEY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "conduits/conduit.h"
 
 /* A piece of registered memory, in a list of its endpoint. */

@@ -10,6 +10,9 @@
 #ifndef AMPH_CONDUITS_PORT_H
 #define AMPH_CONDUITS_PORT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "conduits/conduit.h"
 
 #define AMPH_PORT_PARTS 4 /* head, two of the body, padding */

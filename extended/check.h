@@ -8,6 +8,10 @@
 #ifndef AMPH_EXTENDED_CHECK_H
 #define AMPH_EXTENDED_CHECK_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/platform.h"
 #include "extended/gex.h"
 
 void amph_gex_checked_call(const char *call);

@@ -11,6 +11,10 @@
 #ifndef AMPH_EXTENDED_EVENT_H
 #define AMPH_EXTENDED_EVENT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "amphora/event.h"
 #include "extended/gex.h"
 

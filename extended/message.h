@@ -7,6 +7,12 @@
 #ifndef AMPH_EXTENDED_MESSAGE_H
 #define AMPH_EXTENDED_MESSAGE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/platform.h"
+#include "base/status.h"
 #include "extended/gex.h"
 
 /* Sends am to peer as a request, or as the reply of token, with the local completion of lc_opt

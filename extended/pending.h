@@ -8,6 +8,8 @@
 #ifndef AMPH_EXTENDED_PENDING_H
 #define AMPH_EXTENDED_PENDING_H
 
+#include <stdint.h>
+
 #include "extended/gex.h"
 
 enum amph_pending_kind {

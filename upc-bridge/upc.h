@@ -38,6 +38,7 @@
 #include "upc_bridge.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "gasnet.h"
 #include "gasnet_ratomic.h"

@@ -3,6 +3,7 @@
 #include "base/settings/counters.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 uint64_t amph_counters[AMPH_COUNTER_COUNT];

@@ -9,6 +9,8 @@
  * first is the default, separated by |). Rows of one group are next to each other: amphora-info -c prints
  * the table in this order. min and max bound INT, SIZE and DUR (0, 0: unbounded).
  */
+#include <stdint.h>
+
 #include "base/settings/env_accepted.h"
 
 #define AMPH_CONDUIT_WORDS "auto|smp|tcp|udp|verbs" /* also what amphora-run -conduit takes */
@@ -211,7 +213,7 @@
         "library") \
     ENV(IOFWD_CC_RETRY, "IOFWD_CC_RETRY", INT, "0", "times", 0, 100, "iofwd", \
         "how often iofwd-cc runs a compiler again that has crashed (a signal, an internal error)") \
-    ENV(IOFWD_DOOR, "IOFWD_DOOR", STR, "", "", 0, 0, "iofwd", \
+    ENV(IOFWD_INHERITED, "IOFWD_PRIVATE_CLIENT", STR, "", "", 0, 0, "iofwd", \
         "connections to I/O servers that a process hands to its next image by exec; set by " \
         "Amphora") \
     ENV(IOFWD_CLIENTS, "IOFWD_CLIENTS", INT, "512", "clients", 1, 60000, "iofwd", \
@@ -232,8 +234,7 @@
         "the private server of an ancestor of this process; set by Amphora") \
     ENV(IOFWD_RANK_SOCKETS, "IOFWD_PRIVATE_RANK", STR, "", "", 0, 0, "iofwd", \
         "sockets by which the processes of one rank of another launcher's job agree which of " \
-        "them " \
-        "joins it; set by Amphora") \
+        "them joins it; set by Amphora") \
     ENV(IOFWD_SERVER_PATH, "IOFWD_SERVER_PATH", STR, "", "path", 0, 0, "iofwd", \
         "the program that IOFWD_SERVER_HOST starts; empty: iofwd-server of this installation") \
     ENV(IOFWD_SERVER_SSH, "IOFWD_SERVER_SSH", STR, "ssh -o BatchMode=yes", "command", 0, 0, \

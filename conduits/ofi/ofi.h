@@ -27,6 +27,8 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "conduits/conduit.h"

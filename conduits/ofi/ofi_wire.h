@@ -14,6 +14,7 @@
 #ifndef AMPH_CONDUITS_OFI_OFI_WIRE_H
 #define AMPH_CONDUITS_OFI_OFI_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

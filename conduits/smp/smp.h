@@ -20,6 +20,8 @@
 #define AMPH_CONDUITS_SMP_SMP_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
 

@@ -23,6 +23,8 @@
 #define AMPH_CONDUITS_UDP_RDP_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/os/clock.h"
 #include "base/settings/counters.h"

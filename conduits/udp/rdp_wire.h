@@ -22,6 +22,10 @@
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
 #define AMPH_CONDUITS_UDP_RDP_WIRE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/wire.h"
 #include "conduits/conduit.h"
 

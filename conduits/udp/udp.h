@@ -3,6 +3,12 @@
 #ifndef AMPH_CONDUITS_UDP_UDP_H
 #define AMPH_CONDUITS_UDP_UDP_H
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
 #include "conduits/udp/rdp.h"
 
 #define UDP_DEPTH 4 /* levels of progress called inside upcalls of progress */

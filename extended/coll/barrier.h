@@ -17,6 +17,11 @@
 #ifndef AMPH_EXTENDED_BARRIER_H
 #define AMPH_EXTENDED_BARRIER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/platform.h"
+#include "base/status.h"
 #include "extended/gex.h"
 
 /* The value that a process brings to a barrier, or the combined value of several processes. */

@@ -29,6 +29,9 @@
 #ifndef AMPH_EXTENDED_COLL_H
 #define AMPH_EXTENDED_COLL_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "amphora/coll1.h"
 #include "extended/coll/barrier.h"
 #include "extended/coll/share.h"

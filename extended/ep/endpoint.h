@@ -12,6 +12,8 @@
 #define AMPH_EXTENDED_ENDPOINT_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "amphora/endpoint.h"
 #include "base/wire.h"

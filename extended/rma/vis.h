@@ -7,6 +7,9 @@
 #ifndef AMPH_EXTENDED_VIS_H
 #define AMPH_EXTENDED_VIS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "amphora/vis.h"

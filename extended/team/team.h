@@ -12,8 +12,11 @@
 #define AMPH_EXTENDED_TEAM_H
 
 #include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "am/gather.h"
+#include "base/status.h"
 #include "extended/gex.h"
 
 enum {

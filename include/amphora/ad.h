@@ -12,6 +12,8 @@
 #ifndef AMPHORA_AD_H
 #define AMPHORA_AD_H
 
+#include <stdint.h>
+
 #include "amphora/operators.h"
 #include "amphora/rma.h"
 

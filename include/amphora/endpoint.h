@@ -11,6 +11,8 @@
 #ifndef AMPHORA_ENDPOINT_H
 #define AMPHORA_ENDPOINT_H
 
+#include <stdint.h>
+
 #include "amphora/team.h"
 
 AMPHORA_BEGIN_C

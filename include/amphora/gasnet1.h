@@ -6,6 +6,9 @@
 #ifndef AMPHORA_GASNET1_H
 #define AMPHORA_GASNET1_H
 
+#include <stdint.h>
+#include <string.h>
+
 #include "amphora/event.h"
 #include "amphora/job.h"
 #include "amphora/message.h"

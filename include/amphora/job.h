@@ -9,6 +9,8 @@
 #ifndef AMPHORA_JOB_H
 #define AMPHORA_JOB_H
 
+#include <stdint.h>
+
 #include "amphora/team.h"
 
 AMPHORA_BEGIN_C

@@ -13,6 +13,8 @@
 #ifndef AMPHORA_MESSAGE_H
 #define AMPHORA_MESSAGE_H
 
+#include <stddef.h>
+
 #include "amphora/args.h"
 #include "amphora/team.h"
 

@@ -8,6 +8,8 @@
 #ifndef AMPHORA_MK_H
 #define AMPHORA_MK_H
 
+#include <stdint.h>
+
 #include "amphora/endpoint.h"
 
 AMPHORA_BEGIN_C

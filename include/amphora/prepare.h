@@ -18,6 +18,8 @@
 #ifndef AMPHORA_PREPARE_H
 #define AMPHORA_PREPARE_H
 
+#include <stddef.h>
+
 #include "amphora/message.h"
 
 AMPHORA_BEGIN_C

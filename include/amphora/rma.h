@@ -18,6 +18,7 @@
 #ifndef AMPHORA_RMA_H
 #define AMPHORA_RMA_H
 
+#include <stdint.h>
 #include <string.h>
 
 #include "amphora/team.h"

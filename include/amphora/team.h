@@ -6,6 +6,8 @@
 #ifndef AMPHORA_TEAM_H
 #define AMPHORA_TEAM_H
 
+#include <stdint.h>
+
 #include "amphora/types.h"
 
 AMPHORA_BEGIN_C

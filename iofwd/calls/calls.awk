@@ -195,7 +195,7 @@ function make_calls_h(    c) {
     print " * says whether it may be repeated.  A function that is missing is an error of the compiler. */"
     print_list("AMPH_FWD_RECORDED_CALLS", failover_flags, "_RECORD")
     print_list("AMPH_FWD_CHECKED_CALLS", repeat, "_CHECK")
-    print "/* X(ID, name) of each call for which moves_NAME returns the versions that the server moves, and of each that question_NAME lets the"
+    print "/* X(ID, name) of each call for which moves_NAME returns the versions that the server moves, and of each that query_NAME lets the"
     print " * client answer from an earlier answer. */"
     print_list("AMPH_FWD_VERSION_CHECKED_CALLS", versions, "_CHECK")
     print_list("AMPH_FWD_HELD_CALLS", versions, "_HOLD")

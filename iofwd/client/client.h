@@ -79,7 +79,7 @@ void amph_fwd_connect_all(void);
 #define AMPH_FWD_TABLES_MAX 30000
 void amph_fwd_set_table_number(uint32_t (*number)(void));
 
-/* Exec: writes the setting "IOFWD_DOOR=..." that the new image needs in its environment to go on as
+/* Exec: writes the setting "IOFWD_PRIVATE_CLIENT=..." that the new image needs in its environment to go on as
  * the same client.  Returns its length without the NUL, 0 where nothing is needed (client not open)
  * or it does not fit.  Safe in a vfork child.  Without the setting the new image joins as a new
  * client and must amph_fwd_hold what it inherits. */
@@ -161,7 +161,7 @@ static inline bool amph_fwd_text_complete(char *text, size_t cap_bytes, int64_t 
     return offset > 0 && n > 0 && (size_t)n < cap_bytes - len + 1;
 }
 
-/* Returns whether this image inherited a client from the previous image (IOFWD_DOOR names this
+/* Returns whether this image inherited a client from the previous image (IOFWD_PRIVATE_CLIENT names this
  * process).  If so, call amph_fwd_hold_only once; if not, amph_fwd_hold for each inherited file. */
 bool amph_fwd_inherited(void);
 

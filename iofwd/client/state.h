@@ -60,7 +60,7 @@ struct amph_client_state {
     pthread_mutex_t lock;
     int failed;        /* errno of a client that could not be opened */
     uid_t failed_euid; /* effective user at that time */
-    bool looked;       /* IOFWD_DOOR was read */
+    bool looked;       /* IOFWD_PRIVATE_CLIENT was read */
     bool new_image;    /* inherited comes from the previous image */
     struct amph_client_inherited inherited;
 

@@ -8,6 +8,9 @@
 #ifndef AMPH_IOFWD_CLIENT_VERSIONS_H
 #define AMPH_IOFWD_CLIENT_VERSIONS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "iofwd/client/internal.h"
 #include "iofwd/wire/versions.h"
 

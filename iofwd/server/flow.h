@@ -9,6 +9,10 @@
 #ifndef AMPH_IOFWD_SERVER_FLOW_H
 #define AMPH_IOFWD_SERVER_FLOW_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "iofwd/server/internal.h"
 
 static inline bool amph_server_is_write(enum amph_fwd_id id)

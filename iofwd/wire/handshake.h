@@ -38,7 +38,7 @@
 #include "boot/boot.h"
 #include "iofwd/wire/file.h"
 
-#define FWD_FRAME_MAGIC UINT32_C(0x524f4f44) /* "DOOR" */
+#define FWD_FRAME_MAGIC UINT32_C(0x524f4f44) /* any number that is fixed */
 #define FWD_FRAME_HEAD_BYTES 12
 #define FWD_FRAME_BODY_MAX 4096
 #define FWD_NONCE_BYTES 16
@@ -53,7 +53,7 @@ enum amph_fwd_frame {
     FWD_FRAME_NO_MEMORY, /* a refusal by a server without memory or addresses for the client */
     FWD_FRAME_QUERY,     /* of a watcher, and the answer: wire/watch.h */
     FWD_FRAME_ANSWER,
-    FWD_FRAME_FULL       /* a refusal by a server that has its maximum number of clients */
+    FWD_FRAME_FULL /* a refusal by a server that has its maximum number of clients */
 };
 
 /* The purpose of a HELLO. */

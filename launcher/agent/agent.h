@@ -68,6 +68,8 @@
 #ifndef AMPH_LAUNCHER_AGENT_H
 #define AMPH_LAUNCHER_AGENT_H
 
+#include <stdint.h>
+
 #include "boot/frames.h"
 #include "launcher/common/inherit.h"
 

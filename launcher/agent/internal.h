@@ -8,6 +8,7 @@
 #define AMPH_LAUNCHER_AGENT_INTERNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/os/topo.h"
 #include "launcher/agent/agent.h"

@@ -278,7 +278,7 @@ static bool attach_to_file(const struct amph_attach_options *o, char path[PATH_M
 /* Returns an exit code if the program cannot be executed, after a message. */
 static int execute_program(const struct amph_attach_options *o, const char *program)
 {
-    unsetenv("IOFWD_DOOR");
+    unsetenv("IOFWD_PRIVATE_CLIENT");
     execve(program, o->program, environ);
     return amph_program_explain(program, NULL, errno);
 }

@@ -276,7 +276,7 @@ int amph_way_execute_trapped(char *program, char *const *argv)
     words[1] = program;
     memcpy(words + 2, argv, n * sizeof *argv);
     leave_preload();
-    unsetenv("IOFWD_DOOR");
+    unsetenv("IOFWD_PRIVATE_CLIENT");
     execve(supervisor, words, environ);
     return amph_program_explain(supervisor, NULL, errno);
 }

@@ -9,6 +9,9 @@
 #ifndef AMPH_LAUNCHER_HOSTFILE_H
 #define AMPH_LAUNCHER_HOSTFILE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "boot/boot.h"
 #include "launcher/master/options.h"
 

@@ -14,6 +14,7 @@
 #define AMPH_LAUNCHER_REMOTE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "boot/frames.h"

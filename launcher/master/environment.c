@@ -266,8 +266,7 @@ static void list_close(struct list *list, FILE *out)
 static bool is_foreign(const char *entry)
 {
     return strncmp(entry, "PMI_", 4) == 0 || strncmp(entry, "PMIX_", 5) == 0 ||
-           strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 ||
-           strncmp(entry, "IOFWD_PRIVATE_", 14) == 0 || strncmp(entry, "IOFWD_DOOR=", 11) == 0;
+           strncmp(entry, "AMPHORA_PRIVATE_", 16) == 0 || strncmp(entry, "IOFWD_PRIVATE_", 14) == 0;
 }
 
 /* Settings that are only valid on the host where they were set. */

@@ -7,6 +7,7 @@
 #ifndef AMPH_LAUNCHER_ENVIRONMENT_H
 #define AMPH_LAUNCHER_ENVIRONMENT_H
 
+#include "base/status.h"
 #include "launcher/master/launch.h"
 
 /* Checks the options about conduit, prefixes and preload library.  AMPH_ERR_ARG after a message. */

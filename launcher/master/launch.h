@@ -45,6 +45,9 @@
 #ifndef AMPH_LAUNCHER_LAUNCH_H
 #define AMPH_LAUNCHER_LAUNCH_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "boot/control.h"
 #include "boot/frames.h"
 #include "boot/kind.h"

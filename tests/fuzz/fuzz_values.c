@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target of what processes under another launcher tell each other through its process manager,
- * PMIx or PMI: hosts, the job's secret, facts, published values, servers' doors.  Run by
+ * PMIx or PMI: hosts, the job's secret, facts, published values, addresses of servers.  Run by
  * tests/fuzz/fuzz.sh.  An input is a row of values, each a byte of length (0: not set) and
  * its bytes, in the order in which they are asked for; the first byte gives the number of processes
  * and of servers.

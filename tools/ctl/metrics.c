@@ -8,6 +8,7 @@
  * Source: OpenMetrics 1.0 (families, suffixes, # EOF).
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/os/clock.h"

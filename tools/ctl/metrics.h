@@ -7,6 +7,9 @@
 #ifndef AMPH_TOOLS_CTL_METRICS_H
 #define AMPH_TOOLS_CTL_METRICS_H
 
+#include <stdint.h>
+#include <stdio.h>
+
 #include "tools/ctl/ctl.h"
 
 #define CTL_METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"

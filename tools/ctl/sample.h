@@ -7,6 +7,8 @@
 #ifndef AMPH_TOOLS_CTL_SAMPLE_H
 #define AMPH_TOOLS_CTL_SAMPLE_H
 
+#include <stdint.h>
+
 #include "tools/ctl/ctl.h"
 
 /* One query to every server.  A server that cannot be reached has no rows. */

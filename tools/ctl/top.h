@@ -7,6 +7,8 @@
 #ifndef AMPH_TOOLS_CTL_TOP_H
 #define AMPH_TOOLS_CTL_TOP_H
 
+#include <stdbool.h>
+
 #include "tools/ctl/view.h"
 
 struct ctl_top {

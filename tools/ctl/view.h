@@ -7,6 +7,10 @@
 #ifndef AMPH_TOOLS_CTL_VIEW_H
 #define AMPH_TOOLS_CTL_VIEW_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "tools/ctl/sample.h"
 
 #define CTL_VIEW_COLUMNS_MAX 20

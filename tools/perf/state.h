@@ -12,6 +12,7 @@
 #include <gasnet.h>
 #include <gasnet_ratomic.h>
 #include <gasnetex.h>
+#include <stdint.h>
 
 struct perf_state {
     /* am.c: what its message handlers count. */

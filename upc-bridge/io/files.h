@@ -10,6 +10,8 @@
 #define AMPHORA_UPC_FILES_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "iofwd.h"
 #include "upc-bridge/upc.h"

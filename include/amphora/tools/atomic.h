@@ -20,6 +20,8 @@
 #ifndef AMPHORA_TOOLS_ATOMIC_H
 #define AMPHORA_TOOLS_ATOMIC_H
 
+#include <stdint.h>
+
 #include "amphora/tools/annotate.h"
 
 /* ---- barriers ---- */

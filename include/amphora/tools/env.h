@@ -10,6 +10,8 @@
 #ifndef AMPHORA_TOOLS_ENV_H
 #define AMPHORA_TOOLS_ENV_H
 
+#include <stdint.h>
+
 #include "amphora/tools/base.h"
 
 AMPHORA_BEGIN_C

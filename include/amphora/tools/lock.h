@@ -12,6 +12,7 @@
 #define AMPHORA_TOOLS_LOCK_H
 
 #include <errno.h>
+#include <stdint.h>
 
 #include "amphora/tools/debug.h"
 

@@ -6,6 +6,8 @@
 #ifndef AMPHORA_TOOLS_SYSTEM_H
 #define AMPHORA_TOOLS_SYSTEM_H
 
+#include <stdint.h>
+
 #include "amphora/tools/annotate.h"
 
 AMPHORA_BEGIN_C

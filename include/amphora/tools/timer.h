@@ -9,6 +9,8 @@
 #ifndef AMPHORA_TOOLS_TIMER_H
 #define AMPHORA_TOOLS_TIMER_H
 
+#include <stdint.h>
+
 #include "amphora/tools/annotate.h"
 
 AMPHORA_BEGIN_C

@@ -11,6 +11,8 @@
 #ifndef AMPHORA_UPC_ACCESS_H
 #define AMPHORA_UPC_ACCESS_H
 
+#include <stdint.h>
+
 #include "amphora/upc/core.h"
 
 /* What is not mapped here: the library's. */

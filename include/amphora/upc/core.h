@@ -5,6 +5,8 @@
 #ifndef AMPHORA_UPC_CORE_H
 #define AMPHORA_UPC_CORE_H
 
+#include <stdint.h>
+
 #include "amphora/upc/pts.h"
 
 /* ---- start and end (UPC 1.3, 5.1.2; RL 7.2.1) ---- */

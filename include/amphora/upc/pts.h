@@ -8,6 +8,8 @@
 #define AMPHORA_UPC_PTS_H
 
 #ifndef UPC_TRANSLATED
+#include <stdint.h>
+
 #include "gasnetex.h"
 #else /* upcxlate's output, which stands on no header of the system: see upc-bridge/include/upcx.h */
 #include "amphora/compiler.h"

@@ -7,6 +7,9 @@
 #ifndef AMPH_IOFWD_CLIENT_NB_H
 #define AMPH_IOFWD_CLIENT_NB_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "iofwd/client/internal.h"
 
 struct amph_client_nb;

@@ -804,7 +804,7 @@ int amph_fwd_process(struct amph_fwd_client **client_p)
     if (!*client_p && !amph_client_state.failed) {
         int nfds = fill_small_fds(fds);
 
-        (void)amph_fwd_inherited(); /* reads IOFWD_DOOR */
+        (void)amph_fwd_inherited(); /* reads IOFWD_PRIVATE_CLIENT */
         amph_client_state.failed_euid = geteuid();
         amph_client_state.failed = amph_limit_stack_suffices("a client that forwards files",
                                                              AMPH_STACK_MIN_BYTES)

@@ -414,8 +414,8 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
 
     /* In a vfork child the client belongs to the parent: the setting names the parent's pid, so
      * that the new image does not use it. */
-    int n = snprintf(buf, len_bytes, "IOFWD_DOOR=%ld:%" PRIu32, (long)(cl ? cl->pid : getpid()),
-                     number);
+    int n = snprintf(buf, len_bytes, "IOFWD_PRIVATE_CLIENT=%ld:%" PRIu32,
+                     (long)(cl ? cl->pid : getpid()), number);
 
     if (n < 0 || (size_t)n >= len_bytes)
         return 0;
@@ -448,7 +448,7 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
     return connections ? at : 0;
 }
 
-/* IOFWD_DOOR: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
+/* IOFWD_PRIVATE_CLIENT: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
 static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
 {
     long pid;
@@ -480,7 +480,7 @@ bool amph_fwd_inherited(void)
 
         amph_client_state.looked = true;
         if (!amph_client_state.inherited.any &&
-            parse_inherited(amph_env_str(AMPH_ENV_IOFWD_DOOR), &inh)) {
+            parse_inherited(amph_env_str(AMPH_ENV_IOFWD_INHERITED), &inh)) {
             inh.any = true;
             amph_client_state.inherited = inh;
             amph_client_state.new_image = true;

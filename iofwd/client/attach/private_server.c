@@ -143,8 +143,8 @@ static char *make_line(const char *host, const char *server, const char *prefixe
 /* Copies the environment without the client's own settings. */
 static char **server_environment(void)
 {
-    static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_DOOR=", "IOFWD_SERVER_HOST=",
-                                           "IOFWD_PRIVATE_", "AMPHORA_RANK=" };
+    static const char *const dropped[] = { "LD_PRELOAD=", "IOFWD_SERVER_HOST=", "IOFWD_PRIVATE_",
+                                           "AMPHORA_RANK=" };
     size_t n = 0;
     size_t kept = 0;
 

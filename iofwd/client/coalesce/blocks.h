@@ -8,6 +8,11 @@
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H
 #define AMPH_IOFWD_CLIENT_BLOCKS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/platform.h"
 #include "iofwd/client/internal.h"
 
 #define BLOCKS_MAX 16u

@@ -19,6 +19,8 @@
 #define AMPH_IOFWD_CLIENT_COALESCE_H
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "iofwd/client/internal.h"
 

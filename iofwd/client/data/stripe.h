@@ -5,6 +5,9 @@
 #ifndef AMPH_IOFWD_CLIENT_STRIPE_H
 #define AMPH_IOFWD_CLIENT_STRIPE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "iofwd/client/internal.h"
 
 #define AMPH_CLIENT_STRIPE_UNIT_MAX ((uint64_t)1 << 40)

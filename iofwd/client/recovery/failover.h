@@ -4,6 +4,8 @@
 #ifndef AMPH_IOFWD_CLIENT_FAILOVER_H
 #define AMPH_IOFWD_CLIENT_FAILOVER_H
 
+#include <stdbool.h>
+
 #include "iofwd/client/internal.h"
 
 /* Returns whether AMPHORA_ON_SERVER_DEATH=failover. */

@@ -19,6 +19,9 @@
 #ifndef AMPH_IOFWD_CLIENT_RECORD_H
 #define AMPH_IOFWD_CLIENT_RECORD_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "iofwd/client/recovery/failover.h"

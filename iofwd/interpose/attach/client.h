@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/state.h"

@@ -11,6 +11,7 @@
 #define AMPH_IOFWD_CATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -338,7 +338,7 @@ static void guard_rank(char **env)
  * it is opened. */
 static void guard_connections(char **env)
 {
-    const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_DOOR);
+    const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_INHERITED);
     int server, fd, used;
 
     /* PID:NUMBER[:SERVER=FD]... (amph_fwd_exec_env) */

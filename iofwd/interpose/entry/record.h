@@ -13,7 +13,9 @@
 #ifndef AMPH_IOFWD_RECORD_H
 #define AMPH_IOFWD_RECORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "iofwd/interpose/entry/record_clock.h"
 #include "iofwd/interpose/entry/trace.h"

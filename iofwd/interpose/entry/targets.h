@@ -9,6 +9,9 @@
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
 
+#include <pthread.h>
+#include <stdbool.h>
+
 #include "base/settings/env_defs.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/libc/kernel.h"

@@ -13,6 +13,7 @@
 #ifndef AMPH_IOFWD_TRACE_H
 #define AMPH_IOFWD_TRACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "iofwd/interpose/entry/state.h"

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/platform.h"
 #include "iofwd/interpose/attach/client.h"
 
 struct amph_ip_numbered {

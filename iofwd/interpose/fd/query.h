@@ -7,6 +7,8 @@
 #ifndef AMPH_IOFWD_ANY_H
 #define AMPH_IOFWD_ANY_H
 
+#include <stdbool.h>
+
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"

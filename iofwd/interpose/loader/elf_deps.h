@@ -9,7 +9,9 @@
 #ifndef AMPH_IOFWD_NEEDS_H
 #define AMPH_IOFWD_NEEDS_H
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/settings/env_defs.h"
 #include "base/platform.h"

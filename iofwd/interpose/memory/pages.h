@@ -28,6 +28,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "base/platform.h"
 #include "iofwd/interpose/attach/client.h"
 
 #define AMPH_IP_PAGES_NAME 120

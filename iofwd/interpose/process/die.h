@@ -7,6 +7,8 @@
 #ifndef AMPH_IOFWD_DIE_H
 #define AMPH_IOFWD_DIE_H
 
+#include <stddef.h>
+
 #include "base/platform.h"
 
 /* Prints "amphora: " and the message.  The caller then ends the process by amph_ip_die_reported. */

@@ -19,7 +19,7 @@
 #include "iofwd/interpose/process/state.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
-#define DOOR_NAME "IOFWD_DOOR"
+#define CLIENT_NAME "IOFWD_PRIVATE_CLIENT"
 #define OWN_LIBRARY "libiofwd_preload"
 #define OWN_MESSAGES "libiofwd_messages"
 
@@ -200,7 +200,7 @@ size_t amph_ip_env_entries(char *const list[])
 /* Is it a setting for one program only? */
 static bool is_for_one(const char *entry)
 {
-    return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, DOOR_NAME) ||
+    return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, CLIENT_NAME) ||
            amph_ip_env_is(entry, AMPH_IP_LOCKS_NAME) ||
            amph_ip_env_is(entry, AMPH_IP_ELF_DEPS_SETTING) ||
            amph_ip_env_is(entry, AMPH_PRIVATE_REPORTED);
@@ -273,7 +273,7 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
     }
 
     for (size_t i = 0; i < amph_ip_process.nkept; i++)
-        if (!amph_ip_env_is(amph_ip_process.kept[i], DOOR_NAME) &&
+        if (!amph_ip_env_is(amph_ip_process.kept[i], CLIENT_NAME) &&
             !is_own(amph_ip_process.kept[i]) && !has_name_of(out, n, amph_ip_process.kept[i]))
             out[n++] = amph_ip_process.kept[i];
 

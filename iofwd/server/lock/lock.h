@@ -9,8 +9,12 @@
 #ifndef AMPH_IOFWD_SERVER_LOCK_H
 #define AMPH_IOFWD_SERVER_LOCK_H
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

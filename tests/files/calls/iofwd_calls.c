@@ -551,7 +551,7 @@ static void test_listener(void)
         connect_wrongly(&where, false);
 }
 
-/* Who knocks and says nothing is sent away after a while. */
+/* A connection on which nothing is sent is closed after a while. */
 static int stay_silent(void)
 {
     struct amph_fwd_server_addr where;
@@ -600,12 +600,12 @@ static void test_counters(void)
     CHECK(a.clients > 1 || b.clients > 1 || b.open_files == a.open_files);
 }
 
-/* Many that say nothing at the port: the first of them are soon sent away, the last may stay, and
+/* Many connections on which nothing is sent: the first ones are closed soon, the last may stay, and
  * clients are served. */
 static int many_clients(void)
 {
     enum {
-        CROWD = 400
+        SILENT = 400
     };
 
     struct amph_fwd_server_addr where;
@@ -613,7 +613,7 @@ static int many_clients(void)
     struct pollfd first = { .events = POLLIN };
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     struct amph_fwd_frame_in in;
-    int fd[CROWD];
+    int fd[SILENT];
     void *value;
     size_t len;
 
@@ -624,19 +624,19 @@ static int many_clients(void)
 
     uint64_t start = amph_now_ns();
 
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < SILENT; i++)
         CHECK(amph_fwd_control_connect(&where, false, 0, &fd[i]) == AMPH_OK &&
               amph_fwd_control_receive(fd[i], buf, &in) == AMPH_OK);
 
-    for (int i = 0; i < CROWD - 300; i++) {
+    for (int i = 0; i < SILENT - 300; i++) {
         first.fd = fd[i];
         CHECK(poll(&first, 1, 5000) == 1 && recv(fd[i], buf, 1, 0) <= 0);
     }
 
     CHECK(amph_now_ns() - start < FWD_CONTROL_TIMEOUT_NS);
-    CHECK(recv(fd[CROWD - 1], buf, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+    CHECK(recv(fd[SILENT - 1], buf, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
     IS(amph_fwd_stat(cl, NULL, "/fwd", 0, &st), 0);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < SILENT; i++)
         close(fd[i]);
 
     return failures != 0;
