@@ -27,7 +27,7 @@
 #include "conduits/udp/udp.h"
 
 #define ROUND_NS (20 * AMPH_NS_PER_MS)
-#define LOOK_ROUNDS 25 /* rounds in a row, between checks whether the program has ended */
+#define LOOK_ROUNDS 25         /* rounds in a row, between checks whether the program has ended */
 #define RETRY_NS AMPH_NS_PER_S /* between attempts to start the thread */
 
 static void set_round(struct amph_udp_cx *u, uint64_t ns)
@@ -51,8 +51,7 @@ static bool wait_for_round(struct amph_udp_cx *u)
             return false;
 
         if (n > 0)
-            return read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR ||
-                   errno == EAGAIN;
+            return read(u->guard_fd, &count, sizeof count) > 0 || errno == EINTR || errno == EAGAIN;
 
         int idle = UDP_GUARD_IDLE;
 
@@ -83,9 +82,9 @@ static void *guard(void *arg)
         if (!more)
             __atomic_store_n(&u->guarded, UDP_GUARD_IDLE, __ATOMIC_SEQ_CST);
 
-        if (more || (amph_rdp_guard(u->rdp) &&
-                     __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) ==
-                         UDP_GUARD_IDLE))
+        if (more ||
+            (amph_rdp_guard(u->rdp) &&
+             __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) == UDP_GUARD_IDLE))
             set_round(u, ROUND_NS);
     }
 

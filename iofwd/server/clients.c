@@ -306,8 +306,9 @@ static const char no_addresses[] =
     "the server has no addresses for the client's transfer area; raise its limit (ulimit -v)";
 static const char no_shared_memory[] = "the server cannot make that much shared memory";
 static const char no_memory[] = "the server has no memory for another client";
-static const char no_numbers[] = "it has as many clients as IOFWD_CLIENTS allows; start the servers "
-                                 "with a larger IOFWD_CLIENTS, or more servers";
+static const char no_numbers[] =
+    "it has as many clients as IOFWD_CLIENTS allows; start the servers "
+    "with a larger IOFWD_CLIENTS, or more servers";
 
 static uint8_t frame_of_refusal(const char *why)
 {

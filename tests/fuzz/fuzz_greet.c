@@ -181,8 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct amph_fwd_welcome wc = { .passed_fd = -1 };
 
     expect(buf != NULL, "memory");
-    if (amph_fwd_control_greet(ends[0], key, &h, what & 8,
-                               amph_now_ns() + FWD_CONTROL_TIMEOUT_NS, buf, &wc) == AMPH_OK)
+    if (amph_fwd_control_greet(ends[0], key, &h, what & 8, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS,
+                               buf, &wc) == AMPH_OK)
         use(&wc, h.kind == FWD_HELLO_MEMORY);
 
     free(buf);

@@ -214,7 +214,6 @@ static void *work(void *arg)
 
     pthread_mutex_lock(&amph_ip_fds.aio.lock);
     while ((rq = await_request(table))) {
-
         rq->running = true;
         pthread_mutex_unlock(&amph_ip_fds.aio.lock);
         errno = 0;

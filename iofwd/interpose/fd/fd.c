@@ -293,9 +293,10 @@ static int report_few(int err)
         __atomic_exchange_n(&amph_ip_client.complained, 1, __ATOMIC_RELAXED))
         return err;
 
-    amph_ip_die_say("there is no descriptor left for a forwarded file: this process may have %lu open "
-                    "(ulimit -n), of which Amphora itself needs about ten; raise the limit",
-                    (unsigned long)may.rlim_cur);
+    amph_ip_die_say(
+        "there is no descriptor left for a forwarded file: this process may have %lu open "
+        "(ulimit -n), of which Amphora itself needs about ten; raise the limit",
+        (unsigned long)may.rlim_cur);
     return err;
 }
 

@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 8 };
+enum {
+    LINE_BYTES = 8
+};
 
 /* Returns 0 or the errno of the call that failed. */
 static int append(const char *path, int number)

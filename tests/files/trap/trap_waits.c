@@ -300,7 +300,8 @@ static void appends(void)
     off_t n = 0;
 
     alarms(true, 200);
-    for (; n < 2000 || signals <= 10; n++) /* a fast machine writes 2000 times between few signals */
+    /* a fast machine writes 2000 times between few signals */
+    for (; n < 2000 || signals <= 10; n++)
         CHECK(write(fd, "0123456", 7) == 7);
 
     alarms_end();
