@@ -165,7 +165,7 @@ static bool is_preloaded(void)
 static const char *only_preload(const struct amph_attach_options *o, bool has_standing)
 {
     if (o->records)
-        return "-record needs the preload library";
+        return "-record needs the preload library, and records nothing of this program";
     if (!has_standing)
         return "mount and trap need servers that run already (iofwd-server -daemon)";
 

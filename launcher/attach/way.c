@@ -141,10 +141,11 @@ static bool warn(const struct amph_way_question *q, const struct amph_image *ima
 {
     char why[2 * REASON_BYTES + 64];
 
-    if (q->records)
-        amph_program_warn_record(q->program);
-    if (q->preloaded || !q->forwards)
+    if (q->preloaded || !q->forwards) {
+        if (q->records)
+            amph_program_warn_record(q->program);
         return true; /* the preload library prints the warning at exec */
+    }
 
     if (q->only_preload)
         snprintf(why, sizeof why, "no other way is possible: %s", q->only_preload);
