@@ -56,8 +56,10 @@ iofwd_run_LDFLAGS = -static
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
-dist_check_SCRIPTS += tests/files/ways/ways_bad.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
-TESTS += tests/files/ways/ways_bad.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
+# ways_bad.sh is for the nightly run.
+EXTRA_DIST += tests/files/ways/ways_bad.sh
+dist_check_SCRIPTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
+TESTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
 EXTRA_DIST += scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \
 	tests/files/ways/ways.f90 tests/files/ways/ways.go tests/files/ways/ways.rs tests/files/ways/Ways.java
 

@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every header, installed and internal, compiles alone: it includes what it uses, so that the order of includes does not matter.
 # tests/gex/api/gex_headers.sh compiles the public ones with all warnings in all thread modes.
-set -u
-builddir=${builddir:-.}
-srcdir=${srcdir:-.}
+# A part of scripts/check-nightly.
+. "${srcdir:-.}/tests/lib/lib.sh"
 CC=${CC:-cc}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/amphora-headers.XXXXXX") || exit 99
-trap 'rm -rf "$dir"' EXIT
-trap 'exit 99' HUP INT TERM
-count=0
+dir=$mp_dir
 
 # The mount's headers need libfuse3's, where these are.
 if fuse=$(pkg-config --cflags fuse3 2>/dev/null); then
@@ -45,16 +41,11 @@ complaints() {
 }
 
 while read -r folder options; do
-    count=$((count + 1))
     # shellcheck disable=SC2086 # options are words
-    found=$(complaints "$folder" $options)
-    if [ -z "$found" ]; then
-        echo "ok $count - each header of $folder compiles alone"
-    else
-        echo "not ok $count - each header of $folder compiles alone"
-        echo "$found" | sed 's/^/# /'
-    fi
+    complaints "$folder" $options >"$mp_dir/complaints"
+    [ ! -s "$mp_dir/complaints" ]
+    mp_report $? "each header of $folder compiles alone" "$mp_dir/complaints"
 done <<EOF
 $folders
 EOF
-echo "1..$count"
+mp_done
