@@ -33,8 +33,6 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, forget_threads);
 }
 
-/* If the program's threads have ended before, the C library calls exit in this thread when it returns:
- * signals that would have ended the program must end it then, too. */
 static void *run_thread(void *arg)
 {
     struct start start = *(struct start *)arg;
@@ -44,8 +42,15 @@ static void *run_thread(void *arg)
 
     void *result = start.run(start.arg);
 
+    /* If the program's threads have ended before, the C library calls exit in this thread when it
+     * returns: signals that would have ended the program must end it then, too.  Otherwise they are
+     * for the program's threads until the very end. */
+    bool is_last = amph_thread_program_ended();
+
     __atomic_sub_fetch(&state.running, 1, __ATOMIC_RELAXED);
-    pthread_sigmask(SIG_SETMASK, &start.end_mask, NULL);
+    if (is_last)
+        pthread_sigmask(SIG_SETMASK, &start.end_mask, NULL);
+
     return result;
 }
 

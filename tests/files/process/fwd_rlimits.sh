@@ -21,6 +21,8 @@ chmod 777 "$mp_dir" "$mp_dir/kept"
 # The programs themselves: the scripts that libtool puts in their place fork and need more than they do.
 programs=$builddir/.libs
 peer=$builddir/examples/.libs/put_get
+run=$builddir/iofwd-run # linked with the static library
+[ ! -x "$programs/iofwd-run" ] || run=$programs/iofwd-run
 LD_LIBRARY_PATH=$programs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
@@ -105,7 +107,7 @@ of_launcher() {
 }
 
 of_iofwd_run() {
-    (ulimit -"$1" "$2" && timeout -k 5 40 "$programs/iofwd-run" -servers "$mp_dir/address" "$client" /fwd/x)
+    (ulimit -"$1" "$2" && timeout -k 5 40 "$run" -servers "$mp_dir/address" "$client" /fwd/x)
 }
 
 expected=through
