@@ -33,6 +33,7 @@
 
 #include "am/am.h"
 #include "base/auth.h"
+#include "base/os/clock.h"
 #include "base/status.h"
 #include "base/wire.h"
 #include "boot/boot.h"

@@ -86,8 +86,8 @@ static int answer(void)
     static const int errors[] = { EIO, ENOENT, ESTALE, ENOLCK, EBADF, ESPIPE, ENOMEM };
     uint8_t how = next();
 
-    amph_client_thread.told.calls++;
-    amph_client_thread.told.moves += how & 1;
+    amph_client_thread.offset_moves.calls++;
+    amph_client_thread.offset_moves.moves += how & 1;
     if (how > 250)
         amph_client_link_dead(client, &client->link[how % SERVERS], "a test");
 
