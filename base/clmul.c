@@ -2,10 +2,8 @@
 /* Carry-less multiplication; see clmul.h.  Layer: base. */
 #include "base/clmul.h"
 
-#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wmmintrin.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
