@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz_server.c \
 	tests/fuzz/fuzz_smp.c \
 	tests/fuzz/fuzz_trace.c \
+	tests/fuzz/fuzz_input.h \
 	tests/fuzz/fuzz_trap.c \
 	tests/fuzz/fuzz_values.c
 dist_check_SCRIPTS += tests/fuzz/fuzz.sh

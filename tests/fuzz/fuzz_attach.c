@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "iofwd/server/flow.h"
+#include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -43,20 +44,6 @@ static struct {
     uint8_t in[4 * (FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX)];
     size_t have;
 } slot[SLOTS];
-
-/* ---- the input ---- */
-
-static const uint8_t *input;
-static size_t input_left;
-
-static uint8_t next(void)
-{
-    if (!input_left)
-        return 0;
-
-    input_left--;
-    return *input++;
-}
 
 static void expect(bool ok, const char *what)
 {

@@ -9,6 +9,7 @@
  * answer of a server comes from the input.
  */
 #include "iofwd/client/recovery/record.c"
+#include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -25,20 +26,6 @@ _Thread_local struct amph_client_thread amph_client_thread;
 
 static struct amph_fwd_client *client;
 static struct table *previous;
-
-/* ---- the input ---- */
-
-static const uint8_t *input;
-static size_t input_left;
-
-static uint8_t next(void)
-{
-    if (!input_left)
-        return 0;
-
-    input_left--;
-    return *input++;
-}
 
 static void expect(bool ok, const char *what)
 {

@@ -30,6 +30,7 @@
 #include "iofwd/server/flow.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/marshal.h"
+#include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -62,20 +63,6 @@ static struct amph_op *moving[64];
 static unsigned nmoving;
 static bool no_room; /* messages and transfers find no room at present */
 static pthread_cond_t done_cond = PTHREAD_COND_INITIALIZER; /* something has come to server->done */
-
-/* ---- the input ---- */
-
-static const uint8_t *input;
-static size_t input_left;
-
-static uint8_t next(void)
-{
-    if (!input_left)
-        return 0;
-
-    input_left--;
-    return *input++;
-}
 
 static void expect(bool ok, const char *what)
 {

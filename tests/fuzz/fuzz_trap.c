@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "iofwd/trap/receive.c"
+#include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -54,18 +55,6 @@ static _Atomic int opened;  /* files at the servers */
 static bool gives;          /* a reply with a descriptor has been given */
 
 /* ---- the input ---- */
-
-static const uint8_t *input;
-static size_t input_left;
-
-static uint8_t next(void)
-{
-    if (!input_left)
-        return 0;
-
-    input_left--;
-    return *input++;
-}
 
 static uint64_t next_n(unsigned n)
 {
