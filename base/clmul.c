@@ -6,16 +6,63 @@
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+#include <stdatomic.h>
 
 /* One product of each half of a 256-bit register an instruction (Ice Lake, Zen 3 and later). */
 #define WIDE __attribute__((target("avx2,vpclmulqdq")))
 /* One product an instruction (Westmere, Bulldozer and later). */
 #define NARROW __attribute__((target("pclmul,sse2")))
 
+#define XCR0_SSE_AVX 6u /* the kernel saves the registers of both */
+
+enum products {
+    UNKNOWN,
+    NONE,
+    NARROW_PRODUCTS,
+    WIDE_PRODUCTS
+};
+
+static __attribute__((target("xsave"))) bool kernel_saves_avx(void)
+{
+    return (_xgetbv(0) & XCR0_SSE_AVX) == XCR0_SSE_AVX;
+}
+
+static enum products ask_processor(void)
+{
+    unsigned a, b, c, d;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_PCLMUL))
+        return NONE;
+
+    bool avx = (c & bit_OSXSAVE) && kernel_saves_avx();
+
+    if (!avx || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return NARROW_PRODUCTS;
+
+    return (b & bit_AVX2) && (c & bit_VPCLMULQDQ) ? WIDE_PRODUCTS : NARROW_PRODUCTS;
+}
+
+/* Asks the processor at the first call. The compiler's own test (__builtin_cpu_supports) asks when the
+ * library is loaded, in every process: CPUID leaves a virtual machine, which takes several
+ * microseconds an instruction. */
+static enum products best_products(void)
+{
+    static _Atomic int best = UNKNOWN;
+    int known = atomic_load_explicit(&best, memory_order_relaxed);
+
+    if (known == UNKNOWN) {
+        known = ask_processor();
+        atomic_store_explicit(&best, known, memory_order_relaxed);
+    }
+
+    return known;
+}
+
 bool amph_clmul_works(void)
 {
-    return __builtin_cpu_supports("pclmul");
+    return best_products() != NONE;
 }
 
 static inline WIDE __m256i wide_product(const uint64_t *key, const uint8_t *at)
@@ -70,7 +117,7 @@ static NARROW void narrow_sum(const uint64_t *key, const uint8_t *at, size_t gro
 
 void amph_clmul_sum(const uint64_t *key, const void *at, size_t groups, uint64_t sum[2])
 {
-    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx2"))
+    if (best_products() == WIDE_PRODUCTS)
         wide_sum(key, at, groups, sum);
     else
         narrow_sum(key, at, groups, sum);

@@ -132,6 +132,15 @@ unsigned amph_text_distance(const char *a, const char *b)
     return row[n];
 }
 
+static bool is_setting(const char *name)
+{
+    for (unsigned i = 0; i < AMPH_ENV_COUNT; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return true;
+
+    return false;
+}
+
 static void warn_unknown(const char *entry)
 {
     char name[64];
@@ -143,14 +152,14 @@ static void warn_unknown(const char *entry)
     memcpy(name, entry, len);
     name[len] = 0;
 
+    if (is_setting(name))
+        return;
+
     const char *nearest = NULL;
     unsigned shortest = 99;
 
     for (unsigned i = 0; i < AMPH_ENV_COUNT; i++) {
         unsigned d = amph_text_distance(name, rows[i].name);
-
-        if (d == 0)
-            return;
 
         if (d < shortest) {
             shortest = d;
