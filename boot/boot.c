@@ -18,10 +18,11 @@
 #include "boot/control.h"
 #include "boot/kind.h"
 
-/* In the order of AMPHORA_BOOT's words after "auto"; this is also the order of trying. */
-static const struct amph_boot_kind *const kinds[] = { &amph_boot_standing, &amph_boot_launcher,
-                                                      &amph_boot_pmix,     &amph_boot_pmi2,
-                                                      &amph_boot_pmi1,     &amph_boot_single };
+static const struct amph_boot_kind *const kinds[AMPH_BOOT_KINDS] = {
+    [AMPH_BOOT_STANDING] = &amph_boot_standing, [AMPH_BOOT_LAUNCHER] = &amph_boot_launcher,
+    [AMPH_BOOT_PMIX] = &amph_boot_pmix,         [AMPH_BOOT_PMI2] = &amph_boot_pmi2,
+    [AMPH_BOOT_PMI1] = &amph_boot_pmi1,         [AMPH_BOOT_SINGLE] = &amph_boot_single
+};
 
 static void fatal_hook(int exit_code)
 {
@@ -42,17 +43,24 @@ static void set_identity(const struct amph_boot *boot)
     amph_log_identity(who);
 }
 
-static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
+/* The first kind by which this process can attach; AMPH_BOOT_KINDS: none. */
+static enum amph_boot_number find_belonging(void)
 {
     unsigned forced = amph_env_enum(AMPH_ENV_BOOT);
+    unsigned i = 0;
 
-    for (unsigned i = 0; i < AMPH_COUNTOF(kinds); i++) {
-        bool (*can)(void) = join ? kinds[i]->present : kinds[i]->belongs;
+    while (i < AMPH_BOOT_KINDS && ((forced && forced - 1 != i) || !kinds[i]->belongs()))
+        i++;
 
-        if ((forced && forced - 1 != i) || !can())
-            continue;
+    return (enum amph_boot_number)i;
+}
 
-        *kind_p = kinds[i];
+static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
+{
+    enum amph_boot_number number = join ? amph_boot_present() : find_belonging();
+
+    if (number < AMPH_BOOT_KINDS) {
+        *kind_p = kinds[number];
         return AMPH_OK;
     }
 
@@ -62,20 +70,6 @@ static enum amph_status choose(bool join, const struct amph_boot_kind **kind_p)
             amph_env_str(AMPH_ENV_BOOT));
 
     return AMPH_ERR_NOENT;
-}
-
-bool amph_boot_alone(void)
-{
-    const struct amph_boot_kind *kind;
-    return amph_env_enum(AMPH_ENV_BOOT) == 0 && choose(true, &kind) == AMPH_OK &&
-           kind == &amph_boot_single;
-}
-
-bool amph_boot_among_servers(void)
-{
-    const struct amph_boot_kind *kind;
-    return amph_env_int(AMPH_ENV_SERVERS) > 0 && choose(true, &kind) == AMPH_OK &&
-           (kind == &amph_boot_pmix || kind == &amph_boot_pmi2 || kind == &amph_boot_pmi1);
 }
 
 static enum amph_status open_handle(bool join, struct amph_boot **boot_p)

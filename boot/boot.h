@@ -5,7 +5,9 @@
  *   boot.c           the public functions, over a table of kinds (kind.h)
  *   process.c        the state of the process (kind.h)
  *   launcher.c       kind "launcher": amphora-run's control socket
+ *   present.c        how this process was started, as its environment says
  *   standing.c       kind "standing": I/O servers that belong to no job (standing.h)
+ *   address_file.c   their address file (standing.h)
  *   foreign.c        kinds "pmix", "pmi2", "pmi1": jobs of other launchers, over kvs.h
  *   pmix.c, pmi2.c, pmi1_wire.c   the protocols behind kvs.h (pmix_abi.h, pmi1.h)
  *   claim.c          which process of a rank joins another launcher's job (claim.h)

@@ -343,21 +343,6 @@ static enum amph_status pmix_open(bool join, struct amph_boot **boot_p)
     return open_with(&amph_boot_kvs_pmix, boot_p);
 }
 
-static bool pmi1_present(void)
-{
-    return amph_boot_kvs_pmi1.present();
-}
-
-static bool pmi2_present(void)
-{
-    return amph_boot_kvs_pmi2.present();
-}
-
-static bool pmix_present(void)
-{
-    return amph_boot_kvs_pmix.present();
-}
-
 /* ---- publishing and asking ---- */
 
 static enum amph_status put_value(struct foreign *p, const char *key, const void *value,
@@ -622,15 +607,14 @@ static enum amph_status foreign_leave(struct amph_boot *boot, bool exit_called, 
     return p->kvs->ops->finalize(p->kvs);
 }
 
-#define FOREIGN_KIND(words, is_present, opens) \
+#define FOREIGN_KIND(words, opens) \
     { \
-        .name = words, .present = is_present, .belongs = foreign_never, .open = opens, \
-        .publish = foreign_publish, .state = foreign_state, .exchange = foreign_exchange, \
-        .lookup = foreign_lookup, .wait_servers = foreign_wait_servers, .fd = foreign_fd, \
-        .progress = foreign_progress, .leave = foreign_leave, .abort = foreign_abort, \
-        .close = foreign_close \
+        .name = words, .belongs = foreign_never, .open = opens, .publish = foreign_publish, \
+        .state = foreign_state, .exchange = foreign_exchange, .lookup = foreign_lookup, \
+        .wait_servers = foreign_wait_servers, .fd = foreign_fd, .progress = foreign_progress, \
+        .leave = foreign_leave, .abort = foreign_abort, .close = foreign_close \
     }
 
-const struct amph_boot_kind amph_boot_pmi1 = FOREIGN_KIND("pmi1", pmi1_present, pmi1_open);
-const struct amph_boot_kind amph_boot_pmi2 = FOREIGN_KIND("pmi2", pmi2_present, pmi2_open);
-const struct amph_boot_kind amph_boot_pmix = FOREIGN_KIND("pmix", pmix_present, pmix_open);
+const struct amph_boot_kind amph_boot_pmi1 = FOREIGN_KIND("pmi1", pmi1_open);
+const struct amph_boot_kind amph_boot_pmi2 = FOREIGN_KIND("pmi2", pmi2_open);
+const struct amph_boot_kind amph_boot_pmix = FOREIGN_KIND("pmix", pmix_open);

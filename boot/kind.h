@@ -29,8 +29,6 @@ struct amph_boot {
 /* boot.c has checked the arguments: states, keys, lengths, ranks. */
 struct amph_boot_kind {
     const char *name;
-    /* can this process join by this kind? */
-    bool (*present)(void);
     /* can it attach by this kind? */
     bool (*belongs)(void);
     /* fills job, self, group; logs its errors */
@@ -69,6 +67,21 @@ struct amph_boot_process {
 };
 
 extern struct amph_boot_process amph_boot_process;
+
+/* The kinds, in the order of AMPHORA_BOOT's words after "auto"; this is also the order of trying. */
+enum amph_boot_number {
+    AMPH_BOOT_STANDING,
+    AMPH_BOOT_LAUNCHER,
+    AMPH_BOOT_PMIX,
+    AMPH_BOOT_PMI2,
+    AMPH_BOOT_PMI1,
+    AMPH_BOOT_SINGLE,
+    AMPH_BOOT_KINDS
+};
+
+/* Returns the first kind by which this process can join, as its environment says and AMPHORA_BOOT
+ * allows (present.c); AMPH_BOOT_KINDS: none. */
+enum amph_boot_number amph_boot_present(void);
 
 extern const struct amph_boot_kind amph_boot_standing, amph_boot_launcher, amph_boot_pmix,
     amph_boot_pmi2, amph_boot_pmi1, amph_boot_single;

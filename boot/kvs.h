@@ -20,7 +20,6 @@ struct amph_kvs;
 
 struct amph_kvs_ops {
     const char *name;
-    bool (*present)(void); /* was this process started by such a launcher? */
     /* connects and gets rank and size; logs its errors */
     enum amph_status (*open)(struct amph_kvs **kvs_p);
     /* name: letters, digits, '-'; unique in the job; at most AMPH_CONTROL_VALUE_MAX bytes */

@@ -34,11 +34,6 @@ static struct launched *own(struct amph_boot *boot)
     return (struct launched *)boot;
 }
 
-static bool launched_present(void)
-{
-    return amph_env_str(AMPH_ENV_JOB)[0] != 0 && amph_env_int(AMPH_ENV_RANK) >= 0;
-}
-
 static bool launched_belongs(void)
 {
     return amph_env_str(AMPH_ENV_JOB)[0] != 0;
@@ -533,7 +528,6 @@ static void launched_abort(struct amph_boot *boot, int code)
 
 const struct amph_boot_kind amph_boot_launcher = {
     .name = "launcher",
-    .present = launched_present,
     .belongs = launched_belongs,
     .open = launched_open,
     .publish = launched_publish,

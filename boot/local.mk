@@ -1,5 +1,6 @@
 # Joining a job.
 libamphora_la_SOURCES += \
+	boot/address_file.c \
 	boot/boot.c \
 	boot/boot.h \
 	boot/claim.c \
@@ -19,6 +20,7 @@ libamphora_la_SOURCES += \
 	boot/pmi2.h \
 	boot/pmix.c \
 	boot/pmix_abi.h \
+	boot/present.c \
 	boot/process.c \
 	boot/single.c \
 	boot/standing.c \

@@ -151,27 +151,6 @@ static enum amph_status ask(struct amph_pmi *pmi, const char *line, const char *
 
 /* ---- opening ---- */
 
-bool amph_boot_kvs_env_number(const char *name, long min, long *value_p)
-{
-    const char *text = amph_env_foreign(name);
-    char *end;
-
-    if (!text || !*text)
-        return false;
-
-    *value_p = strtol(text, &end, 10);
-    return *end == 0 && *value_p >= min;
-}
-
-bool amph_boot_pmi_present(void)
-{
-    long v;
-    return amph_boot_kvs_env_number("PMI_FD", 0, &v)
-               ? amph_boot_kvs_env_number("PMI_SIZE", 1, &v) &&
-                     amph_boot_kvs_env_number("PMI_RANK", 0, &v)
-               : amph_env_foreign("PMI_PORT") && amph_boot_kvs_env_number("PMI_ID", 0, &v);
-}
-
 static int connect_port(const char *port)
 {
     char host[256];
@@ -511,7 +490,6 @@ static void kvs_abort(struct amph_kvs *kvs, int code)
 
 const struct amph_kvs_ops amph_boot_kvs_pmi1 = {
     .name = "pmi1",
-    .present = amph_boot_pmi_present,
     .open = kvs_open,
     .put = kvs_put,
     .get = kvs_get,

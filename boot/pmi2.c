@@ -225,15 +225,6 @@ static enum amph_status ask(struct pmi2 *p, const char *name, const char *fmt, .
 
 /* Was this process started by Slurm?  It sets PMI_JOBID and each process's number; other servers
  * that set PMI_FD use PMI-1. */
-static bool pmi2_present(void)
-{
-    long v;
-    const char *job = amph_env_foreign("PMI_JOBID");
-
-    return amph_boot_kvs_env_number("PMI_FD", 0, &v) &&
-           amph_boot_kvs_env_number("PMI_RANK", 0, &v) && job && *job;
-}
-
 /* Negotiates the version, in one line of PMI-1. */
 static enum amph_status agree(struct pmi2 *p)
 {
@@ -443,7 +434,6 @@ static void pmi2_abort(struct amph_kvs *kvs, int code)
 
 const struct amph_kvs_ops amph_boot_kvs_pmi2 = {
     .name = "pmi2",
-    .present = pmi2_present,
     .open = pmi2_open,
     .put = pmi2_put,
     .get = pmi2_get,

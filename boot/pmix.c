@@ -49,14 +49,6 @@ static struct pmix *own(struct amph_kvs *kvs)
     return (struct pmix *)kvs;
 }
 
-static bool pmix_present(void)
-{
-    long v;
-    const char *space = amph_env_foreign("PMIX_NAMESPACE");
-
-    return space && *space && amph_boot_kvs_env_number("PMIX_RANK", 0, &v);
-}
-
 static bool load(void)
 {
     static const char *const files[] = { "libpmix.so.2", "libpmix.so" };
@@ -232,7 +224,6 @@ static void pmix_abort(struct amph_kvs *kvs, int code)
 
 const struct amph_kvs_ops amph_boot_kvs_pmix = {
     .name = "pmix",
-    .present = pmix_present,
     .open = pmix_open,
     .put = pmix_put,
     .get = pmix_get,

@@ -19,11 +19,6 @@ struct single {
     struct amph_values values;
 };
 
-static bool always(void)
-{
-    return true;
-}
-
 static bool never(void)
 {
     return false;
@@ -141,7 +136,6 @@ static void single_close(struct amph_boot *boot)
 
 const struct amph_boot_kind amph_boot_single = {
     .name = "single",
-    .present = always,
     .belongs = never,
     .open = single_open,
     .publish = single_publish,
