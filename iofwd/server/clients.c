@@ -554,6 +554,15 @@ static void add_notifier(struct amph_server *s, const struct amph_server_event *
         shutdown(event->conn->fd, SHUT_RDWR);
 }
 
+/* Does the JOIN of a process that gets this number make it a client of this server? */
+static bool becomes_client(struct amph_server *s, const struct amph_fwd_hello *h, uint32_t number)
+{
+    uint32_t servers[AMPH_FWD_PARTS_MAX];
+
+    return h->number == FWD_NUMBER_NONE && h->addr_len > 0 &&
+           list_servers(s, h->rank, number, servers) > 0 && servers[0] == s->self;
+}
+
 void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *event)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -587,17 +596,22 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
         return refuse(c, "it is being drained (iofwd-ctl drain) and takes no further clients; use "
                          "other servers");
 
-    if (h->kind == FWD_HELLO_JOIN) {
-        if (!welcome(s, choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE), 0, h->rank, event, -1))
-            shutdown(c->fd, SHUT_RDWR);
+    uint32_t number = FWD_NUMBER_NONE;
 
-        return;
-    }
+    if (h->kind == FWD_HELLO_JOIN) {
+        number = choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE);
+
+        if (!becomes_client(s, h, number)) {
+            if (!welcome(s, number, FWD_INDEX_NONE, h->rank, event, -1))
+                shutdown(c->fd, SHUT_RDWR);
+
+            return;
+        }
+    } else if (!p)
+        number = choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number);
 
     if (!p)
-        p = make_peer(s,
-                      choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number),
-                      h->rank);
+        p = make_peer(s, number, h->rank);
     else if (p->attached)
         p = renew(s, p);
 

@@ -6,6 +6,7 @@
 #include "iofwd/wire/handshake.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -293,6 +294,8 @@ bool amph_fwd_server_addr_parse(const uint8_t *buf, size_t len, struct amph_fwd_
 
 /* ---- the client's end ---- */
 
+#define BRIEF_NS (2 * AMPH_NS_PER_MS)
+
 /* Limits how long connect may block; deadline_ns 0: no limit.  False: the deadline has passed. */
 static bool limit_connect(int fd, uint64_t deadline_ns)
 {
@@ -312,23 +315,34 @@ static bool limit_connect(int fd, uint64_t deadline_ns)
     return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof left) == 0;
 }
 
-static enum amph_status connect_to(int fd, const void *sa, socklen_t len, uint64_t deadline_ns,
-                                   int *fd_p)
+/* connect, which may block while the listener's backlog is full and while a host does not answer. */
+static int connect_blocking(int fd, const void *sa, socklen_t len, uint64_t deadline_ns,
+                            bool *in_time_p)
 {
     sigset_t before;
     int ret = -1;
-    bool in_time;
 
-    /* blocks while the listener's backlog is full, and while a host does not answer */
     amph_thread_wait_begin(&before);
     do {
-        in_time = limit_connect(fd, deadline_ns);
-        ret = in_time ? connect(fd, sa, len) : -1;
-    } while (in_time && ret != 0 && errno == EINTR);
+        *in_time_p = limit_connect(fd, deadline_ns);
+        ret = *in_time_p ? connect(fd, sa, len) : -1;
+    } while (*in_time_p && ret != 0 && errno == EINTR);
 
     amph_thread_wait_end(&before);
-    if (in_time && (ret == 0 || errno == EISCONN)) {
+    if (*in_time_p && (ret == 0 || errno == EISCONN)) {
         limit_connect(fd, 0);
+        return 0;
+    }
+
+    return -1;
+}
+
+static enum amph_status connect_to(int fd, const void *sa, socklen_t len, uint64_t deadline_ns,
+                                   int *fd_p)
+{
+    bool in_time = true;
+
+    if (connect_blocking(fd, sa, len, deadline_ns, &in_time) == 0) {
         *fd_p = fd;
         return AMPH_OK;
     }
@@ -337,6 +351,36 @@ static enum amph_status connect_to(int fd, const void *sa, socklen_t len, uint64
 
     close(fd);
     return late ? AMPH_ERR_TIMEOUT : AMPH_ERR_PEER;
+}
+
+/* Connects to a local socket, which works at once unless the listener's backlog is full: a blocking
+ * call would have to look at the actions of all signals first. */
+static enum amph_status connect_local(const char *name, uint64_t deadline_ns, int *fd_p)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    size_t n = strlen(name);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return AMPH_ERR_NOMEM;
+
+    memcpy(sun.sun_path + 1, name, n);
+
+    int ret = connect(fd, (const struct sockaddr *)&sun, len);
+    int err = errno;
+
+    fcntl(fd, F_SETFL, 0); /* blocking, as the descriptor's later users expect it */
+    if (ret == 0) {
+        *fd_p = fd;
+        return AMPH_OK;
+    }
+
+    if (err == EAGAIN || err == EINTR)
+        return connect_to(fd, &sun, len, deadline_ns, fd_p);
+
+    close(fd);
+    return AMPH_ERR_PEER;
 }
 
 void amph_fwd_watch_host(int fd)
@@ -357,19 +401,8 @@ void amph_fwd_watch_host(int fd)
 enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, bool same_host,
                                           uint64_t deadline_ns, int *fd_p)
 {
-    if (same_host && a->unix_name[0]) {
-        struct sockaddr_un sun = { .sun_family = AF_UNIX };
-        size_t n = strlen(a->unix_name);
-
-        memcpy(sun.sun_path + 1, a->unix_name, n);
-
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        return fd < 0 ? AMPH_ERR_NOMEM
-                      : connect_to(fd, &sun,
-                                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n),
-                                   deadline_ns, fd_p);
-    }
+    if (same_host && a->unix_name[0])
+        return connect_local(a->unix_name, deadline_ns, fd_p);
 
     if (a->tcp.ss_family == AF_UNSPEC)
         return AMPH_ERR_PEER;
@@ -383,29 +416,45 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
     return connect_to(fd, &a->tcp, (socklen_t)amph_conduit_inet_len(&a->tcp), deadline_ns, fd_p);
 }
 
-static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
+/* Waits without letting signals in: most servers answer within this time. */
+static int wait_briefly(struct pollfd *p)
 {
+    const struct timespec brief = { .tv_nsec = BRIEF_NS };
+
+    return ppoll(p, 1, &brief, NULL);
+}
+
+static int wait_long(struct pollfd *p, uint64_t left_ns)
+{
+    const struct timespec left = { .tv_sec = (time_t)(left_ns / AMPH_NS_PER_S),
+                                   .tv_nsec = (long)(left_ns % AMPH_NS_PER_S) };
     sigset_t before;
 
+    amph_thread_wait_begin(&before);
+
+    int n = ppoll(p, 1, &left, NULL);
+
+    amph_thread_wait_end(&before);
+    return n;
+}
+
+static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
+{
+    struct pollfd p = { .fd = fd, .events = events };
+    int n = wait_briefly(&p);
+
     for (;;) {
-        uint64_t now = amph_now_ns();
-        struct pollfd p = { .fd = fd, .events = events };
-
-        if (now >= deadline_ns)
-            return AMPH_ERR_TIMEOUT;
-
-        const struct timespec left = { .tv_sec = (time_t)((deadline_ns - now) / AMPH_NS_PER_S),
-                                       .tv_nsec = (long)((deadline_ns - now) % AMPH_NS_PER_S) };
-
-        amph_thread_wait_begin(&before);
-
-        int n = ppoll(&p, 1, &left, NULL);
-
-        amph_thread_wait_end(&before);
         if (n > 0)
             return AMPH_OK;
         if (n < 0 && errno != EINTR)
             return AMPH_ERR_SYS;
+
+        uint64_t now = amph_now_ns();
+
+        if (now >= deadline_ns)
+            return AMPH_ERR_TIMEOUT;
+
+        n = wait_long(&p, deadline_ns - now);
     }
 }
 

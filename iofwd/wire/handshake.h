@@ -65,8 +65,9 @@ enum amph_fwd_hello_kind {
     FWD_HELLO_CHILD,
     FWD_HELLO_AGAIN, /* on a client's connection: a new endpoint and transfer area for that client
                       */
-    /* to the registrar: a number and the ordered list of servers, for a process of no group; no
-     * client is made */
+    /* to the registrar: a number and the ordered list of servers, for a process of no group. If the
+     * registrar is the first of them and the HELLO brings an endpoint's address and no number, a client is
+     * made as for NEW; else the WELCOME's index is FWD_INDEX_NONE */
     FWD_HELLO_JOIN,
     /* to the first server: this connection stands for a compute process that does not use the
      * library and for the processes it starts, or for another server; no client is made */
@@ -117,6 +118,7 @@ struct amph_fwd_welcome {
 };
 
 #define FWD_NUMBER_NONE UINT32_MAX
+#define FWD_INDEX_NONE UINT32_MAX
 
 /* A frame as received: body points into the receiver's buffer. */
 struct amph_fwd_frame_in {

@@ -190,55 +190,75 @@ static int inherited_control_fd(uint32_t server)
     return -1;
 }
 
-static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client_link *link)
+/* Greets the server on fd with what it needs to make this process its client.  again: fd has been the
+ * connection of this process's previous image. */
+static enum amph_status greet_as_client(struct amph_fwd_client *cl, struct amph_client_link *link,
+                                        uint8_t kind, int fd, uint64_t until_ns,
+                                        struct amph_fwd_welcome *wc)
 {
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
-    struct amph_fwd_welcome wc;
     struct amph_fwd_hello h;
+
+    if (!buf)
+        return AMPH_ERR_NOMEM;
+
+    fill_hello(cl, link, &h);
+    h.kind = kind;
+    h.addr = amph_am_address(cl->ep, &h.addr_len);
+    give_part(cl, link, &h);
+
+    enum amph_status st = amph_fwd_control_greet(fd, cl->job->key, &h, kind == FWD_HELLO_AGAIN,
+                                                 until_ns, buf, wc);
+
+    if (st == AMPH_OK && wc->server != link->server)
+        st = AMPH_ERR_PROTO;
+
+    /* the address lies in buf */
+    if (st == AMPH_OK && wc->index != FWD_INDEX_NONE)
+        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc->addr, wc->addr_len, wc->index,
+                              wc->number, link->server);
+
+    free(buf);
+    return st;
+}
+
+/* Makes the link usable, whose control connection is control_fd from now on. */
+static void set_ready(struct amph_fwd_client *cl, struct amph_client_link *link, int control_fd,
+                      uint32_t number)
+{
+    cl->number = number;
+    link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
+    link->cookie = amph_cookie(cl->job->key, 3, number, link->server);
+    link->control_fd = control_fd;
+    link->child_control_fd = -1;
+    amph_am_watch_fd(cl->ep, control_fd);
+    atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
+}
+
+static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client_link *link)
+{
+    struct amph_fwd_welcome wc;
     int fd = inherited_control_fd(link->server);
     bool again = fd >= 0;
     uint64_t until = deadline(cl);
-    enum amph_status st = buf ? AMPH_OK : AMPH_ERR_NOMEM;
-
-    if (st == AMPH_OK && !again)
-        st = connect_server(cl, link->server, until, &fd);
+    enum amph_status st = again ? AMPH_OK : connect_server(cl, link->server, until, &fd);
 
     if (st != AMPH_OK)
-        goto free_buf;
+        return st;
 
-    fill_hello(cl, link, &h);
-    h.kind = again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW;
-    h.addr = amph_am_address(cl->ep, &h.addr_len);
-    give_part(cl, link, &h);
-    st = amph_fwd_control_greet(fd, cl->job->key, &h, again, until, buf, &wc);
-    if (st == AMPH_OK && wc.server != link->server)
+    st = greet_as_client(cl, link, again ? FWD_HELLO_AGAIN : FWD_HELLO_NEW, fd, until, &wc);
+    if (st == AMPH_OK && wc.index == FWD_INDEX_NONE)
         st = AMPH_ERR_PROTO;
 
-    if (st == AMPH_OK)
-        st = amph_am_add_peer(cl->ep, link->server - cl->first, wc.addr, wc.addr_len, wc.index,
-                              wc.number, link->server);
+    if (st == AMPH_OK) {
+        set_ready(cl, link, again ? fd : move_up(fd), wc.number);
+        return AMPH_OK;
+    }
 
-    if (st != AMPH_OK)
-        goto close_fd;
-
-    cl->number = wc.number;
-    link->near = amph_am_peer_is_local(cl->ep, link->server - cl->first);
-    link->cookie = amph_cookie(cl->job->key, 3, cl->number, link->server);
-    link->control_fd = again ? fd : move_up(fd);
-    link->child_control_fd = -1;
-    amph_am_watch_fd(cl->ep, link->control_fd);
-    atomic_store_explicit(&link->state, AMPH_CLIENT_LINK_READY, memory_order_release);
-    free(buf);
-
-    return AMPH_OK;
-
-close_fd:
     if (st == AMPH_ERR_FULL) /* the link may be tried again */
         take_part_back(cl, link);
 
     close(fd);
-free_buf:
-    free(buf);
     return st;
 }
 
@@ -251,47 +271,77 @@ static void take_servers(struct amph_fwd_client *cl, const struct amph_fwd_welco
     memcpy(cl->servers, wc->servers, cl->nservers * sizeof cl->servers[0]);
 }
 
-enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
-                                       const struct amph_client_link *link, uint8_t kind,
-                                       uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
+/* Greets the server on fd without an endpoint; see amph_client_handshake. */
+static enum amph_status greet(struct amph_fwd_client *cl, const struct amph_client_link *link,
+                              uint8_t kind, uint32_t child, int fd, uint64_t until_ns,
+                              struct amph_fwd_welcome *wc)
 {
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
     struct amph_fwd_hello h;
-    uint64_t until = deadline(cl);
-    enum amph_status st = buf ? connect_server(cl, link->server, until, fd_p) : AMPH_ERR_NOMEM;
 
-    if (st == AMPH_OK) {
-        fill_hello(cl, link, &h);
-        h.kind = kind;
-        h.child = child;
-        st = amph_fwd_control_greet(*fd_p, cl->job->key, &h, false, until, buf, wc);
-        if (st != AMPH_OK)
-            close(*fd_p);
-    }
+    if (!buf)
+        return AMPH_ERR_NOMEM;
+
+    fill_hello(cl, link, &h);
+    h.kind = kind;
+    h.child = child;
+
+    enum amph_status st = amph_fwd_control_greet(fd, cl->job->key, &h, false, until_ns, buf, wc);
 
     free(buf);
     return st;
 }
 
-/* Asks one server, as the registrar, for a client number and a list of servers. */
-static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_client_link *link)
+enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
+                                       const struct amph_client_link *link, uint8_t kind,
+                                       uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
 {
-    struct amph_fwd_welcome wc;
-    int fd;
-    enum amph_status st = amph_client_handshake(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, &wc,
-                                                &fd);
-
-    if (st == AMPH_OK)
-        close(fd);
-
-    if (st == AMPH_OK &&
-        (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
-        st = AMPH_ERR_PROTO;
+    uint64_t until = deadline(cl);
+    enum amph_status st = connect_server(cl, link->server, until, fd_p);
 
     if (st != AMPH_OK)
         return st;
 
-    if (cl->number == FWD_NUMBER_NONE)
+    st = greet(cl, link, kind, child, *fd_p, until, wc);
+    if (st != AMPH_OK)
+        close(*fd_p);
+
+    return st;
+}
+
+/* Asks one server, as the registrar, for a client number and a list of servers.  A process that has no
+ * number yet becomes its client at once, if the server is the first of that list. */
+static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_client_link *link)
+{
+    bool numbered = cl->number != FWD_NUMBER_NONE;
+    struct amph_fwd_welcome wc;
+    uint64_t until = deadline(cl);
+    int fd;
+    enum amph_status st = connect_server(cl, link->server, until, &fd);
+
+    if (st != AMPH_OK)
+        return st;
+
+    st = numbered ? greet(cl, link, FWD_HELLO_JOIN, FWD_NUMBER_NONE, fd, until, &wc)
+                  : greet_as_client(cl, link, FWD_HELLO_JOIN, fd, until, &wc);
+    if (st == AMPH_OK &&
+        (wc.nservers == 0 || wc.servers[0] < cl->first || wc.servers[0] - cl->first >= cl->nlinks))
+        st = AMPH_ERR_PROTO;
+
+    if (st == AMPH_OK && wc.index != FWD_INDEX_NONE) {
+        set_ready(cl, link, move_up(fd), wc.number);
+        take_servers(cl, &wc);
+        return AMPH_OK;
+    }
+
+    if (!numbered)
+        take_part_back(cl, link);
+
+    close(fd);
+    if (st != AMPH_OK)
+        return st;
+
+    if (!numbered)
         cl->number = wc.number;
 
     take_servers(cl, &wc);

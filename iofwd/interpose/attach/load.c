@@ -19,12 +19,29 @@
 
 const bool amph_ip_client_is_linked = false;
 
+/* Loads the libamphora beside libiofwd, which needs it, unless the program has one. By its path, because
+ * the linker would look for it in every subdirectory of the run path that suits this processor. */
+static void open_base(const char *directory)
+{
+    char path[PATH_MAX];
+
+    if (dlopen("libamphora.so.0", RTLD_LAZY | RTLD_NOLOAD))
+        return;
+
+    if (snprintf(path, sizeof path, "%slibamphora.so.0", directory) >= (int)sizeof path)
+        return;
+
+    dlopen(path,
+           RTLD_LAZY); /* on failure the linker searches, or says why libiofwd cannot be loaded */
+}
+
 /* Opens libiofwd, which is in the preload library's own directory (build tree), one directory up
  * (installed: $libdir/amphora), or where the linker searches. */
 static void *open_library(void)
 {
     static const char *const directories[] = { "", "../" };
-    char path[PATH_MAX];
+    char directory[PATH_MAX];
+    char path[PATH_MAX + 16];
     Dl_info self;
     const char *slash = NULL;
 
@@ -32,10 +49,13 @@ static void *open_library(void)
         slash = strrchr(self.dli_fname, '/');
 
     for (size_t i = 0; slash && i < AMPH_COUNTOF(directories); i++) {
-        snprintf(path, sizeof path, "%.*s/%slibiofwd.so.0", (int)(slash - self.dli_fname),
+        snprintf(directory, sizeof directory, "%.*s/%s", (int)(slash - self.dli_fname),
                  self.dli_fname, directories[i]);
-        if (libc_access(path, R_OK) == 0)
+        snprintf(path, sizeof path, "%slibiofwd.so.0", directory);
+        if (libc_access(path, R_OK) == 0) {
+            open_base(directory);
             return dlopen(path, RTLD_LAZY);
+        }
     }
 
     return dlopen("libiofwd.so.0", RTLD_LAZY);

@@ -54,9 +54,19 @@ bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes)
     return true;
 }
 
+/* Is it known without the descriptor's name, which costs the kernel a hundred times as much, that this is
+ * no file in memory?  An O_PATH descriptor's question gives EBADF. */
+static bool is_no_memfd(int fd)
+{
+    return libc_fcntl64(fd, F_GET_SEALS, NULL) < 0 && errno == EINVAL;
+}
+
 bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
 {
     char link[40];
+
+    if (is_no_memfd(fd))
+        return false;
 
     snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
     if (!amph_ip_placeholder_link(link, text, cap_bytes))
