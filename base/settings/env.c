@@ -193,7 +193,9 @@ bool amph_env_is_loaded(void)
 /* Warns about unknown names.  Not part of load, because a warning asks for the log level. */
 static void warn_once(void)
 {
-    if (__atomic_exchange_n(&state.warned, true, __ATOMIC_RELAXED))
+    /* spinning waits read a setting in each round, so this first look must be cheap */
+    if (__atomic_load_n(&state.warned, __ATOMIC_RELAXED) ||
+        __atomic_exchange_n(&state.warned, true, __ATOMIC_RELAXED))
         return;
 
     /* one warning a job: the launcher or process 0 prints it */

@@ -208,8 +208,12 @@ static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_loc
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
     };
-    ssize_t n = syscall(SYS_recvmsg, lk->sock, &msg,
-                        MSG_CMSG_CLOEXEC); /* see amph_server_agent_close */
+    ssize_t n;
+
+    do
+        n = syscall(SYS_recvmsg, lk->sock, &msg,
+                    MSG_CMSG_CLOEXEC); /* see amph_server_agent_close */
+    while (n < 0 && errno == EINTR);
 
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
 
@@ -229,6 +233,14 @@ static bool leave_table(int sock)
            syscall(SYS_close_range, (unsigned)sock + 1, ~0U, 0U) == 0;
 }
 
+/* Waits for an order, but only until the cancelled threads are to be interrupted again. */
+static bool is_order_there(const struct amph_server_lock_agent *lk)
+{
+    struct pollfd p = { .fd = lk->sock, .events = POLLIN };
+
+    return poll(&p, 1, 1) > 0;
+}
+
 static void *agent(void *arg)
 {
     struct amph_server_lock_agent *lk = arg;
@@ -241,9 +253,7 @@ static void *agent(void *arg)
     sem_post(&lk->left);
 
     for (;;) {
-        struct pollfd p = { .fd = lk->sock, .events = POLLIN };
-
-        if (poll(&p, 1, waking ? 1 : -1) > 0) {
+        if (!waking || is_order_there(lk)) {
             if (!next_order(lk, &o, &fd))
                 break;
 

@@ -129,8 +129,14 @@ static bool send_order(struct amph_server_lock_agent *lk, const struct amph_serv
     return sendmsg(lk->server_sock, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
 
-/* Orders the agent to close its descriptors of this file.  Sends nothing if the agent has none and
- * no request waits for the answer. */
+/* Are all closes done that nobody awaits? */
+static bool closes_are_done(const struct amph_server_lock_agent *lk)
+{
+    return atomic_load(&lk->closes_done) == lk->closes_sent;
+}
+
+/* Orders the agent to close its descriptors of this file.  If it has none, rq is answered without it,
+ * unless an earlier close may still be under way. */
 static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_server_request *rq)
 {
     struct stat st;
@@ -159,6 +165,12 @@ static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_se
 
     if (!any && !rq)
         return 0;
+
+    if (!any && closes_are_done(lk)) {
+        amph_server_work_done(lk->server, rq);
+        return 0;
+    }
+
     if (!send_order(lk, &o, -1))
         return EAGAIN;
 
@@ -284,7 +296,7 @@ void amph_server_lock_await_closes(struct amph_server_peer *p)
     uint64_t end_ns = amph_now_ns() + CLOSES_NS;
 
     for (const struct amph_server_lock_agent *lk = p->lock_agents; lk; lk = lk->beside)
-        while (atomic_load(&lk->closes_done) != lk->closes_sent && amph_now_ns() < end_ns)
+        while (!closes_are_done(lk) && amph_now_ns() < end_ns)
             nanosleep(&pause, NULL);
 }
 
