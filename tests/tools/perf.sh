@@ -62,6 +62,20 @@ for net in smp udp; do
     loaded $net >"$mp_dir/out" 2>&1
     mp_report $? "$net: waits beside competing processes" "$mp_dir/out"
 done
+
+# whole NET: every test runs to its end and gives a figure
+whole() {
+    "$perf" --json -conduit $1 -repeat 1 -bytes 8,64K -dir "$mp_dir/work" >"$mp_dir/whole" 2>"$mp_dir/err" </dev/null || { cat "$mp_dir/whole" "$mp_dir/err"; return 1; }
+    "$perf" --list | awk '/^[a-z]/ { print $1 }' | sort >"$mp_dir/wanted"
+    sed -n 's/^{"test":"\([a-z0-9_]*\)".*/\1/p' "$mp_dir/whole" | sort -u >"$mp_dir/seen"
+    echo "without a figure: $(comm -23 "$mp_dir/wanted" "$mp_dir/seen" | tr '\n' ' ')"
+    test -s "$mp_dir/wanted" && cmp "$mp_dir/wanted" "$mp_dir/seen"
+}
+for net in smp tcp udp; do
+    whole $net >"$mp_dir/out" 2>&1
+    mp_report $? "$net: every test ends, with few samples" "$mp_dir/out"
+done
+
 mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
 
 # One of the two processes of a test is stopped: the job ends by itself and says where it stood.
