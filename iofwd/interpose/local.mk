@@ -232,6 +232,7 @@ preload_scripts += \
 	tests/files/programs/fwd_libs.sh \
 	tests/files/calls/fwd_links.sh \
 	tests/files/failover/fwd_killed.sh \
+	tests/files/failover/fwd_left.sh \
 	tests/files/process/fwd_shares.sh \
 	tests/files/process/fwd_signals.sh \
 	tests/files/process/fwd_last_thread.sh \
@@ -278,7 +279,7 @@ preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget 
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers
 preload_programs += tests/files/stdio/fwd_streams
-preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/process/fwd_shares tests/files/ready/fwd_pipes
+preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
 tests_files_ready_fwd_ready_SOURCES = tests/files/ready/fwd_ready.c tests/files/ready/fwd_ready.h tests/files/ready/fwd_ready_epoll.c tests/files/fwd_say.h
 tests_files_ready_fwd_ready_LDFLAGS =
@@ -293,6 +294,8 @@ tests_files_stdio_fwd_streams_LDFLAGS =
 tests_files_stdio_fwd_streams_LDADD = -lpthread
 tests_files_failover_fwd_killed_SOURCES = tests/files/failover/fwd_killed.c tests/files/fwd_kill.h tests/files/fwd_say.h
 tests_files_failover_fwd_killed_LDFLAGS =
+tests_files_failover_fwd_left_SOURCES = tests/files/failover/fwd_left.c
+tests_files_failover_fwd_left_LDFLAGS =
 tests_files_calls_fwd_exports_SOURCES = tests/files/calls/fwd_exports.c
 tests_files_calls_fwd_exports_LDFLAGS =
 tests_files_calls_fwd_exports_LDADD = -lpthread

@@ -350,6 +350,8 @@ struct amph_server {
     struct amph_fwd_server_addr address; /* of the listening sockets */
     struct amph_fwd_versions *versions;  /* NULL: none on this host */
     int versions_fd;
+    struct amph_fwd_journal *journal; /* this server's in *versions, or NULL */
+    _Atomic uint32_t journal_used;    /* its entries that threads use; bit 0: the progress thread's */
     int notify_fd; /* epoll set of the notifiers to be triggered */
     uint64_t opened_ns;
 
@@ -426,6 +428,7 @@ struct amph_server {
         uint32_t arrived, present; /* plain compute processes: so far; now */
         uint64_t strangers;        /* connections that made no client */
         uint64_t paused_until_ns; /* out of descriptors: accepts no connection before; 0: accepts */
+        uint64_t repair_ns; /* when journals of killed servers are looked for */
     } listener;
 
     struct {
@@ -554,6 +557,9 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out);
 /* Opens the shared object of file versions, which every server of a host that has one must use. */
 void amph_server_versions_open(struct amph_server *s);
 void amph_server_versions_close(struct amph_server *s);
+
+/* Ends the changes that killed servers had under way.  Listener thread. */
+void amph_server_versions_repair(struct amph_server *s);
 
 /* Around the execution of a call: move the versions of what it changes.  begin returns what end needs.  Any thread. */
 unsigned amph_server_versions_begin(const struct amph_server_request *rq);

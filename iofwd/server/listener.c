@@ -531,6 +531,10 @@ static void *listener_main(void *arg)
 
         close_silent(s);
         handle_job_events(s);
+        if (amph_now_ns() >= s->listener.repair_ns) {
+            s->listener.repair_ns = amph_now_ns() + TICK_MS * AMPH_NS_PER_MS;
+            amph_server_versions_repair(s);
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -73,6 +74,7 @@ static void prepare(struct amph_fwd_versions *v)
         amph_random(&id, sizeof id);
 
     v->id = id;
+    memset(v->journal, 0, sizeof v->journal);
 }
 
 static bool has_size(int fd, off_t size)

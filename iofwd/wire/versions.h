@@ -30,6 +30,25 @@ struct amph_fwd_version {
     _Atomic uint32_t begun, ended;
 };
 
+/*
+ * The changes that a server has begun and not ended, so that another one can end them if it is killed. A server
+ * owns the journal whose byte of the file (FWD_JOURNAL_LOCK_AT + its number) it has locked. A server that is
+ * killed between a step and its record in the journal leaves a change for ever under way, which costs messages
+ * and no correctness.
+ */
+struct amph_fwd_journal_entry {
+    _Atomic uint32_t begun; /* FWD_VERSION_*: these versions of the line, of names, of cuts */
+    uint32_t line;
+};
+
+#define FWD_JOURNAL_ENTRIES 32u /* changes at a time; more are not recorded */
+#define FWD_JOURNALS 64u        /* servers; more have none */
+#define FWD_JOURNAL_LOCK_AT (INT64_C(1) << 40)
+
+struct amph_fwd_journal {
+    _Alignas(64) struct amph_fwd_journal_entry entry[FWD_JOURNAL_ENTRIES];
+};
+
 struct amph_fwd_versions_line {
     _Alignas(64) struct amph_fwd_version data; /* and the attributes that follow from it */
     struct amph_fwd_version attributes;        /* all others */
@@ -44,6 +63,7 @@ struct amph_fwd_versions {
      * data is known to be current.  They move the file's version before they end. */
     struct amph_fwd_version cuts;
     struct amph_fwd_versions_line line[FWD_VERSIONS_LINES];
+    struct amph_fwd_journal journal[FWD_JOURNALS];
 };
 
 static inline uint32_t amph_fwd_versions_line_of(uint64_t dev, uint64_t ino)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_left SERVER: kills that server in the midst of a change, when versions of files are under way, and
+ * waits until another server has ended them.  Exit code 0: it has; 1: it has not within 10 s; 2: no such
+ * moment was found.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/os/clock.h"
+#include "iofwd/wire/versions.h"
+
+#define TRIES 2000
+#define STAYS_NS \
+    (40 * \
+     AMPH_NS_PER_MS) /* what is under way that long after the stop belongs to the stopped server */
+#define LIMIT_NS (10 * AMPH_NS_PER_S)
+
+static void pause_ns(uint64_t ns)
+{
+    const struct timespec t = { .tv_nsec = (long)ns };
+
+    nanosleep(&t, NULL);
+}
+
+static const struct amph_fwd_versions *map(void)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/dev/shm/iofwd-%lu/versions", (unsigned long)geteuid());
+
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *at = fd < 0 ? MAP_FAILED
+                      : mmap(NULL, sizeof(struct amph_fwd_versions), PROT_READ, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED) {
+        perror(path);
+        exit(2);
+    }
+
+    return at;
+}
+
+static bool is_under_way(const struct amph_fwd_version *v)
+{
+    uint32_t version;
+
+    return !amph_fwd_version_take(v, &version);
+}
+
+static unsigned count(const struct amph_fwd_versions *v)
+{
+    unsigned n = is_under_way(&v->names) + is_under_way(&v->cuts);
+
+    for (uint32_t i = 0; i < FWD_VERSIONS_LINES; i++)
+        n += is_under_way(&v->line[i].data) + is_under_way(&v->line[i].attributes);
+
+    return n;
+}
+
+/* Stops the server.  Returns how many changes are under way then. */
+static unsigned stop(pid_t server, const struct amph_fwd_versions *v)
+{
+    kill(server, SIGSTOP);
+    pause_ns(2 * AMPH_NS_PER_MS);
+
+    unsigned n = count(v);
+
+    if (n)
+        pause_ns(STAYS_NS);
+
+    return n ? count(v) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    pid_t server = argc == 2 ? (pid_t)atol(argv[1]) : 0;
+    const struct amph_fwd_versions *v = map();
+    unsigned n = 0;
+
+    if (server <= 1)
+        return 2;
+
+    for (int i = 0; i < TRIES && !(n = stop(server, v)); i++) {
+        kill(server, SIGCONT);
+        pause_ns((uint64_t)(i % 7 + 1) * 300 * AMPH_NS_PER_US);
+    }
+
+    printf("%u changes are under way in the stopped server\n", n);
+    kill(server, SIGKILL);
+    if (!n)
+        return 2;
+
+    uint64_t begin = amph_now_ns();
+
+    while (count(v) && amph_now_ns() - begin < LIMIT_NS)
+        pause_ns(AMPH_NS_PER_MS);
+
+    printf("%u are under way %.0f ms after it was killed\n", count(v),
+           (double)(amph_now_ns() - begin) / 1e6);
+    return amph_now_ns() - begin >= LIMIT_NS;
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A server that is killed in the midst of a change leaves no version of a file under way, which would make all clients of that user ask
+# for each read and stat: the server that takes its place ends it, or another one of the user; see fwd_left.c.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
+mkdir "$mp_dir/one" "$mp_dir/two"
+end_all() {
+    kill $writers 2>/dev/null
+    for end_pid in one two; do
+        end_number=$(cat "$mp_dir/$end_pid.pid" 2>/dev/null) && kill -CONT "$end_number" && kill "$end_number"
+    done
+    rm -rf "$mp_dir"
+}
+writers=
+trap end_all EXIT
+
+# stand NAME: a standing server that exports the directory of that name
+stand() {
+    "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/$1=$mp_dir/$1" -address-file "$mp_dir/$1.addresses" -pid-file "$mp_dir/$1.pid" >"$mp_dir/$1.out" 2>&1 ||
+        cat "$mp_dir/$1.out"
+}
+
+# left NAME REPLACED COMMAND...: the first server is killed while a client of it executes the command over and over; REPLACED no: its
+# supervisor is stopped meanwhile and starts no other one
+left() {
+    left_name=$1 left_replaced=$2
+    shift 2
+    mp_wanted "$left_name" || return 0
+    stand one
+    stand two
+    # shellcheck disable=SC2016 # for the shell inside
+    "$builddir/iofwd-run" -servers "$mp_dir/one.addresses" sh -c 'while "$@"; do :; done' sh "$@" >"$mp_dir/writer" 2>&1 </dev/null &
+    writers=$!
+    mp_until 20 test -s "$mp_dir/one/x"
+    [ "$left_replaced" = yes ] || kill -STOP "$(cat "$mp_dir/one.pid")"
+    timeout -k 5 90 "$builddir/tests/files/failover/fwd_left" "$(awk '/^server/ { print $3 }' "$mp_dir/one.addresses")" >"$mp_dir/out" 2>&1
+    mp_report $? "$left_name" "$mp_dir/out"
+    kill $writers 2>/dev/null
+    wait $writers 2>/dev/null
+    writers=
+    kill -CONT "$(cat "$mp_dir/one.pid")"
+    kill "$(cat "$mp_dir/one.pid")" "$(cat "$mp_dir/two.pid")" 2>/dev/null
+    rm -f "$mp_dir/one/x"
+}
+
+left "killed while it writes, and replaced" yes dd if=/dev/zero of=/one/x bs=8M count=8 conv=notrunc
+left "killed while it writes" no dd if=/dev/zero of=/one/x bs=8M count=8 conv=notrunc
+left "killed while it shortens and lengthens a file" no dd if=/dev/zero of=/one/x bs=4M count=2
+mp_done
