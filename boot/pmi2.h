@@ -15,6 +15,9 @@
 #define AMPH_PMI2_HEAD_BYTES 6
 #define AMPH_PMI2_BODY_MAX 16384 /* of one message; longer ones from the server are a violation */
 
+/* Does the environment name such a server (PMI_FD), and a job (PMI_JOBID)? */
+bool amph_boot_pmi2_present(void);
+
 /* Copies the value of `word` in a message's body (NUL-terminated).  false: no such word, or the
  * value does not fit. */
 bool amph_boot_pmi2_word(const char *body, const char *word, char *value, size_t cap);

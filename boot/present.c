@@ -12,6 +12,7 @@
 #include "boot/kind.h"
 #include "boot/kvs.h"
 #include "boot/pmi1.h"
+#include "boot/pmi2.h"
 
 bool amph_boot_kvs_env_number(const char *name, long min, long *value_p)
 {
@@ -44,7 +45,7 @@ static bool is_under_pmix(void)
     return space && *space && amph_boot_kvs_env_number("PMIX_RANK", 0, &v);
 }
 
-static bool is_under_pmi2(void)
+bool amph_boot_pmi2_present(void)
 {
     long v;
     const char *job = amph_env_foreign("PMI_JOBID");
@@ -69,10 +70,11 @@ static bool is_single(void)
 
 enum amph_boot_number amph_boot_present(void)
 {
-    static bool (*const present[AMPH_BOOT_KINDS])(
-        void) = { [AMPH_BOOT_STANDING] = is_standing,       [AMPH_BOOT_LAUNCHER] = is_launched,
-                  [AMPH_BOOT_PMIX] = is_under_pmix,         [AMPH_BOOT_PMI2] = is_under_pmi2,
-                  [AMPH_BOOT_PMI1] = amph_boot_pmi_present, [AMPH_BOOT_SINGLE] = is_single };
+    static bool (*const present[AMPH_BOOT_KINDS])(void) = {
+        [AMPH_BOOT_STANDING] = is_standing,       [AMPH_BOOT_LAUNCHER] = is_launched,
+        [AMPH_BOOT_PMIX] = is_under_pmix,         [AMPH_BOOT_PMI2] = amph_boot_pmi2_present,
+        [AMPH_BOOT_PMI1] = amph_boot_pmi_present, [AMPH_BOOT_SINGLE] = is_single
+    };
     unsigned forced = amph_env_enum(AMPH_ENV_BOOT);
     unsigned i = 0;
 

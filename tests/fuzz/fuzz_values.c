@@ -27,11 +27,6 @@ static const uint8_t *at;
 static size_t left;
 static struct amph_kvs kvs;
 
-static bool present(void)
-{
-    return true;
-}
-
 static enum amph_status open_kvs(struct amph_kvs **kvs_p)
 {
     *kvs_p = &kvs;
@@ -80,7 +75,7 @@ static void close_kvs(struct amph_kvs *k)
 
 #define KVS(words) \
     { \
-        .name = words, .present = present, .open = open_kvs, .put = put, .get = get, \
+        .name = words, .open = open_kvs, .put = put, .get = get, \
         .fence = nothing, .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
     }
 const struct amph_kvs_ops amph_boot_kvs_pmi1 = KVS("pmi1");

@@ -20,7 +20,7 @@ boot
 conduits
 am
 extended -DGASNET_PAR
-iofwd $fuse
+iofwd -DGASNET_PAR $fuse
 upc-bridge -DGASNET_SEQ
 launcher
 tools -DGASNET_SEQ

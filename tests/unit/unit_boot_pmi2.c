@@ -170,7 +170,7 @@ static enum amph_status open_to(struct server *s, struct amph_kvs **kvs_p, pthre
     setenv("PMI_FD", text, 1);
     setenv("PMI_RANK", "2", 1);
     setenv("PMI_JOBID", "7.0", 1);
-    cr_assert(amph_boot_kvs_pmi2.present());
+    cr_assert(amph_boot_pmi2_present());
     cr_assert_eq(pthread_create(thread, NULL, serve, s), 0);
 
     return amph_boot_kvs_pmi2.open(kvs_p);
