@@ -166,9 +166,8 @@ void amph_server_versions_repair(struct amph_server *s)
 
         end_begun(s->versions, journal);
         lock_journal(s->versions_fd, i, F_UNLCK);
-        amph_info("changes that a server of this user had under way when it was killed are ended: "
-                  "clients "
-                  "use what they hold again");
+        amph_info("changes that a server of this user had under way when it was killed are ended; "
+                  "clients use what they hold again");
     }
 }
 
@@ -192,7 +191,6 @@ unsigned amph_server_versions_begin(const struct amph_server_request *rq)
     unsigned number = s->journal ? take_entry(s, rq->shared.in_worker) : NO_ENTRY;
     struct amph_fwd_journal_entry *e = number < NO_ENTRY ? &s->journal->entry[number] : NULL;
     uint32_t line = moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES) ? rq->file->line : 0;
-
     unsigned done = 0;
 
     if (e)

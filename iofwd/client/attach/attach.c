@@ -190,8 +190,8 @@ static int inherited_control_fd(uint32_t server)
     return -1;
 }
 
-/* Greets the server on fd with what it needs to make this process its client.  again: fd has been the
- * connection of this process's previous image. */
+/* Greets the server on fd with what it needs to make this process its client.  FWD_HELLO_AGAIN: fd has
+ * been the connection of this process's previous image. */
 static enum amph_status greet_as_client(struct amph_fwd_client *cl, struct amph_client_link *link,
                                         uint8_t kind, int fd, uint64_t until_ns,
                                         struct amph_fwd_welcome *wc)
