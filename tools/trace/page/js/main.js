@@ -6,7 +6,12 @@ const page = (() => {
 
     const isDark = () => root.dataset.theme === 'dark' || (root.dataset.theme === 'auto' && systemDark.matches);
 
+    function setColours() {
+        root.dataset.colours = isDark() ? 'dark' : 'light';
+    }
+
     function redraw() {
+        setColours();
         canvas.forget();
         model.tell('theme');
     }
@@ -204,6 +209,7 @@ const page = (() => {
     }
 
     async function start() {
+        setColours();
         const d = await data.read(byId('data').textContent);
         byId('data').remove();
         model.start(d);
