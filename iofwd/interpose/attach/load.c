@@ -19,29 +19,24 @@
 
 const bool amph_ip_client_is_linked = false;
 
-/* Loads the libamphora beside libiofwd, which needs it, unless the program has one. By its path, because
- * the linker would look for it in every subdirectory of the run path that suits this processor. */
-static void open_base(const char *directory)
+/* Is there a library of that name in the directory that path ends with?  Then path names it. */
+static bool is_in(char *path, size_t directory_len, size_t cap_bytes, const char *name)
 {
-    char path[PATH_MAX];
+    if (directory_len + strlen(name) >= cap_bytes)
+        return false;
 
-    if (dlopen("libamphora.so.0", RTLD_LAZY | RTLD_NOLOAD))
-        return;
-
-    if (snprintf(path, sizeof path, "%slibamphora.so.0", directory) >= (int)sizeof path)
-        return;
-
-    dlopen(path,
-           RTLD_LAZY); /* on failure the linker searches, or says why libiofwd cannot be loaded */
+    strcpy(path + directory_len, name);
+    return libc_access(path, R_OK) == 0;
 }
 
 /* Opens libiofwd, which is in the preload library's own directory (build tree), one directory up
- * (installed: $libdir/amphora), or where the linker searches. */
+ * (installed: $libdir/amphora), or where the linker searches.  First the libamphora beside it, which it
+ * needs, unless the program has one: the linker would look for it in every subdirectory of the run
+ * path that suits this processor.  One buffer for all paths: the stack may be small. */
 static void *open_library(void)
 {
     static const char *const directories[] = { "", "../" };
-    char directory[PATH_MAX];
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX];
     Dl_info self;
     const char *slash = NULL;
 
@@ -49,13 +44,20 @@ static void *open_library(void)
         slash = strrchr(self.dli_fname, '/');
 
     for (size_t i = 0; slash && i < AMPH_COUNTOF(directories); i++) {
-        snprintf(directory, sizeof directory, "%.*s/%s", (int)(slash - self.dli_fname),
-                 self.dli_fname, directories[i]);
-        snprintf(path, sizeof path, "%slibiofwd.so.0", directory);
-        if (libc_access(path, R_OK) == 0) {
-            open_base(directory);
-            return dlopen(path, RTLD_LAZY);
-        }
+        int n = snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname),
+                         self.dli_fname, directories[i]);
+        size_t len = (size_t)n;
+
+        if (!is_in(path, len, sizeof path, "libiofwd.so.0"))
+            continue;
+
+        /* on failure the linker searches, or says why libiofwd cannot be loaded */
+        if (!dlopen("libamphora.so.0", RTLD_LAZY | RTLD_NOLOAD) &&
+            is_in(path, len, sizeof path, "libamphora.so.0"))
+            dlopen(path, RTLD_LAZY);
+
+        (void)is_in(path, len, sizeof path, "libiofwd.so.0");
+        return dlopen(path, RTLD_LAZY);
     }
 
     return dlopen("libiofwd.so.0", RTLD_LAZY);

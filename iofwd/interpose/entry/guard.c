@@ -58,7 +58,7 @@ bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes)
  * no file in memory?  An O_PATH descriptor's question gives EBADF. */
 static bool is_no_memfd(int fd)
 {
-    return libc_fcntl64(fd, F_GET_SEALS, NULL) < 0 && errno == EINVAL;
+    return amph_ip_kernel_fcntl(fd, F_GET_SEALS, NULL) < 0 && errno == EINVAL;
 }
 
 bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
