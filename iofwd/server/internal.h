@@ -426,7 +426,7 @@ struct amph_server {
         int first_fd; /* job of plain processes: connection to the first server */
         struct amph_server_conn *conns;
         uint32_t arrived, present; /* plain compute processes: so far; now */
-        uint64_t strangers;        /* connections that made no client */
+        uint64_t rejected;         /* connections that made no client */
         uint64_t paused_until_ns; /* out of descriptors: accepts no connection before; 0: accepts */
         uint64_t repair_ns; /* when journals of killed servers are looked for */
     } listener;

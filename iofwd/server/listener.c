@@ -283,11 +283,11 @@ static void accept_connections(struct amph_server *s, int listener)
 }
 
 /* Counts a connection that makes no client, and logs the 1st, 2nd, 4th, 8th and so on. */
-static void count_stranger(struct amph_server *s, const char *why)
+static void count_rejected(struct amph_server *s, const char *why)
 {
     amph_server_assert_owner(&s->listener.owner);
 
-    uint64_t n = ++s->listener.strangers;
+    uint64_t n = ++s->listener.rejected;
 
     amph_count_exact(DROP_STRANGER, 1);
     if ((n & (n - 1)) == 0)
@@ -298,7 +298,7 @@ static void count_stranger(struct amph_server *s, const char *why)
 /* Refuses an unauthenticated client or one of another version, with a sentence.  Returns false. */
 static bool refuse(struct amph_server *s, struct amph_server_conn *c, const char *why)
 {
-    count_stranger(s, why);
+    count_rejected(s, why);
     send_frame(c, FWD_FRAME_REFUSE, why, strlen(why));
     return false;
 }
@@ -491,7 +491,7 @@ static void close_silent(struct amph_server *s)
         unauthenticated += c->listener.unauthenticated;
         if (now > c->listener.deadline_ns ||
             (c->listener.unauthenticated && unauthenticated > unauthenticated_max(s))) {
-            count_stranger(s, "it did not say that it knows the key");
+            count_rejected(s, "it did not say that it knows the key");
             end_conn(s, c);
         }
     }

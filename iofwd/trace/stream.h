@@ -17,7 +17,7 @@
 #include "iofwd/trace/format.h"
 
 enum {
-    AMPH_TRACE_SLOT_MOST = 96, /* bytes that a slot may need in the stream */
+    AMPH_TRACE_SLOT_MAX = 96, /* bytes that a slot may need in the stream */
     AMPH_TRACE_CONTEXTS = 64   /* calls whose last values are known */
 };
 
@@ -28,7 +28,7 @@ struct amph_trace_block {
     uint32_t bytes;
 };
 
-/* Writes the n slots to out, which has n * AMPH_TRACE_SLOT_MOST bytes; those whose word has another
+/* Writes the n slots to out, which has n * AMPH_TRACE_SLOT_MAX bytes; those whose word has another
  * lap than `lap` are left out.  Returns the bytes written; *slots_p is the number of slots. */
 size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t lap, uint8_t *out,
                          uint32_t *slots_p);

@@ -125,7 +125,7 @@ static bool is_extra_of(const union amph_trace_slot *a, const union amph_trace_s
 static void through_stream(const uint8_t *bytes, size_t len)
 {
     static union amph_trace_slot slots[AMPH_TRACE_RING], again[AMPH_TRACE_RING];
-    static uint8_t block[AMPH_TRACE_RING * AMPH_TRACE_SLOT_MOST];
+    static uint8_t block[AMPH_TRACE_RING * AMPH_TRACE_SLOT_MAX];
     size_t n = len / sizeof *slots < AMPH_TRACE_RING ? len / sizeof *slots : AMPH_TRACE_RING;
     uint32_t written = 0;
 
@@ -133,7 +133,7 @@ static void through_stream(const uint8_t *bytes, size_t len)
 
     size_t size = amph_trace_encode(slots, n, 0, block, &written);
 
-    if (size > n * AMPH_TRACE_SLOT_MOST || !amph_trace_decode(block, size, again, written))
+    if (size > n * AMPH_TRACE_SLOT_MAX || !amph_trace_decode(block, size, again, written))
         abort();
 
     for (size_t i = 0, k = 0; i < n; i++) {

@@ -16,7 +16,7 @@
 
 enum {
     REPLAY_FDS = 4096,           /* descriptors of a process that are followed */
-    REPLAY_MOST_BYTES = 64 << 20 /* of one call: the rest of a longer one is left out */
+    REPLAY_BYTES_MAX = 64 << 20 /* of one call: the rest of a longer one is left out */
 };
 
 #define REPLAY_NONE UINT32_MAX
@@ -120,7 +120,7 @@ uint64_t replay_run(struct replay *r);
 struct replay_task {
     const struct replay *r;
     int *fds;   /* of the process: from a recorded descriptor to the replay's; -1: none */
-    char *data; /* REPLAY_MOST_BYTES */
+    char *data; /* REPLAY_BYTES_MAX */
 };
 /* Makes the call of step s.  Gives its result, -1 and errno for an error. */
 int64_t replay_call(struct replay_task *task, const struct replay_step *s);

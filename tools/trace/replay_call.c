@@ -102,8 +102,8 @@ static int64_t move_data(struct replay_task *task, const struct amph_trace_event
     /* a call with several pieces has a number of pieces */
     if (e->result > 0 && n < (uint64_t)e->result)
         n = (uint64_t)e->result;
-    if (n > REPLAY_MOST_BYTES)
-        n = REPLAY_MOST_BYTES;
+    if (n > REPLAY_BYTES_MAX)
+        n = REPLAY_BYTES_MAX;
 
     if (writes)
         return has_own_offset(e) ? pwrite(fd, task->data, n, e->offset) : write(fd, task->data, n);

@@ -5,7 +5,7 @@
  * Layer: tools.  Thread rule: one thread.
  *
  * The recorded calls say what was there before the run: what was read, asked about or opened before
- * any call had made it.  All of it is made anew below the replay's folder, with other data.
+ * any call had made it.  All of it is created again below the replay's folder, with other data.
  */
 #include <errno.h>
 #include <fcntl.h>

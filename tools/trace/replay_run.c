@@ -139,7 +139,7 @@ static void *run_thread(void *argument)
     struct replay_task task = { .r = r, .fds = arg->fds };
     struct sums sums = { 0 };
 
-    task.data = mmap(NULL, REPLAY_MOST_BYTES, PROT_READ | PROT_WRITE,
+    task.data = mmap(NULL, REPLAY_BYTES_MAX, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (task.data == MAP_FAILED) {
         trace_fail("there is not enough memory");
@@ -182,7 +182,7 @@ static void *run_thread(void *argument)
     }
 
     add_up(r->shared, &sums, at);
-    munmap(task.data, REPLAY_MOST_BYTES);
+    munmap(task.data, REPLAY_BYTES_MAX);
     return NULL;
 }
 

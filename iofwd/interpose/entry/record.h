@@ -41,7 +41,7 @@ struct amph_ip_recording {
     uint8_t named[320];              /* a bit for each call whose name is in the file */
     uint64_t seen[512];              /* texts that are in the file: the last of each bucket */
     char path[512];
-    uint8_t block[sizeof(struct amph_trace_block) + AMPH_TRACE_RING * AMPH_TRACE_SLOT_MOST];
+    uint8_t block[sizeof(struct amph_trace_block) + AMPH_TRACE_RING * AMPH_TRACE_SLOT_MAX];
 };
 
 /* Begins to record below the folder dir; constructor. */

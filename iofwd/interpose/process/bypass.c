@@ -219,7 +219,7 @@ const char *amph_ip_bypass_setting(void)
     return amph_ip_process.bypass.list;
 }
 
-/* A path that is not there, or has no end, is the kernel's affair: it says what is wrong. */
+/* Of a path that cannot be read, the kernel reports what is wrong. */
 static bool can_look_at(const char *path)
 {
     return path && amph_ip_can_read_text(path);
@@ -304,7 +304,7 @@ bool amph_ip_bypass_look(const char *path, struct amph_image *image_p)
     return image_p->kind == AMPH_IMAGE_FORWARDS && image_p->linker[0];
 }
 
-/* Is it the first process of the run that says so?  The one that makes the note is. */
+/* Returns whether no process of the run has reported this program yet: the first one makes the note. */
 static bool note_unrecorded(const struct amph_image *image, const char *dir, const char *why,
                             size_t len)
 {

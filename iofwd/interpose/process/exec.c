@@ -85,7 +85,7 @@ static void end_if_lost(void)
         amph_do_exit_now(EXIT_FAILURE);
 }
 
-/* Lists that cannot be read are the kernel's affair, which looks at the program first. */
+/* If the lists cannot be read, the kernel reports the error, after it has looked at the program. */
 static bool can_read_lists(char *const argv[], char *const envp[])
 {
     return amph_ip_can_read_list(argv) && amph_ip_can_read_list(envp);
