@@ -101,6 +101,14 @@ int amph_trap_do_dup(struct amph_trap_call *c)
 
 static int refuse_number(int fd)
 {
+    if (fd >= amph_trap.last_fd) { /* the last one of the range is not for files */
+        amph_trap_say(
+            "a forwarded file cannot become descriptor %d under -trap: IOFWD_TRAP_FDS=0-%d,%d-%d "
+            "makes that possible",
+            fd, amph_trap.low_fds - 1, amph_trap.first_fd, fd + 1);
+        return EBADF;
+    }
+
     amph_trap_say(
         "a forwarded file cannot become descriptor %d under -trap: IOFWD_TRAP_FDS=0-%d,%d-%d "
         "makes that possible, and all calls on the first %d descriptors slower",

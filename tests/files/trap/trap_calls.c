@@ -75,6 +75,10 @@ static void descriptors(void)
     int low = dup2(fd, 100);
 
     CHECK(forwarded ? low == -1 && errno == EBADF : low == 100);
+
+    int last = dup2(fd, 1023); /* carries directories under -trap */
+
+    CHECK(forwarded ? last == -1 && errno == EBADF : last == 1023);
 }
 
 /* The kernel looks at the low half of a descriptor only, and so must the filter. */
