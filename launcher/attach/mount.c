@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/os/clock.h"
 #include "base/settings/env.h"
 #include "launcher/attach/root.h"
 #include "launcher/common/message.h"
@@ -47,6 +48,7 @@ struct registry {
     char dir[PATH_MAX - 512];
     char name[32]; /* the list of members of this set of servers and prefixes */
     int lock;
+    bool has_failed; /* another process tried to mount while this one waited for the lock */
 };
 
 static uint64_t hash(uint64_t h, const char *text)
@@ -57,12 +59,29 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
+/* The lock's file contains when a process last failed to mount (amph_now_ns). */
+static uint64_t last_failure_ns(int lock)
+{
+    char text[32] = "";
+
+    return pread(lock, text, sizeof text - 1, 0) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static void note_failure(int lock)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%020" PRIu64 "\n", amph_now_ns());
+
+    (void)!pwrite(lock, text, (size_t)n, 0);
+}
+
 /* Opens the user's directory and locks the list of this set. */
 static bool open_registry(struct registry *r, const char *address_file, const char *prefixes)
 {
     const char *top = amph_env_foreign("XDG_RUNTIME_DIR");
     char path[PATH_MAX];
     struct stat st;
+    uint64_t begin_ns = amph_now_ns();
 
     snprintf(r->dir, sizeof r->dir, "%s/iofwd-mount-%lu", top && top[0] == '/' ? top : "/tmp",
              (unsigned long)geteuid());
@@ -86,6 +105,7 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
         return false;
     }
 
+    r->has_failed = last_failure_ns(r->lock) > begin_ns;
     return true;
 }
 
@@ -590,8 +610,11 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     if (ok && cwd && chdir(cwd) != 0)
         amph_say("-mount: the working directory is not there in the namespace; it is / now");
 
-    if (!ok)
-        ok = make_new(address_file, prefix, inside_p);
+    /* ranks that wait together share the outcome, and its time limit */
+    if (!ok && r.has_failed)
+        amph_say("-mount: %s cannot be mounted, as another process has just found", prefixes);
+    else if (!ok && !(ok = make_new(address_file, prefix, inside_p)))
+        note_failure(r.lock);
 
     if (ok)
         add_self(&r, r.dir);

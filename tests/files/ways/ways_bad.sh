@@ -135,8 +135,26 @@ for way in $ways; do
         hung="${hung:-} $!"
     done
 done
+# The ranks of one program share a folder, and the wait.
+mkdir -m 700 "$mp_dir/runtime.ranks"
+for rank in 0 1 2 3; do
+    {
+        began=$(date +%s%N)
+        XDG_RUNTIME_DIR=$mp_dir/runtime.ranks by mount "$addresses" >"$mp_dir/rank.$rank" 2>&1 </dev/null
+        echo "$? $((($(date +%s%N) - began) / 1000000))" >"$mp_dir/rank.$rank.end"
+    } &
+    hung="$hung $!"
+done
 wait $hung
 kill -CONT $servers
+ranks() {
+    for rank in 0 1 2 3; do
+        read -r code ms <"$mp_dir/rank.$rank.end"
+        said "$mp_dir/rank.$rank" "$code" "$ms" || return 1
+    done
+}
+name="mount: four ranks beside servers that do not answer wait at the same time"
+possible mount "$name" && check "$name" ranks
 hung() {
     read -r code ms <"$mp_dir/hung.$1.0.end"
     said "$mp_dir/hung.$1.0" "$code" "$ms" || return 1
