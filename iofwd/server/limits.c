@@ -54,12 +54,12 @@ void amph_server_limits_mapped(struct amph_server *s)
     uint64_t used = addresses_used();
     struct rlimit lim;
 
+    /* an emulator's own addresses, or ThreadSanitizer's, which are not taken from the program's */
+    if (used >= all)
+        used = 0;
+
     if (getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && lim.rlim_cur < all)
         all = lim.rlim_cur;
-
-    /* An emulator uses more than its 32-bit program has, and the kernel counts both. */
-    if (sizeof(void *) < 8 && used >= UINT64_C(1) << 31)
-        used = 0;
 
     s->mapped_limit = used < all ? (all - used) / 2 : 0;
 }
