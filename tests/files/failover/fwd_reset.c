@@ -51,20 +51,28 @@ static bool is_control(int fd)
            strstr(sa.sun_path + 1, "amphora-control");
 }
 
+static bool is_wanted(int fd)
+{
+    if (option_of(fd, SO_ACCEPTCONN) != 0)
+        return false;
+
+    return control ? is_control(fd) : option_of(fd, SO_PROTOCOL) == IPPROTO_TCP;
+}
+
+/* Finds the connections first: one that is made because another one is lost must stay. */
 static void reset_all(void)
 {
     const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+    static int found[FDS_MAX];
+    int n = 0;
 
-    for (int fd = 3; fd < FDS_MAX; fd++) {
-        if (option_of(fd, SO_ACCEPTCONN) != 0)
-            continue;
+    for (int fd = 3; fd < FDS_MAX; fd++)
+        if (is_wanted(fd))
+            found[n++] = fd;
 
-        if (control && is_control(fd))
-            libc_shutdown(fd, SHUT_RDWR);
-        else if (!control && option_of(fd, SO_PROTOCOL) == IPPROTO_TCP &&
-                 libc_connect(fd, &nowhere, sizeof nowhere) == 0)
-            libc_shutdown(fd, SHUT_RDWR);
-    }
+    for (int i = 0; i < n; i++)
+        if (control || libc_connect(found[i], &nowhere, sizeof nowhere) == 0)
+            libc_shutdown(found[i], SHUT_RDWR);
 }
 
 static void *resetter(void *arg)
