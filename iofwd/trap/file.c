@@ -149,12 +149,34 @@ int amph_trap_file_begin(void)
 
 /* ---- placeholders ---- */
 
+/* Watches a memory file, and gives it its mode afterwards: only root may watch what it cannot read.
+ * The watch's number, or -1. */
+static int watch_memory(int own_fd, mode_t mark, uint32_t event)
+{
+    char path[40];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", own_fd);
+
+    int number = inotify_add_watch(files.inotify, path, event);
+
+    if (number < 0)
+        amph_trap_say("no more files can be opened: inotify does not watch another one: %s%s",
+                      strerror(errno), errno == ENOSPC ? " (fs.inotify.max_user_watches)" : "");
+
+    if (number >= 0 && fchmod(own_fd, mark) != 0) {
+        amph_trap_say("a placeholder's mode cannot be set: %s", strerror(errno));
+        inotify_rm_watch(files.inotify, number);
+        return -1;
+    }
+
+    return number;
+}
+
 /* Enters a placeholder that own_fd is open to, and takes over a reference of the file.  The descriptor
  * that was closed before is not reported. */
-static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
+static int enter(struct amph_trap_file *file, int own_fd, mode_t mark, uint32_t event)
 {
     struct placeholder *p = calloc(1, sizeof *p);
-    char path[40];
     struct stat st;
 
     if (!p || fstat(own_fd, &st) != 0) {
@@ -162,12 +184,11 @@ static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
         return ENOMEM;
     }
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", own_fd);
     p->ino = st.st_ino;
     p->file = file;
     pthread_mutex_lock(&files.lock);
 
-    int number = inotify_add_watch(files.inotify, path, event);
+    int number = watch_memory(own_fd, mark, event);
 
     p->watch = number;
     if (number >= 0) {
@@ -184,13 +205,12 @@ static int enter(struct amph_trap_file *file, int own_fd, uint32_t event)
         return 0;
 
     free(p);
-    amph_trap_say("no more files can be opened: the kernel's limit of inotify watches is reached "
-                  "(fs.inotify.max_user_watches)");
     return ENFILE;
 }
 
-/* Makes a memory file, and opens it once more, with these flags.  -1 with errno. */
-static int make_memory(const char *name, mode_t mark, bool sealed, int flags)
+/* Makes a memory file, and opens it once more, with these flags; enter() gives it its mode.  -1 with
+ * errno. */
+static int make_memory(const char *name, bool sealed, int flags)
 {
     char text[NAME_BYTES], path[40];
 
@@ -207,7 +227,7 @@ static int make_memory(const char *name, mode_t mark, bool sealed, int flags)
     int own_fd = -1;
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
-    if (fchmod(memory, mark) == 0 &&
+    if (fchmod(memory, S_IRUSR | S_IWUSR) == 0 &&
         (!sealed || fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0))
         own_fd = open(path, flags | O_CLOEXEC);
 
@@ -220,14 +240,14 @@ static int make_memory(const char *name, mode_t mark, bool sealed, int flags)
 
 int amph_trap_file_readable(struct amph_trap_file *file, int *own_fd_p)
 {
-    int own_fd = make_memory(file->name, MARK_READABLE, false, O_RDONLY);
+    int own_fd = make_memory(file->name, false, O_RDONLY);
 
     if (own_fd < 0)
         return errno;
 
     atomic_fetch_add(&file->refs, 1);
 
-    int err = enter(file, own_fd, IN_CLOSE_NOWRITE);
+    int err = enter(file, own_fd, MARK_READABLE, IN_CLOSE_NOWRITE);
 
     if (err) {
         amph_trap_file_put(file);
@@ -270,12 +290,12 @@ int amph_trap_file_make(const struct amph_fwd_file *given, const char *name, int
         return ENOMEM;
     }
 
-    int own_fd = make_memory(name, MARK, true, O_WRONLY);
+    int own_fd = make_memory(name, true, O_WRONLY);
     int err = own_fd < 0 ? errno : 0;
 
     if (!err) {
         atomic_fetch_add(&file->refs, 1);
-        err = enter(file, own_fd, IN_CLOSE_WRITE);
+        err = enter(file, own_fd, MARK, IN_CLOSE_WRITE);
         if (err)
             amph_trap_file_put(file);
     }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For tests of iofwd-run -trap: standing servers that keep /fwd in $mp_dir/kept.  Sourced by the tests beside it.
 
-# -trap needs no privilege: what root has is taken from it.
-if [ "$(id -u)" = 0 ] && [ -z "${trap_unprivileged:-}" ] && setpriv --bounding-set=-sys_ptrace,-sys_admin true 2>/dev/null; then
+# -trap needs no privilege: what root may do beyond others is taken from it.
+if [ "$(id -u)" = 0 ] && [ -z "${trap_unprivileged:-}" ] && setpriv --bounding-set=-all true 2>/dev/null; then
     export trap_unprivileged=1
-    exec setpriv --bounding-set=-sys_ptrace,-sys_admin sh "$0" "$@"
+    exec setpriv --bounding-set=-all sh "$0" "$@"
 fi
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
 
