@@ -63,6 +63,21 @@ void amph_ep_lost_forget(struct amph_am_ep *ep, uint32_t peer)
         ep->audit[peer] = (struct amph_audit){ 0 };
 }
 
+/* Messages of both lanes to and from peer, also those of emulated puts and gets. */
+static struct amph_cx_counts counts_of(struct amph_am_ep *ep, uint32_t peer)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    struct amph_cx_counts counts = { 0 };
+
+    if (p->cx)
+        counts = p->cx->ops->counts(p->cx, peer);
+
+    counts.sent += __atomic_load_n(&p->sent, __ATOMIC_RELAXED);
+    counts.received += __atomic_load_n(&p->received, __ATOMIC_RELAXED);
+
+    return counts;
+}
+
 /* Sends a question or an answer, outside of credits and counts, also to a peer that has been reported, so
  * that it finds the loss as well.  Without room it is not sent: the question is repeated. */
 static bool send_numbers(struct amph_am_ep *ep, uint32_t peer, uint8_t code, uint32_t echo)
@@ -72,9 +87,9 @@ static bool send_numbers(struct amph_am_ep *ep, uint32_t peer, uint8_t code, uin
 
     amph_ep_lock(ep);
 
-    const int32_t args[AMPH_EP_NUMBERS] = {
-        (int32_t)p->sent, (int32_t)__atomic_load_n(&p->received, __ATOMIC_RELAXED), (int32_t)echo
-    };
+    const struct amph_cx_counts counts = counts_of(ep, peer);
+    const int32_t args[AMPH_EP_NUMBERS] = { (int32_t)counts.sent, (int32_t)counts.received,
+                                            (int32_t)echo };
     const struct amph_am am = {
         .kind = AMPH_AM_INTERNAL, .handler = code, .nargs = AMPH_EP_NUMBERS, .args = args
     };
@@ -104,15 +119,18 @@ static void look_at(struct amph_am_ep *ep, uint32_t peer, uint64_t now_ns)
 {
     struct amph_peer *p = &ep->peer[peer];
     struct amph_audit *a = &ep->audit[peer];
-    uint32_t received = __atomic_load_n(&p->received, __ATOMIC_RELAXED);
 
-    if (!p->windowed || !__atomic_load_n(&p->send, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&p->sent, __ATOMIC_RELAXED) == a->confirmed)
+    if (!p->windowed || !__atomic_load_n(&p->send, __ATOMIC_RELAXED))
         return;
 
-    bool silent = a->since_ns && received == a->received;
+    const struct amph_cx_counts counts = counts_of(ep, peer);
 
-    a->received = received;
+    if (counts.sent == a->confirmed)
+        return;
+
+    bool silent = a->since_ns && counts.received == a->received;
+
+    a->received = counts.received;
     if (!a->since_ns)
         a->since_ns = now_ns;
 
@@ -166,7 +184,7 @@ static void report(struct amph_am_ep *ep, uint32_t peer)
 static void on_question(struct amph_am_ep *ep, uint32_t peer, const uint32_t *n)
 {
     struct amph_audit *a = &ep->audit[peer];
-    uint32_t received = __atomic_load_n(&ep->peer[peer].received, __ATOMIC_RELAXED);
+    uint32_t received = counts_of(ep, peer).received;
 
     send_numbers(ep, peer, AMPH_AM_INTERNAL_ANSWER, n[0]);
     if (is_certain(&a->here, missing_of(n[0], received)))
@@ -176,7 +194,7 @@ static void on_question(struct amph_am_ep *ep, uint32_t peer, const uint32_t *n)
 static void on_answer(struct amph_am_ep *ep, uint32_t peer, const uint32_t *n)
 {
     struct amph_audit *a = &ep->audit[peer];
-    uint32_t received = __atomic_load_n(&ep->peer[peer].received, __ATOMIC_RELAXED);
+    uint32_t received = counts_of(ep, peer).received;
     bool lost = is_certain(&a->here, missing_of(n[0], received));
 
     if (is_certain(&a->there, missing_of(n[2], n[1])) || lost) {

@@ -178,6 +178,11 @@ struct amph_cx {
     size_t addr_len;
 };
 
+/* Messages to and from a peer; the numbers wrap around. */
+struct amph_cx_counts {
+    uint32_t sent, received;
+};
+
 /* The operations of a conduit.  Optional ones are the amph_conduit_no_* stubs, never NULL. */
 struct amph_conduit_ops {
     const char *name;    /* "smp", "tcp", ... as in AMPHORA_CONDUIT */
@@ -245,6 +250,9 @@ struct amph_conduit_ops {
                                uint64_t operand2, uint64_t *result, struct amph_op *done);
     /* Sends messages that were held back to be sent together. */
     void (*flush)(struct amph_cx *cx);
+    /* Optional: the messages that this instance has exchanged with peer by itself, in am_send and
+     * on_am of another instance (emulate.c).  am/ looks for lost ones among them (am/lost.c). */
+    struct amph_cx_counts (*counts)(struct amph_cx *cx, uint32_t peer);
 
     /* Receives at most `budget` messages, and completes operations.  lanes: bit mask of 1 << enum
      * amph_lane; a caller that waits inside a reply passes the reply lane only.  Returns the number
@@ -265,6 +273,7 @@ enum amph_status amph_conduit_no_atomic(struct amph_cx *, uint32_t, const struct
                                         uint64_t, unsigned, unsigned, uint64_t, uint64_t,
                                         uint64_t *, struct amph_op *);
 void amph_conduit_no_flush(struct amph_cx *);
+struct amph_cx_counts amph_conduit_no_counts(struct amph_cx *, uint32_t peer);
 void amph_conduit_no_peer_gone(struct amph_cx *, uint32_t peer);
 
 /* ---- registry.c ---- */

@@ -74,6 +74,8 @@ struct flow {
     uint32_t unanswered; /* our fragments */
     uint32_t owed;       /* our queued answers */
     uint32_t full_round; /* the round of push in which it had no room */
+    /* fragments and answers, read without the lock (am/lost.c) */
+    struct amph_cx_counts counts;
 };
 
 struct em_cx {
@@ -146,8 +148,14 @@ static enum amph_status send_head(struct em_cx *em, uint32_t peer, enum code cod
                           .nbytes = (uint32_t)amph_wr_len(&w),
                           .payload = em->bounce };
 
-    return em->inner->ops->am_send(em->inner, peer,
-                                   code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST, &am, NULL);
+    enum amph_lane lane = code >= DONE ? AMPH_LANE_REPLY : AMPH_LANE_REQUEST;
+    enum amph_status st = em->inner->ops->am_send(em->inner, peer, lane, &am, NULL);
+    uint32_t *sent = &em->flow[peer].counts.sent;
+
+    if (st == AMPH_OK)
+        __atomic_store_n(sent, *sent + 1, __ATOMIC_RELAXED);
+
+    return st;
 }
 
 /* Sends one more fragment of t; AMPH_AGAIN when there is no room. */
@@ -383,6 +391,7 @@ void amph_conduit_emulate_take(struct amph_cx *cx, uint32_t peer, enum amph_lane
     if (peer >= em->base.cfg.max_peers)
         return;
 
+    __atomic_add_fetch(&em->flow[peer].counts.received, 1, __ATOMIC_RELAXED);
     amph_rd_init(&r, am->payload, am->payload ? am->nbytes : 0);
     h.key = amph_rd_u64(&r);
     h.offset = amph_rd_u64(&r);
@@ -526,6 +535,7 @@ static void em_del_peer(struct amph_cx *cx, uint32_t peer)
     struct transfer *done = reap(em);
 
     em->inner->ops->del_peer(em->inner, peer);
+    em->flow[peer] = (struct flow){ 0 };
     unlock_send(em);
     complete_all(done);
 }
@@ -655,6 +665,14 @@ static void em_flush(struct amph_cx *cx)
     unlock_send(em);
 }
 
+static struct amph_cx_counts em_counts(struct amph_cx *cx, uint32_t peer)
+{
+    struct amph_cx_counts *counts = &em_of(cx)->flow[peer].counts;
+
+    return (struct amph_cx_counts){ __atomic_load_n(&counts->sent, __ATOMIC_RELAXED),
+                                    __atomic_load_n(&counts->received, __ATOMIC_RELAXED) };
+}
+
 static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct em_cx *em = em_of(cx);
@@ -721,6 +739,7 @@ static void fill_ops(struct em_cx *em)
     if (em->ops.flush != amph_conduit_no_flush)
         em->ops.flush = em->beside ? amph_conduit_no_flush : em_flush;
 
+    em->ops.counts = em_counts;
     em->ops.progress = em_progress;
     em->ops.wait_fd = em_wait_fd;
     em->ops.arm = em_arm;

@@ -74,6 +74,11 @@ void amph_conduit_no_flush(struct amph_cx *cx)
 {
 }
 
+struct amph_cx_counts amph_conduit_no_counts(struct amph_cx *cx, uint32_t peer)
+{
+    return (struct amph_cx_counts){ 0 };
+}
+
 void amph_conduit_no_peer_gone(struct amph_cx *cx, uint32_t peer)
 {
 }

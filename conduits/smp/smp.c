@@ -248,6 +248,7 @@ const struct amph_conduit_ops amph_smp_ops = {
     .get = amph_smp_get,
     .atomic = amph_conduit_no_atomic,
     .flush = amph_conduit_no_flush,
+    .counts = amph_conduit_no_counts,
     .progress = amph_smp_progress,
     .wait_fd = amph_smp_wait_fd,
     .arm = amph_smp_arm,

@@ -455,6 +455,7 @@ const struct amph_conduit_ops amph_udp_ops = {
     .get = amph_udp_get,
     .atomic = amph_conduit_no_atomic,
     .flush = amph_conduit_no_flush,
+    .counts = amph_conduit_no_counts,
     .progress = amph_udp_progress,
     .wait_fd = amph_udp_wait_fd,
     .arm = amph_udp_arm,

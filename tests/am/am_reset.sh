@@ -32,6 +32,15 @@ for conduit in tcp verbs; do
     done
 done
 
+emulated() {
+    AMPHORA_RMA=emulate
+    export AMPHORA_RMA
+    ends "$@"
+}
+
+# The fragments of emulated puts and gets are messages, which can be lost as others.
+mp_queue "tcp: a lost get by messages ends the job with a sentence" emulated tcp get
+
 # refused TEXT COMMAND...: a job over udp whose members cannot hear each other ends with one sentence
 refused() {
     refused_text=$1 job=$mp_dir/job.$mp_queued

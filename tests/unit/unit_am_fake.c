@@ -311,6 +311,7 @@ const struct amph_conduit_ops fake_ops = {
     .get = get,
     .atomic = amph_conduit_no_atomic,
     .flush = amph_conduit_no_flush,
+    .counts = amph_conduit_no_counts,
     .progress = progress,
     .wait_fd = wait_fd,
     .arm = arm,
