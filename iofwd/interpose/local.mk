@@ -258,6 +258,7 @@ preload_scripts += \
 	tests/files/failover/fwd_soak.sh \
 	tests/files/failover/fwd_reset.sh \
 	tests/files/failover/fwd_start_faults.sh \
+	tests/files/stdio/fwd_complaints.sh \
 	tests/files/stdio/fwd_linker.sh \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \

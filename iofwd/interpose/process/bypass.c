@@ -30,6 +30,7 @@
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/trace/format.h"
+#include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/state.h"
 
 enum {
@@ -182,7 +183,7 @@ static void say(const struct amph_image *image)
                                 amph_ip_setting_name(AMPH_ENV_IOFWD_STRICT));
 
     line[len++] = '\n';
-    (void)!(amph_ip_fd(2) ? amph_do_write(2, line, len) : libc_write(2, line, len));
+    amph_ip_put_error(line, len);
 }
 
 static int check_image(const struct amph_image *image)
@@ -347,7 +348,7 @@ void amph_ip_bypass_record(const char *file, const char *dir)
 
         line[len++] = '\n';
         if (note_unrecorded(&image, dir, line + start, len - start))
-            (void)!libc_write(STDERR_FILENO, line, len);
+            amph_ip_put_error(line, len);
     }
 
     errno = saved;

@@ -16,6 +16,12 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 
+void amph_ip_put_error(const char *text, size_t len_bytes)
+{
+    (void)!(amph_ip_fd(STDERR_FILENO) ? amph_do_write(STDERR_FILENO, text, len_bytes)
+                                      : libc_write(STDERR_FILENO, text, len_bytes));
+}
+
 static void say(const char *fmt, va_list ap)
 {
     char line[2048] = "amphora: ";
@@ -27,7 +33,7 @@ static void say(const char *fmt, va_list ap)
         len = sizeof line - 2;
 
     line[len++] = '\n';
-    (void)!libc_write(STDERR_FILENO, line, len);
+    amph_ip_put_error(line, len);
 }
 
 void amph_ip_die(int code, const char *fmt, ...)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The only way by which the interposer itself ends a process: with a sentence on standard error.
+ * The interposer's own sentences on standard error, and the only way by which it ends a process: with
+ * one of them.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -10,6 +11,10 @@
 #include <stddef.h>
 
 #include "base/platform.h"
+
+/* Writes text to standard error, which may itself be a forwarded file: its placeholder would refuse
+ * the kernel's write.  Not from inside the client, whose locks a forwarded write takes. */
+void amph_ip_put_error(const char *text, size_t len_bytes) AMPH_COLD;
 
 /* Prints "amphora: " and the message.  The caller then ends the process by amph_ip_die_reported. */
 void amph_ip_die_say(const char *fmt, ...) AMPH_COLD AMPH_PRINTF(1, 2);

@@ -9,6 +9,7 @@
  * that was read ahead and not consumed is given back.
  */
 #include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/relay.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static bool is_alone(const char *path)
         "cannot be used; put \"cat\" between them\n",
         path);
 
-    (void)!(amph_ip_fd(2) ? amph_do_write(2, text, (size_t)n) : libc_write(2, text, (size_t)n));
+    amph_ip_put_error(text, (size_t)n);
     return false;
 }
 
@@ -167,7 +168,7 @@ static void tell(const char *what)
     int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what,
                      strerror(errno));
 
-    (void)!libc_write(2, text, (size_t)n);
+    amph_ip_put_error(text, (size_t)n);
 }
 
 /* Moves data from the program to the file.  false: no data at the moment. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -66,7 +67,7 @@ bool amph_ip_lost_report(void)
                      "fopen or freopen instead\n",
                      (int)getpid(), fd);
 
-    (void)!(amph_ip_fd(2) ? amph_do_write(2, line, (size_t)n) : libc_write(2, line, (size_t)n));
+    amph_ip_put_error(line, (size_t)n);
     errno = saved;
     return true;
 }
