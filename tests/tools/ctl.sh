@@ -48,6 +48,11 @@ json() {
     "$ctl" "$1" -json -servers "$file" | python3 -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$2"
 }
 
+# default_file: without -servers and AMPHORA_JOB the address file of iofwd-server's default place is taken
+default_file() {
+    ln -s "$file" "$mp_dir/iofwd-servers" && XDG_RUNTIME_DIR=$mp_dir "$ctl" status && rm "$mp_dir/iofwd-servers"
+}
+
 up 2 >"$mp_dir/out" 2>&1
 head -c 300000 /dev/urandom >"$mp_dir/data"
 client one "exec 5>/fwd/x 6>/fwd/y; cat '$mp_dir/data' >&5; cat /fwd/x >/fwd/z; cat /fwd/none"
@@ -74,7 +79,7 @@ mp_report $? "as JSON: bytes, errors, latencies and files are what the client di
 
 {
     said 1 "no servers at" "$ctl" status -servers "$mp_dir/nothing" &&
-        said 1 "which servers?" "$ctl" status && said 2 "is no command" "$ctl" look -servers "$file" &&
+        said 1 "no servers at $mp_dir/iofwd-servers" env XDG_RUNTIME_DIR="$mp_dir" "$ctl" status && default_file && said 2 "is no command" "$ctl" look -servers "$file" &&
         said 2 "not an option" "$ctl" status -loud -servers "$file" && said 2 "one word too many" "$ctl" status -servers "$file" x &&
         said 2 "needs an argument" "$ctl" loglevel -servers "$file" && said 2 "needs a value" "$ctl" status -servers &&
         echo "no address file" >"$mp_dir/junk" && said 1 "cannot be found" "$ctl" status -servers "$mp_dir/junk"

@@ -24,7 +24,7 @@ enum {
 #define END_NS (30 * AMPH_NS_PER_S) /* how long stop waits for the servers to end */
 
 static const char usage[] =
-    "usage: iofwd-ctl COMMAND -servers ADDRESSFILE [OPTION]... [ARGUMENT]...\n"
+    "usage: iofwd-ctl COMMAND [-servers ADDRESSFILE] [OPTION]... [ARGUMENT]...\n"
     "What I/O servers do, and orders to them.  ADDRESSFILE: of iofwd-server -daemon, or a job's "
     "(AMPHORA_JOB).\n"
     "  status [-all] [-json]    a line for each server; -all: every counter and limit\n"

@@ -12,6 +12,7 @@
 #include "base/settings/env.h"
 #include "base/status.h"
 #include "base/wire.h"
+#include "boot/standing.h"
 #include "tools/ctl/ctl.h"
 
 #define LOOKUP_NS (5 * AMPH_NS_PER_S)
@@ -21,23 +22,17 @@ bool ctl_open(const char *file, struct ctl_set *set)
 {
     *set = (struct ctl_set){ .file = file };
 
-    if (file) {
-        setenv(amph_env_name(AMPH_ENV_JOB), file, 1);
-        amph_env_reload();
-    } else
-        set->file = amph_env_str(AMPH_ENV_JOB);
+    if (!file)
+        file = set->file = amph_boot_standing_default();
 
-    if (!set->file[0]) {
-        ctl_fail(
-            "which servers?  Give -servers ADDRESSFILE (iofwd-server -address-file; a job's is "
-            "AMPHORA_JOB)");
+    if (access(file, R_OK) != 0) {
+        ctl_fail("there are no servers at %s: %s (-servers ADDRESSFILE names others)", file,
+                 strerror(errno));
         return false;
     }
 
-    if (access(set->file, R_OK) != 0) {
-        ctl_fail("there are no servers at %s: %s", set->file, strerror(errno));
-        return false;
-    }
+    setenv(amph_env_name(AMPH_ENV_JOB), file, 1);
+    amph_env_reload();
 
     enum amph_status st = amph_boot_attach(&set->boot);
 
