@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/os/thread.h"
@@ -53,6 +54,37 @@ char *amph_trap_buffer(void)
 
 /* ---- replies ---- */
 
+/* The program has lowered its limit of descriptors below our numbers.  Gives one all the same if only
+ * the soft limit is so low: with that raised for the moment.  Returns ioctl's result. */
+static int add_above_limit(const struct amph_trap_call *c, struct seccomp_notif_addfd *add)
+{
+    static _Atomic bool said;
+    pid_t pid = (pid_t)c->n.pid;
+    struct rlimit is;
+
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &is) == 0 && add->newfd < is.rlim_max) {
+        struct rlimit raised = { add->newfd + 1, is.rlim_max };
+
+        if (prlimit(pid, RLIMIT_NOFILE, &raised, NULL) == 0) {
+            int r = ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_ADDFD, add);
+            int err = errno;
+
+            prlimit(pid, RLIMIT_NOFILE, &is, NULL);
+            errno = err;
+            return r;
+        }
+    }
+
+    if (!atomic_exchange(&said, true))
+        amph_trap_say("process %d has lowered its limit of open files (ulimit -n) below %d, from "
+                      "where -trap numbers forwarded files, so that no more can be opened; lower "
+                      "it before iofwd-run, or set IOFWD_TRAP_FDS",
+                      (int)pid, amph_trap.first_fd);
+
+    errno = EMFILE;
+    return -1;
+}
+
 static int add_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec, unsigned flags)
 {
     struct seccomp_notif_addfd add = { .id = c->n.id,
@@ -64,14 +96,15 @@ static int add_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec
     if (number >= 0)
         add.flags |= SECCOMP_ADDFD_FLAG_SETFD;
 
-    if (ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
+    int r = ioctl(amph_trap.listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+
+    if (r < 0 && errno == EBADF)
+        r = add_above_limit(c, &add);
+
+    if (r >= 0)
         return 0;
 
-    if (errno == ENOENT || errno == EINPROGRESS)
-        return AMPH_TRAP_GONE;
-
-    /* the number is above the program's limit */
-    return errno == EBADF ? EMFILE : errno;
+    return errno == ENOENT || errno == EINPROGRESS ? AMPH_TRAP_GONE : errno;
 }
 
 int amph_trap_reply_fd(struct amph_trap_call *c, int own_fd, int number, bool cloexec)

@@ -67,7 +67,7 @@ row() {
         sources="$(ls "$srcdir"/iofwd/elf/*.c) $(ls "$srcdir"/iofwd/instrument/*.c | grep -Ev '/(main|check)\.c$')" lib="" ;;
     trap) # calls of a program under iofwd-run -trap; what acts on the machine gets another name; fuzz_trap.c includes receive.c
         sources="$(ls "$srcdir"/iofwd/trap/*.c | grep -Ev '/(check|filter|front|main|program|receive|run|supervisor)\.c$') $srcdir/iofwd/wire/prefix.c"
-        flags="-Dioctl=fuzz_ioctl -Dprocess_vm_readv=fuzz_readv -Dprocess_vm_writev=fuzz_writev -Dsyscall=fuzz_syscall -Dopen=fuzz_open
+        flags="-Dioctl=fuzz_ioctl -Dprlimit=fuzz_prlimit -Dprocess_vm_readv=fuzz_readv -Dprocess_vm_writev=fuzz_writev -Dsyscall=fuzz_syscall -Dopen=fuzz_open
             -Dunshare=fuzz_unshare -Dkill=fuzz_kill -Dutimensat=fuzz_utimensat" ;;
     server) # what processes say to the launcher's PMI server
         sources="$srcdir/launcher/master/pmi.c $srcdir/boot/pmi1_wire.c" ;;

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -139,6 +140,13 @@ int fuzz_ioctl(int fd, unsigned long what, ...)
         return add_of_program(arg);
 
     return 0;
+}
+
+/* The program's limits stay as they are. */
+int fuzz_prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *set,
+                 struct rlimit *old)
+{
+    return fail(EPERM);
 }
 
 /* One side is a buffer of the supervisor, the other one the program's memory. */

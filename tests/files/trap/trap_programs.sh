@@ -86,7 +86,13 @@ for shell in "bash-static" "zsh-static" "busybox sh"; do
     unset IOFWD_TRAP_FDS
 done
 if command -v bash-static >/dev/null; then
-    same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
+    same "a soft limit below the numbers of forwarded files" 'echo data >f; ulimit -S -n 100; busybox cat f; ulimit -S -n; ulimit -H -n'
+hard_limit() {
+    run busybox sh -c 'ulimit -n 100; busybox cat /fwd/in' 2>&1 | tee "$mp_dir/limit"
+    grep -q 'lowered its limit of open files' "$mp_dir/limit"
+}
+check "a hard limit below them is named" hard_limit
+same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
 else
     mp_skip "static bash" "there is no bash-static"
 fi
