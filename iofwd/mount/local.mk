@@ -32,4 +32,9 @@ mount_scripts = \
 	tests/files/mount/mount_run.sh
 dist_check_SCRIPTS += $(mount_scripts)
 TESTS += $(mount_scripts)
-EXTRA_DIST += tests/files/mount/mount_lib.sh tests/files/mount/mount_locks.py
+# mount_figures.sh is a part of doc/figures.md.
+EXTRA_DIST += \
+	tests/files/mount/mount_bench.c \
+	tests/files/mount/mount_figures.sh \
+	tests/files/mount/mount_lib.sh \
+	tests/files/mount/mount_locks.py
