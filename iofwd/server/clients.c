@@ -563,38 +563,49 @@ static bool becomes_client(struct amph_server *s, const struct amph_fwd_hello *h
            list_servers(s, h->rank, number, servers) > 0 && servers[0] == s->self;
 }
 
+/* Why this greeting cannot be taken now; NULL: it can. */
+static const char *objection(struct amph_server *s, const struct amph_server_event *event)
+{
+    const struct amph_fwd_hello *h = &event->hello;
+    bool has_client = event->conn->progress.peer;
+    bool again = h->kind == FWD_HELLO_AGAIN;
+
+    /* children of clients and what they execute have a number already */
+    bool is_new = (h->kind == FWD_HELLO_JOIN || h->kind == FWD_HELLO_NEW) &&
+                  h->number == FWD_NUMBER_NONE;
+
+    if (!again && has_client)
+        return "this connection has a client already";
+    if (again && !has_client && !event->conn->progress.notifier)
+        return "this connection has no client yet";
+    if (is_new && atomic_load_explicit(&s->refuses_joins, memory_order_relaxed))
+        return "it is being drained (iofwd-ctl drain) and takes no further clients; use other "
+               "servers";
+
+    return NULL;
+}
+
 void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *event)
 {
     amph_server_assert_owner(&s->progress.owner);
 
     const struct amph_fwd_hello *h = &event->hello;
     struct amph_server_conn *c = event->conn;
-    const char *why = NULL;
     struct amph_server_peer *p = c->progress.peer;
+    const char *why = objection(s, event);
 
-    if (h->kind != FWD_HELLO_AGAIN && p)
-        return refuse(c, "this connection has a client already");
+    if (why)
+        return refuse(c, why);
 
     if (h->kind == FWD_HELLO_NOTIFY || c->progress.notifier) {
         add_notifier(s, event);
         return;
     }
 
-    if (h->kind == FWD_HELLO_AGAIN && !p)
-        return refuse(c, "this connection has no client yet");
-
     if (h->kind == FWD_HELLO_MEMORY) {
         make_memory(s, event);
         return;
     }
-
-    /* children of clients and what they execute have a number already */
-    bool is_new = (h->kind == FWD_HELLO_JOIN || h->kind == FWD_HELLO_NEW) &&
-                  h->number == FWD_NUMBER_NONE;
-
-    if (is_new && atomic_load_explicit(&s->refuses_joins, memory_order_relaxed))
-        return refuse(c, "it is being drained (iofwd-ctl drain) and takes no further clients; use "
-                         "other servers");
 
     uint32_t number = FWD_NUMBER_NONE;
 

@@ -186,28 +186,39 @@ static const char *find_stage(void)
     return NULL;
 }
 
+/* Says where the entries of the root come from, and where their copies are mounted. */
+static int copy_root(struct copied *c)
+{
+    c->stage = find_stage();
+    if (!c->stage)
+        return ENOENT;
+
+    snprintf(c->source, sizeof c->source, "/");
+    snprintf(c->target, sizeof c->target, "%s", c->stage);
+    c->stage_tree = (int)syscall(SYS_open_tree, AT_FDCWD, c->stage,
+                                 OPEN_TREE_CLONE | O_CLOEXEC | AT_RECURSIVE);
+    return c->stage_tree >= 0 ? 0 : errno;
+}
+
+static void copy_directory(struct copied *c, const char *above, int old)
+{
+    snprintf(c->source, sizeof c->source, "/proc/self/fd/%d", old);
+    snprintf(c->target, sizeof c->target, "%s", above);
+}
+
 static int replace(const char *above, const char *rest)
 {
     bool is_root = strcmp(above, "/") == 0;
-    struct copied c = { .stage = is_root ? find_stage() : NULL, .stage_tree = -1 };
+    struct copied c = { .stage_tree = -1 };
     struct stat st;
     DIR *dir = opendir(above);
     int old = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int err = dir && old >= 0 && stat(above, &st) == 0 ? 0 : errno;
 
-    if (!err && is_root && !c.stage)
-        err = ENOENT;
-
-    if (!err && is_root) {
-        snprintf(c.source, sizeof c.source, "/");
-        snprintf(c.target, sizeof c.target, "%s", c.stage);
-        c.stage_tree = (int)syscall(SYS_open_tree, AT_FDCWD, c.stage,
-                                    OPEN_TREE_CLONE | O_CLOEXEC | AT_RECURSIVE);
-        err = c.stage_tree >= 0 ? 0 : errno;
-    } else if (!err) {
-        snprintf(c.source, sizeof c.source, "/proc/self/fd/%d", old);
-        snprintf(c.target, sizeof c.target, "%s", above);
-    }
+    if (!err && is_root)
+        err = copy_root(&c);
+    else if (!err)
+        copy_directory(&c, above, old);
 
     if (!err)
         err = mount_tmpfs(c.target, st.st_mode);

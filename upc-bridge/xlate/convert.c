@@ -99,6 +99,48 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
         edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
 }
 
+static void to_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
+{
+    if (e->null)
+        edit(e->a, e->b, "(upcx_pts){ 0 }");
+    else if (ty_pts(e->type))
+        shared_to_shared(e, to, what, is_cast);
+    else
+        refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(e->type),
+               ty_words(to));
+}
+
+static void from_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
+{
+    if (to->kind == TY_BOOL) {
+        edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
+        return;
+    }
+
+    if (to->kind != TY_POINTER)
+        refuse(e->a,
+               "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and "
+               "upc_threadof give numbers",
+               what, ty_words(e->type), ty_words(to));
+
+    if (!is_cast)
+        refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only", what,
+               ty_words(e->type), ty_words(to));
+
+    if (ty_involves_shared(to->of) && to->of->kind == TY_FUNCTION)
+        refuse(e->a, "a pointer to shared cannot become a function's address");
+
+    edit(e->a, e->b, xl_fmt("upcx_local(%s)", render(e->a, e->b)));
+}
+
+/* Do the two pointers hide different pointers to shared behind one more pointer? */
+static bool mixes_worlds(struct type *from, struct type *to)
+{
+    return from->kind == TY_POINTER && to->kind == TY_POINTER && from->of->kind != TY_VOID &&
+           to->of->kind != TY_VOID && (ty_involves_shared(from) || ty_involves_shared(to)) &&
+           !ty_same(from, to);
+}
+
 void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
     use_value(e);
@@ -108,44 +150,18 @@ void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
         return;
 
     if (ty_pts(to)) {
-        if (e->null)
-            edit(e->a, e->b, "(upcx_pts){ 0 }");
-        else if (ty_pts(from))
-            shared_to_shared(e, to, what, is_cast);
-        else
-            refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(from),
-                   ty_words(to));
-
+        to_shared(e, to, what, is_cast);
         e->type = to;
         return;
     }
 
     if (ty_pts(from)) {
-        if (to->kind == TY_BOOL) {
-            edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
-        } else if (to->kind == TY_POINTER && is_cast) {
-            if (ty_involves_shared(to->of) && to->of->kind == TY_FUNCTION)
-                refuse(e->a, "a pointer to shared cannot become a function's address");
-
-            edit(e->a, e->b, xl_fmt("upcx_local(%s)", render(e->a, e->b)));
-        } else if (to->kind == TY_POINTER) {
-            refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only",
-                   what, ty_words(from), ty_words(to));
-        } else {
-            refuse(e->a,
-                   "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and "
-                   "upc_threadof give numbers",
-                   what, ty_words(from), ty_words(to));
-        }
-
+        from_shared(e, to, what, is_cast);
         e->type = to;
         return;
     }
 
-    /* Behind one more pointer the two worlds must not be mixed. */
-    if (!is_cast && from->kind == TY_POINTER && to->kind == TY_POINTER &&
-        from->of->kind != TY_VOID && to->of->kind != TY_VOID && !e->null &&
-        (ty_involves_shared(from) || ty_involves_shared(to)) && !ty_same(from, to))
+    if (!is_cast && !e->null && mixes_worlds(from, to))
         refuse(e->a, "%s: '%s' does not go with '%s'", what, ty_words(from), ty_words(to));
 
     e->type = to->kind == TY_ARRAY ? from : to;

@@ -28,7 +28,8 @@ static void object_add(struct sym *y)
     xl.object.tail = &y->next_object;
 }
 
-void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init)
+/* Refuses a declaration that no shared object can have. */
+static void check_declaration(const struct specs *s, const struct decl *d, bool has_init)
 {
     bool block = scope_level() > 0;
 
@@ -50,29 +51,39 @@ void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_ini
         if (t != d->type && t->dim == NULL)
             refuse(d->tok, "only the first size of '%s' may be left out", d->name);
 
-    if (block && s->storage == K_STATIC)
-        y->cname = xl_fmt("%s_upcx%d", d->name, unique());
-
-    if (block && s->storage == K_EXTERN) {
-        /* One variable for all declarations of the name. */
-        for (struct sym *o = xl.object.first; o; o = o->next_object)
-            if (o->name == y->name && o->storage != K_STATIC &&
-                (!ty_same_block(o->type, y->type) || !ty_same(o->type, y->type)))
-                refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name,
-                       ty_words(y->type), ty_words(o->type));
-    }
-
     if (has_init && s->storage == K_EXTERN)
         refuse(d->tok, "'extern' and an initialiser do not go together for the shared '%s'",
                d->name);
 
-    if (s->storage != K_EXTERN) {
-        y->defined = true;
-        struct type *el = ty_element(d->type);
+    struct type *el = ty_element(d->type);
 
-        if (el->kind == TY_RECORD && !el->rec->complete && block)
-            refuse(d->tok, "%s is not complete here", ty_words(el));
-    }
+    if (block && s->storage != K_EXTERN && el->kind == TY_RECORD && !el->rec->complete)
+        refuse(d->tok, "%s is not complete here", ty_words(el));
+}
+
+/* All extern declarations of a name are one variable. */
+static void check_others(const struct decl *d, const struct sym *y)
+{
+    for (struct sym *o = xl.object.first; o; o = o->next_object)
+        if (o->name == y->name && o->storage != K_STATIC &&
+            (!ty_same_block(o->type, y->type) || !ty_same(o->type, y->type)))
+            refuse(d->tok, "'%s' is declared as '%s' here and as '%s' elsewhere", d->name,
+                   ty_words(y->type), ty_words(o->type));
+}
+
+void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init)
+{
+    bool block = scope_level() > 0;
+
+    check_declaration(s, d, has_init);
+    if (block && s->storage == K_STATIC)
+        y->cname = xl_fmt("%s_upcx%d", d->name, unique());
+
+    if (block && s->storage == K_EXTERN)
+        check_others(d, y);
+
+    if (s->storage != K_EXTERN)
+        y->defined = true;
 
     object_add(y);
 }

@@ -601,52 +601,69 @@ static bool implicit_int(void)
     return false;
 }
 
+/* What the words of a declaration have said so far. */
+struct said {
+    unsigned quals;
+    struct block block;
+    struct counts base;
+    struct type *whole; /* a record, an enumeration or a name of a type; NULL: base words */
+};
+
+/* Takes the next word.  false: it is none of the specifiers. */
+static bool take_word(struct specs *s, struct said *said)
+{
+    skip_attributes(&s->attributes);
+    if (parse_qualifier(&said->quals, &said->block))
+        return true;
+    if (xl.tokens[xl.pos].kind != T_ID)
+        return false;
+
+    enum keyword kw = xl.tokens[xl.pos].kw;
+    const struct counts *base = &said->base;
+
+    if (storage_word(kw, s) || base_word(kw, &said->base)) {
+        xl.pos++;
+        return true;
+    }
+
+    struct type *t = whole_type(s, said->whole || (base->words && !base->n[K_COMPLEX]));
+
+    if (t == NULL)
+        return false;
+
+    if (said->whole || (base->words && !(kw == K_FLOATN && base->n[K_COMPLEX])))
+        refuse(xl.pos - 1, "two types in one declaration");
+
+    said->whole = t;
+    return true;
+}
+
 void parse_specs(struct specs *s)
 {
-    unsigned quals = 0;
-    struct block block = { 0 };
-    struct counts c = { 0 };
-    struct type *whole = NULL;
+    struct said said = { 0 };
 
     memset(s, 0, sizeof *s);
     s->tok = xl.pos;
+    while (take_word(s, &said))
+        ;
 
-    for (;;) {
-        skip_attributes(&s->attributes);
-        if (parse_qualifier(&quals, &block))
-            continue;
-        if (xl.tokens[xl.pos].kind != T_ID)
-            break;
+    bool has_type = said.whole || said.base.words;
 
-        enum keyword kw = xl.tokens[xl.pos].kw;
+    if (!has_type && (s->storage || said.quals) && implicit_int())
+        said.whole = ty_basic(TY_INT);
 
-        if (storage_word(kw, s) || base_word(kw, &c)) {
-            xl.pos++;
-        } else {
-            struct type *t = whole_type(s, whole || (c.words && !c.n[K_COMPLEX]));
+    struct type *whole = said.whole;
+    struct type *t = whole ? whole : base_type(&said.base, s->tok);
 
-            if (t == NULL)
-                break;
+    if (said.quals & Q_SHARED) {
+        struct type *layout = ty_qualified(ty_basic(TY_INT), Q_SHARED, &said.block);
 
-            if (whole || (c.words && !(kw == K_FLOATN && c.n[K_COMPLEX])))
-                refuse(xl.pos - 1, "two types in one declaration");
-
-            whole = t;
-        }
-    }
-
-    if (whole == NULL && c.words == 0 && (s->storage || quals) && implicit_int())
-        whole = ty_basic(TY_INT);
-
-    struct type *t = whole ? whole : base_type(&c, s->tok);
-
-    if (quals & Q_SHARED) {
         s->rewritten = true;
-        if (ty_shared(t) && !ty_same_block(t, ty_qualified(ty_basic(TY_INT), Q_SHARED, &block)))
+        if (ty_shared(t) && !ty_same_block(t, layout))
             refuse(s->tok, "'shared' is given twice with different layouts");
     }
 
-    s->type = ty_qualified(t, quals, &block);
+    s->type = ty_qualified(t, said.quals, &said.block);
     if (s->attributes && whole == NULL && strstr(s->attributes, "vector_size"))
         s->type = ty_basic(TY_UNKNOWN);
 }

@@ -195,6 +195,39 @@ static bool same_kind(struct type *a, struct type *b)
            (b->kind == TY_ENUM && (a->kind == TY_INT || a->kind == TY_UINT));
 }
 
+static bool same_pointer(struct type *a, struct type *b)
+{
+    bool shared = ty_shared(a->of);
+
+    return shared == ty_shared(b->of) && (!shared || ty_same_block(a->of, b->of)) &&
+           ty_same(a->of, b->of);
+}
+
+static bool same_array(struct type *a, struct type *b)
+{
+    bool known = a->dim_value >= 0 && b->dim_value >= 0;
+
+    return (!known || a->dim_value == b->dim_value) && ty_shared(a) == ty_shared(b) &&
+           ty_same(a->of, b->of);
+}
+
+static bool same_function(struct type *a, struct type *b)
+{
+    struct param *p = a->params;
+    struct param *q = b->params;
+
+    if (!ty_same(a->of, b->of))
+        return false;
+    if (a->no_proto || b->no_proto)
+        return true;
+
+    for (; p && q; p = p->next, q = q->next)
+        if (!ty_same(p->type, q->type))
+            return false;
+
+    return p == NULL && q == NULL && a->variadic == b->variadic;
+}
+
 bool ty_same(struct type *a, struct type *b)
 {
     if (a == b || a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
@@ -209,22 +242,11 @@ bool ty_same(struct type *a, struct type *b)
     case TY_FLOATN:
         return strcmp(a->name, b->name) == 0;
     case TY_POINTER:
-        return ty_shared(a->of) == ty_shared(b->of) &&
-               (!ty_shared(a->of) || ty_same_block(a->of, b->of)) && ty_same(a->of, b->of);
+        return same_pointer(a, b);
     case TY_ARRAY:
-        return (a->dim_value < 0 || b->dim_value < 0 || a->dim_value == b->dim_value) &&
-               ty_shared(a) == ty_shared(b) && ty_same(a->of, b->of);
+        return same_array(a, b);
     case TY_FUNCTION:
-        if (!ty_same(a->of, b->of))
-            return false;
-        if (a->no_proto || b->no_proto)
-            return true;
-        struct param *p = a->params;
-        struct param *q = b->params;
-        for (; p && q; p = p->next, q = q->next)
-            if (!ty_same(p->type, q->type))
-                return false;
-        return p == NULL && q == NULL && a->variadic == b->variadic;
+        return same_function(a, b);
     default:
         return true;
     }

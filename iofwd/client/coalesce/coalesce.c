@@ -593,21 +593,30 @@ static int do_data_ahead(const struct amph_layer *self, struct amph_fwd_call *ca
     return pass_beside(self, call, c, d);
 }
 
+/* The coalescer of a read or write; NULL: it passes by. */
+static struct coalescer *coalescer_for(struct amph_fwd_call *call, const struct amph_client_data *d,
+                                       enum mode mode)
+{
+    struct coalescer *c = find(d->file);
+    bool dirty = atomic_load_explicit(&state->dirty, memory_order_relaxed);
+
+    if (!c && ((state->session && d->len <= SMALL) || dirty))
+        c = find_or_make(call->client, d->file);
+
+    if (c)
+        prepare_others(c, call->client, d, mode);
+    else if (dirty)
+        amph_client_coalesce_flush_all();
+
+    return c;
+}
+
 /* Executes a read or write, coalesced if possible. */
 static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
                    const struct amph_client_data *d)
 {
     enum mode mode = d->reads ? READING : WRITING;
-    struct coalescer *c = find(d->file);
-
-    if (!c && ((state->session && d->len <= SMALL) ||
-               atomic_load_explicit(&state->dirty, memory_order_relaxed)))
-        c = find_or_make(call->client, d->file);
-
-    if (c)
-        prepare_others(c, call->client, d, mode);
-    else if (atomic_load_explicit(&state->dirty, memory_order_relaxed))
-        amph_client_coalesce_flush_all();
+    struct coalescer *c = coalescer_for(call, d, mode);
 
     if (!c || !enter_for(c, d->file))
         return amph_layer_pass(self->next, call);

@@ -152,6 +152,20 @@ static int climb(struct walk *w)
     return 0;
 }
 
+/* The flags of the last part's own openat. */
+static int flags_of_last(const struct walk *w, bool dots, bool slash)
+{
+    int flags = w->flags;
+
+    if (!dots)
+        flags |= O_NOFOLLOW;
+
+    if (slash && !(w->flags & O_CREAT))
+        flags |= O_DIRECTORY;
+
+    return flags;
+}
+
 /* Opens the last part, which slashes may follow.  Returns a descriptor, -1 with errno, or -2: it
  * was a link that must be followed. */
 static int open_last(struct walk *w, const char *part, bool slash)
@@ -168,9 +182,7 @@ static int open_last(struct walk *w, const char *part, bool slash)
 
     snprintf(name, sizeof name, "%s%s", part, slash && creates ? "/" : "");
 
-    int fd = openat(here(w), name,
-                    w->flags | (dots ? 0 : O_NOFOLLOW) | (slash && !creates ? O_DIRECTORY : 0),
-                    w->mode);
+    int fd = openat(here(w), name, flags_of_last(w, dots, slash), w->mode);
 
     if (fd < 0)
         return errno == ELOOP && !itself && ++w->links <= LINKS_MAX ? -2 : -1;
