@@ -151,6 +151,9 @@ void amph_ep_lost_tick(struct amph_am_ep *ep)
     for (uint32_t i = 0; i < ep->peers_end; i++)
         look_at(ep, i, now_ns);
 
+    for (unsigned i = 0; i < ep->nactive; i++)
+        ep->active[i].cx->ops->tick(ep->active[i].cx, now_ns);
+
     amph_ep_leave(ep);
 }
 

@@ -12,7 +12,7 @@
  * operation in flight, in the caller's memory; its done function ends it.
  *
  * Thread rule.  Calls come in two sides.  Send side: am_send, am_prepare, am_commit, put, get,
- * atomic, flush.  Progress side: progress, arm.  The caller serialises each side.  If cfg.threaded
+ * atomic, flush.  Progress side: progress, tick, arm.  The caller serialises each side.  If cfg.threaded
  * is set, the two sides may run at the same time in two threads.  Upcalls are made only from inside
  * progress, on its thread, and may make send-side calls (not progress).  add_peer, del_peer,
  * mem_reg, mem_dereg and mem_import belong to the send side and may be called from upcalls.  All
@@ -258,6 +258,10 @@ struct amph_conduit_ops {
      * amph_lane; a caller that waits inside a reply passes the reply lane only.  Returns the number
      * of messages and completions handled. */
     unsigned (*progress)(struct amph_cx *cx, unsigned lanes, unsigned budget);
+    /* Looks for what no event announces (hosts that have vanished), at most as often as the conduit
+     * wants; progress reports it.  Called some times a second while somebody waits or polls in vain.
+     * now_ns: amph_now_ns.  amph_conduit_no_tick: nothing to look for. */
+    void (*tick)(struct amph_cx *cx, uint64_t now_ns);
     /* Returns a descriptor to poll after arm(AMPH_ARM_FD), or -1. */
     int (*wait_fd)(struct amph_cx *cx);
     /* See enum amph_arm. */
@@ -275,6 +279,7 @@ enum amph_status amph_conduit_no_atomic(struct amph_cx *, uint32_t, const struct
 void amph_conduit_no_flush(struct amph_cx *);
 struct amph_cx_counts amph_conduit_no_counts(struct amph_cx *, uint32_t peer);
 void amph_conduit_no_peer_gone(struct amph_cx *, uint32_t peer);
+void amph_conduit_no_tick(struct amph_cx *, uint64_t now_ns);
 
 /* ---- registry.c ---- */
 

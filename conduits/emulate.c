@@ -694,6 +694,14 @@ static unsigned em_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
     return n;
 }
 
+static void em_tick(struct amph_cx *cx, uint64_t now_ns)
+{
+    struct em_cx *em = em_of(cx);
+
+    if (!em->beside)
+        em->inner->ops->tick(em->inner, now_ns);
+}
+
 static int em_wait_fd(struct amph_cx *cx)
 {
     struct em_cx *em = em_of(cx);
@@ -741,6 +749,7 @@ static void fill_ops(struct em_cx *em)
 
     em->ops.counts = em_counts;
     em->ops.progress = em_progress;
+    em->ops.tick = em_tick;
     em->ops.wait_fd = em_wait_fd;
     em->ops.arm = em_arm;
     em->base = *em->inner;

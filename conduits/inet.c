@@ -172,6 +172,11 @@ size_t amph_conduit_inet_put(const struct sockaddr_storage *sa, uint8_t *blob)
     return v6 ? 20 : 8;
 }
 
+bool amph_conduit_inet_same_host(const uint8_t *blob, const uint8_t *other, size_t len_bytes)
+{
+    return blob[1] == other[1] && memcmp(blob + 4, other + 4, len_bytes - 4) == 0;
+}
+
 enum amph_status amph_conduit_inet_get(const void *blob, size_t len_bytes,
                                        struct sockaddr_storage *sa_p)
 {

@@ -28,6 +28,8 @@ void amph_conduit_inet_report(const struct sockaddr_storage *sa, int err);
  * 20 bytes. */
 #define AMPH_INET_BLOB_BYTES 20
 size_t amph_conduit_inet_put(const struct sockaddr_storage *sa, uint8_t *blob);
+/* Do two such addresses of that length have the same IP address?  The ports may differ. */
+bool amph_conduit_inet_same_host(const uint8_t *blob, const uint8_t *other, size_t len_bytes);
 enum amph_status amph_conduit_inet_get(const void *blob, size_t len_bytes,
                                        struct sockaddr_storage *sa_p);
 

@@ -83,6 +83,10 @@ void amph_conduit_no_peer_gone(struct amph_cx *cx, uint32_t peer)
 {
 }
 
+void amph_conduit_no_tick(struct amph_cx *cx, uint64_t now_ns)
+{
+}
+
 static int is_libc(struct dl_phdr_info *info, size_t size, void *arg)
 {
     return strstr(info->dlpi_name, "libc.so") != NULL;

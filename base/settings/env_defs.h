@@ -22,6 +22,10 @@
     ENV(INTERFACE, "AMPHORA_INTERFACE", STR, "", "name or address", 0, 0, "conduits", \
         "network interface or address that tcp and udp use; empty: loopback on one host, else " \
         "the route to the launcher") \
+    ENV(TCP_TIMEOUT, "AMPHORA_TCP_TIMEOUT", DUR, "60s", "ns", 0, 0, "conduits", \
+        "time for which the kernel of a peer's host answers neither data nor connections of the " \
+        "tcp conduit, after which its processes count as dead (0: never, then the kernel's own " \
+        "limit holds)") \
     ENV(UDP_PORT, "AMPHORA_UDP_PORT", ENUM, "auto|socket|ofi", "", 0, 0, "conduits", \
         "what the udp conduit sends datagrams through: a kernel socket, or libfabric's udp " \
         "provider; auto: the faster, as measured") \

@@ -40,8 +40,8 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
     .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, \
     .am_commit = amph_conduit_no_commit, .put = amph_ofi_put, .get = amph_ofi_get, \
     .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, \
-    .counts = amph_conduit_no_counts, \
-    .progress = amph_ofi_progress, .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
+    .counts = amph_conduit_no_counts, .progress = amph_ofi_progress, .tick = amph_ofi_tick, \
+    .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
 
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",

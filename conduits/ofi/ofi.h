@@ -11,7 +11,7 @@
  *   send.c      messages, put and get              greeting.c  unauthenticated connections
  *   mem.c       registered memory and its keys     imports.c   corrections inside libfabric
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
- *   pool.c      pools of operations and buffers
+ *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
  * and the pthread_once_t of imports.c.
@@ -205,8 +205,9 @@ struct amph_ofi_deferred {
 enum amph_ofi_peer_state {
     OFI_PEER_NONE,
     OFI_PEER_UP,
-    OFI_PEER_FAILED,
-    OFI_PEER_DEAD
+    OFI_PEER_REFUSED, /* its address accepts no connection; the upcall is still to be made */
+    OFI_PEER_SILENT,  /* its host has not answered for a while; the upcall is still to be made */
+    OFI_PEER_DEAD     /* the upcall has been made */
 };
 #define OFI_NAME_KEPT_BYTES \
     20 /* of an IP address in portable form; longer names are inserted at once */
@@ -215,13 +216,12 @@ struct amph_ofi_peer {
      * size of this struct) */
     fi_addr_t addr;
     uint64_t cookie_in, cookie_out;
-    uint64_t again_ns; /* send side: time since which it has accepted nothing, or 0 */
+    uint64_t again_ns;  /* send side: time since which it has accepted nothing, or 0 */
+    uint32_t unheard_s; /* send side: since which its address has answered no probe, or 0 */
     uint32_t remote_index;
     uint8_t name_len;
     uint8_t name[OFI_NAME_KEPT_BYTES];
-    /* enum amph_ofi_peer_state; atomic.  FAILED: detected by the send side, the upcall is still
-     * to be made; DEAD: the upcall has been made */
-    uint8_t state;
+    uint8_t state; /* enum amph_ofi_peer_state; atomic */
 };
 
 #define OFI_BATCH 16
@@ -254,9 +254,14 @@ struct amph_ofi_cx {
     struct amph_ofi_pool bounce[OFI_NBOUNCE];
     int reach_fd; /* see reach.c; -1: no probe in flight */
     struct amph_ofi_peer *reach_peer;
-    int failed; /* atomic: a peer's state is FAILED, progress must report it */
+    uint64_t reach_ns; /* when the last probe began */
+    int failed;        /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
+
+    uint64_t silence_ns; /* after which a host counts as dead; 0: never */
 
     /* progress side */
+    uint64_t look_ns; /* when silence.c looks at the connections again */
+    unsigned calls;   /* of progress that found something */
     struct fi_cq_data_entry ev[OFI_BATCH];
     unsigned ev_at, ev_end;
     bool ev_error; /* an error is next in the queue */
@@ -381,8 +386,12 @@ enum amph_status amph_ofi_get(struct amph_cx *cx, uint32_t peer, const struct am
                               uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done);
 void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st);
 
-/* reach.c: called if p accepts nothing.  Returns true if its process has ended. */
-bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
+/* reach.c: called if p accepts nothing.  Returns OFI_PEER_REFUSED if its process has ended,
+ * OFI_PEER_SILENT if its host answers nothing, else OFI_PEER_UP. */
+enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
+
+/* silence.c: an operation of the conduit. */
+void amph_ofi_tick(struct amph_cx *cx, uint64_t now_ns);
 
 /* rx.c */
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx);
@@ -400,12 +409,15 @@ void amph_ofi_rx_kick(struct amph_ofi_cx *cx);
 void amph_ofi_quiesce(struct amph_ofi_cx *cx);
 
 /* progress.c */
+/* Gives a peer that is up the state REFUSED or SILENT, which progress reports.  Either side. */
+void amph_ofi_fail_peer(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                        enum amph_ofi_peer_state state);
 unsigned amph_ofi_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
 /* Returns true if there are completions to handle. */
 bool amph_ofi_fill_batch(struct amph_ofi_cx *cx);
 
 /* wait.c */
-/* Returns the first descriptor of this process that test accepts, or -1. */
+/* Returns the first descriptor of this process that test accepts, or -1.  Allocates nothing. */
 int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg);
 enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx); /* after the endpoint is enabled */
 void amph_ofi_wait_close(struct amph_ofi_cx *cx);

@@ -274,6 +274,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->base.cfg = *cfg;
     cx->family = family;
     cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->reach_fd = -1;
+    cx->silence_ns = amph_env_ns(AMPH_ENV_TCP_TIMEOUT);
     pthread_mutex_init(&cx->reg_lock, NULL);
     amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
@@ -308,7 +309,7 @@ enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer,
     if (amph_ofi_set_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
 
-    p->again_ns = 0;
+    p->again_ns = p->unheard_s = 0;
     p->cookie_in = spec->cookie_in;
     p->cookie_out = spec->cookie_out;
     p->remote_index = spec->remote_index;

@@ -9,22 +9,54 @@
 #include <rdma/fi_eq.h>
 
 #include "base/log.h"
+#include "base/os/clock.h"
 #include "base/status.h"
 #include "conduits/ofi/ofi.h"
+
+/* Whoever waits calls tick.  A process that always finds messages never waits. */
+#define CALLS_BETWEEN_TICKS 4096u
 
 static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st, const char *why)
 {
     struct amph_ofi_peer *p = &cx->peer[peer];
     uint8_t state = __atomic_load_n(&p->state, __ATOMIC_RELAXED);
 
-    if (state != OFI_PEER_UP && state != OFI_PEER_FAILED)
+    if (state == OFI_PEER_NONE || state == OFI_PEER_DEAD)
         return;
 
     __atomic_store_n(&p->state, OFI_PEER_DEAD, __ATOMIC_RELAXED);
     cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, st, why);
 }
 
-/* Reports the peers that the send side found unreachable. */
+void amph_ofi_fail_peer(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                        enum amph_ofi_peer_state state)
+{
+    uint8_t up = OFI_PEER_UP;
+
+    if (!__atomic_compare_exchange_n(&p->state, &up, (uint8_t)state, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        return;
+
+    __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
+    amph_ofi_notify(cx);
+}
+
+static bool report_one(struct amph_ofi_cx *cx, uint32_t peer)
+{
+    switch (__atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED)) {
+    case OFI_PEER_REFUSED:
+        peer_lost(cx, peer, AMPH_ERR_PEER, "its address accepts no connection");
+        return true;
+    case OFI_PEER_SILENT: /* LOST: its process may be alive, and nobody else reports it */
+        peer_lost(cx, peer, AMPH_ERR_LOST,
+                  "nothing has been heard of its host for longer than AMPHORA_TCP_TIMEOUT");
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Reports the peers that were found unreachable. */
 static unsigned report_failed(struct amph_ofi_cx *cx)
 {
     unsigned n = 0;
@@ -36,10 +68,7 @@ static unsigned report_failed(struct amph_ofi_cx *cx)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     for (uint32_t i = 0; i < cx->base.cfg.max_peers; i++)
-        if (__atomic_load_n(&cx->peer[i].state, __ATOMIC_RELAXED) == OFI_PEER_FAILED) {
-            peer_lost(cx, i, AMPH_ERR_PEER, "its address accepts no connection");
-            n++;
-        }
+        n += report_one(cx, i);
 
     return n;
 }
@@ -157,6 +186,9 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
         if (cx->ev_at == cx->ev_end)
             cx->ev_large = false;
     }
+
+    if (n > 0 && AMPH_UNLIKELY(++cx->calls % CALLS_BETWEEN_TICKS == 0))
+        amph_ofi_tick(base, amph_now_ns());
 
     n += n == 0 && cx->woken_by_provider;
     cx->woken_by_provider = false;

@@ -6,7 +6,8 @@
  * The tcp providers report EAGAIN for every send to a dead peer: each attempt starts a connection,
  * which is refused internally.  So if a peer has accepted nothing for a while, this file connects to
  * its address.  ECONNREFUSED means that its process has ended.  If the connection is accepted, the
- * peer is only slow, and the probe is repeated later.
+ * peer is only slow, and the probe is repeated later.  If nothing answers for AMPHORA_TCP_TIMEOUT, its host
+ * has vanished (silence.c finds that for connections that exist).
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +20,9 @@
 #include "conduits/ofi/ofi.h"
 
 #define PATIENCE_NS (100 * AMPH_NS_PER_MS)
+#define UNANSWERED_NS \
+    (2 * AMPH_NS_PER_S)             /* a probe that is older has been repeated by the kernel */
+#define TURN_NS (3 * AMPH_NS_PER_S) /* after which another peer may have the probe */
 
 static void stop_asking(struct amph_ofi_cx *cx)
 {
@@ -26,7 +30,7 @@ static void stop_asking(struct amph_ofi_cx *cx)
     cx->reach_fd = -1;
 }
 
-static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
+static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
     struct sockaddr_storage sa;
     size_t len = sizeof sa;
@@ -40,14 +44,25 @@ static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
         return 0;
 
     cx->reach_peer = p;
+    cx->reach_ns = now;
+    if (!p->unheard_s)
+        p->unheard_s = (uint32_t)(now / AMPH_NS_PER_S);
+
     if (connect(cx->reach_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
         return 0;
 
     return errno == EINPROGRESS ? 0 : errno;
 }
 
-/* The result of the probe in flight: 0 while unknown or if the peer is alive, else an errno
- * value. */
+/* Is it an error that a host gives that is not there? */
+static bool is_silence(int err)
+{
+    return err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == EHOSTDOWN ||
+           err == ENETDOWN;
+}
+
+/* The result of the probe in flight, whose peer is p: EINPROGRESS while unknown, 0 if the peer's
+ * host accepted the connection, else an errno value. */
 static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
     struct pollfd pfd = { .fd = cx->reach_fd, .events = POLLOUT };
@@ -55,44 +70,74 @@ static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
     socklen_t len = sizeof err;
 
     if (poll(&pfd, 1, 0) != 1)
-        return 0;
+        return EINPROGRESS;
 
     getsockopt(cx->reach_fd, SOL_SOCKET, SO_ERROR, &err, &len);
     stop_asking(cx);
-    p->again_ns = now;
+    if (!is_silence(err)) {
+        p->again_ns = now;
+        p->unheard_s = 0;
+    }
 
     return err;
 }
 
-bool amph_ofi_peer_gone(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
+/* The probe in flight is another peer's.  Ends it if it is complete, too old, or not needed any
+ * more because that peer has accepted something. */
+static void take_turn(struct amph_ofi_cx *cx, uint64_t now)
+{
+    struct amph_ofi_peer *other = cx->reach_peer;
+
+    if (!other->again_ns)
+        stop_asking(cx);
+    else if (look(cx, other, now) == EINPROGRESS && now - cx->reach_ns > TURN_NS)
+        stop_asking(cx);
+}
+
+/* Has the host answered no probe for the limit, this one included? */
+static bool is_unheard(const struct amph_ofi_cx *cx, const struct amph_ofi_peer *p, int err,
+                       uint64_t now)
+{
+    uint64_t limit_s = (cx->silence_ns + AMPH_NS_PER_S - 1) / AMPH_NS_PER_S;
+
+    if (!limit_s || !p->unheard_s || (uint32_t)(now / AMPH_NS_PER_S) - p->unheard_s < limit_s)
+        return false;
+
+    return is_silence(err) || (err == EINPROGRESS && now - cx->reach_ns > UNANSWERED_NS);
+}
+
+enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     uint64_t now = amph_now_ns();
     int err = 0;
 
     if (!cx->family->own_port)
-        return false; /* a card has no TCP ports: the launcher reports deaths */
+        return OFI_PEER_UP; /* a card has no TCP ports: the launcher reports deaths */
 
     if (!p->again_ns) {
         p->again_ns = now;
-        return false;
+        return OFI_PEER_UP;
     }
 
     if (now - p->again_ns < PATIENCE_NS)
-        return false;
+        return OFI_PEER_UP;
 
-    if (cx->reach_fd < 0)
-        err = start_asking(cx, p);
-    else if (cx->reach_peer == p)
+    if (cx->reach_fd >= 0 && cx->reach_peer == p)
         err = look(cx, p, now);
-    else if (now - p->again_ns > 2 * PATIENCE_NS &&
-             now - cx->reach_peer->again_ns > 2 * PATIENCE_NS)
-        stop_asking(cx); /* no further sends to that peer */
+    else if (cx->reach_fd >= 0)
+        take_turn(cx, now);
+    else if (now - cx->reach_ns >= PATIENCE_NS)
+        err = start_asking(cx, p, now);
 
-    if (err != ECONNREFUSED && err != ECONNRESET)
-        return false;
+    enum amph_ofi_peer_state state = OFI_PEER_UP;
 
-    if (cx->reach_fd >= 0)
+    if (err == ECONNREFUSED || err == ECONNRESET)
+        state = OFI_PEER_REFUSED;
+    else if (is_unheard(cx, p, err, now))
+        state = OFI_PEER_SILENT;
+
+    if (cx->reach_fd >= 0 && (state != OFI_PEER_UP || (err && err != EINPROGRESS)))
         stop_asking(cx);
 
-    return true;
+    return state;
 }

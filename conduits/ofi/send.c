@@ -46,26 +46,23 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
  * EAGAIN.  If it cannot be made at all, the peer has failed, and progress makes its upcall. */
 static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, ssize_t ret)
 {
-    if (ret == -FI_ENOMEM || ret == -FI_EINTR || (ret == -FI_EAGAIN && !amph_ofi_peer_gone(cx, p)))
+    enum amph_ofi_peer_state state = OFI_PEER_REFUSED;
+
+    if (ret == -FI_EAGAIN)
+        state = amph_ofi_reach(cx, p);
+
+    if (ret == -FI_ENOMEM || ret == -FI_EINTR || state == OFI_PEER_UP)
         return AMPH_AGAIN;
 
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
-
-    uint8_t up = OFI_PEER_UP;
-
-    if (__atomic_compare_exchange_n(&p->state, &up, OFI_PEER_FAILED, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED)) {
-        __atomic_store_n(&cx->failed, 1, __ATOMIC_RELEASE);
-        amph_ofi_notify(cx);
-    }
-
+    amph_ofi_fail_peer(cx, p, state);
     return AMPH_ERR_PEER;
 }
 
 static inline void accepted(struct amph_ofi_peer *p)
 {
     if (AMPH_UNLIKELY(p->again_ns != 0))
-        p->again_ns = 0;
+        p->again_ns = p->unheard_s = 0;
 }
 
 static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct amph_op *lc,

@@ -25,6 +25,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -94,21 +95,28 @@ static bool watches(int fd, int target)
 
 int amph_ofi_find_fd(bool (*test)(int fd, const void *arg), const void *arg)
 {
-    DIR *dir = opendir("/proc/self/fd");
+    /* opendir would allocate memory, and silence.c may run inside a call of a signal handler */
+    int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int found = -1;
+    _Alignas(struct dirent64) char buf[4096];
+    long n;
 
-    if (!dir)
+    if (dir < 0)
         return -1;
 
-    for (struct dirent *d; found < 0 && (d = readdir(dir));) {
-        char *end;
-        long fd = strtol(d->d_name, &end, 10);
+    while (found < 0 && (n = syscall(SYS_getdents64, dir, buf, sizeof buf)) > 0)
+        for (long at = 0; found < 0 && at < n;) {
+            const struct dirent64 *d = (const struct dirent64 *)(const void *)(buf + at);
+            char *end;
+            long fd = strtol(d->d_name, &end, 10);
 
-        if (end != d->d_name && *end == '\0' && fd != dirfd(dir) && test((int)fd, arg))
-            found = (int)fd;
-    }
+            if (end != d->d_name && *end == '\0' && fd != dir && test((int)fd, arg))
+                found = (int)fd;
 
-    closedir(dir);
+            at += d->d_reclen;
+        }
+
+    close(dir);
     return found;
 }
 

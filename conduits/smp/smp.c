@@ -250,6 +250,7 @@ const struct amph_conduit_ops amph_smp_ops = {
     .flush = amph_conduit_no_flush,
     .counts = amph_conduit_no_counts,
     .progress = amph_smp_progress,
+    .tick = amph_conduit_no_tick,
     .wait_fd = amph_smp_wait_fd,
     .arm = amph_smp_arm,
 };

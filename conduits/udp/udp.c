@@ -457,6 +457,7 @@ const struct amph_conduit_ops amph_udp_ops = {
     .flush = amph_conduit_no_flush,
     .counts = amph_conduit_no_counts,
     .progress = amph_udp_progress,
+    .tick = amph_conduit_no_tick,
     .wait_fd = amph_udp_wait_fd,
     .arm = amph_udp_arm,
 };

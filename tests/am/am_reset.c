@@ -6,6 +6,9 @@
  *
  * WHAT is lost with the connection: `nothing` (both must go on), `request`, `reply`, `get`.
  * vanish: both exchange messages until the network drops all of them.
+ * messages, puts: member 0 sends them without waiting for answers, until the event `enough`; the event
+ * `receiver` holds member 1's process number.
+ * late: member 0 sends its first message after the event `enough`.
  * deaf: member 1 of a job over udp has no socket any more, before any message came.
  */
 #include <dirent.h>
@@ -14,6 +17,9 @@
 #include <unistd.h>
 
 #include "tests/am/am_common.h"
+
+#define SEGMENT_BYTES (16u << 20)
+#define PUTS_IN_FLIGHT 4u
 
 static const char *dir;
 static unsigned came, replies;
@@ -46,6 +52,20 @@ static void tell(const char *event)
     FILE *f = fopen(path, "w");
 
     CHECK(f && fclose(f) == 0, "%s", path);
+}
+
+/* An event with a number. */
+static void tell_number(const char *event, long number)
+{
+    char path[4096], part[4096];
+
+    path_of(path, sizeof path, event);
+    path_of(part, sizeof part, "part");
+
+    FILE *f = fopen(part, "w");
+
+    CHECK(f && fprintf(f, "%ld\n", number) > 0 && fclose(f) == 0 && rename(part, path) == 0, "%s",
+          path);
 }
 
 static void await(const char *event)
@@ -165,6 +185,13 @@ static void run_receiver(const char *what)
     WAIT_UNTIL(came == 2);
 }
 
+/* Polls until the reason why the peer cannot be reached ends this process. */
+static AMPH_NORETURN void await_the_end(void)
+{
+    for (;;)
+        amph_am_poll(amph_job.ep);
+}
+
 /* Member 1 has no socket, and stays. */
 static AMPH_NORETURN void be_deaf(void)
 {
@@ -177,8 +204,23 @@ static AMPH_NORETURN void be_deaf(void)
 
     await("ready");
     request();
-    for (;;)
-        amph_am_poll(amph_job.ep);
+    await_the_end();
+}
+
+static AMPH_NORETURN void send_late(void)
+{
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 130 };
+
+    if (amph_job.rank == 0) {
+        tell("ready");
+        await("enough");
+
+        enum amph_status st = amph_am_request(amph_job.ep, 1, &am, 0, NULL);
+
+        CHECK(st == AMPH_OK || st == AMPH_ERR_PEER, "%s", amph_status_text(st));
+    }
+
+    await_the_end();
 }
 
 static AMPH_NORETURN void exchange(void)
@@ -195,6 +237,63 @@ static AMPH_NORETURN void exchange(void)
     }
 }
 
+static unsigned puts_done;
+
+static void on_flood(struct amph_token *token, const struct amph_am *am)
+{
+}
+
+static void finish_put(struct amph_op *op, enum amph_status st)
+{
+    puts_done += st == AMPH_OK;
+}
+
+static void flood_once(bool puts, unsigned n, const struct amph_rmem *rmem)
+{
+    static uint8_t buf[SEGMENT_BYTES];
+    static struct amph_op op = { finish_put };
+    const struct amph_am am = {
+        .kind = AMPH_AM_MEDIUM, .handler = 132, .nbytes = 32768, .payload = buf
+    };
+    enum amph_status st;
+
+    if (puts) {
+        WAIT_UNTIL(puts_done + PUTS_IN_FLIGHT > n);
+        st = amph_am_put(amph_job.ep, 1, &rmem[1], 0, buf, sizeof buf, 0, NULL, &op);
+    } else {
+        st = amph_am_request(amph_job.ep, 1, &am, 0, NULL);
+    }
+
+    if (st == AMPH_ERR_PEER)
+        await_the_end();
+
+    CHECK(st == AMPH_OK, "%s", amph_status_text(st));
+}
+
+/* More than sockets and credits hold is on its way to member 1 at any time. */
+static void flood(bool puts, const struct amph_rmem *rmem)
+{
+    char path[4096];
+    unsigned n = 0;
+
+    if (amph_job.rank == 1) {
+        tell_number("receiver", (long)getpid());
+        WAIT_UNTIL(came == 2);
+        return;
+    }
+
+    await("receiver");
+    for (path_of(path, sizeof path, "enough"); access(path, F_OK) != 0; n++) {
+        flood_once(puts, n, rmem);
+        if (n == 20)
+            tell("ready");
+    }
+
+    WAIT_UNTIL(!puts || puts_done == n);
+    request();
+    WAIT_UNTIL(replies == 2);
+}
+
 int main(int argc, char **argv)
 {
     static struct amph_rmem rmem[2];
@@ -208,7 +307,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "deaf") == 0)
         be_deaf();
 
-    am_segment(1 << 20, rmem, &segment);
+    if (strcmp(argv[1], "late") == 0)
+        send_late();
+
+    am_handler(132, on_flood, 2, 1, 0);
+    am_segment(SEGMENT_BYTES, rmem, &segment);
 
     if (amph_job.rank == 0) {
         request();
@@ -221,7 +324,9 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "vanish") == 0)
         exchange();
 
-    if (amph_job.rank == 0)
+    if (strcmp(argv[1], "messages") == 0 || strcmp(argv[1], "puts") == 0)
+        flood(strcmp(argv[1], "puts") == 0, rmem);
+    else if (amph_job.rank == 0)
         run_sender(argv[1], rmem);
     else
         run_receiver(argv[1]);

@@ -62,6 +62,7 @@ static const struct amph_conduit_ops below = { .name = "below",
                                                .peer_gone = amph_conduit_no_peer_gone,
                                                .am_send = below_send,
                                                .progress = below_progress,
+                                               .tick = amph_conduit_no_tick,
                                                .flush = amph_conduit_no_flush,
                                                .counts = amph_conduit_no_counts };
 static enum amph_status below_open(const struct amph_cx_config *cfg, struct amph_cx **cx_p)

@@ -313,6 +313,7 @@ const struct amph_conduit_ops fake_ops = {
     .flush = amph_conduit_no_flush,
     .counts = amph_conduit_no_counts,
     .progress = progress,
+    .tick = amph_conduit_no_tick,
     .wait_fd = wait_fd,
     .arm = arm,
 };

@@ -13,7 +13,14 @@ names='a server vanishes: tcp
 the server drops the files of the client that vanished: tcp
 a server vanishes: udp
 the server drops the files of the client that vanished: udp
-a compute process vanishes: udp'
+a compute process vanishes: udp
+a compute process vanishes: tcp, vanish
+a compute process vanishes: tcp, messages
+a compute process vanishes: tcp, puts
+a compute process vanishes: tcp, late
+a compute process is stopped: tcp, messages
+a compute process is stopped: tcp, puts
+a compute process vanishes while it is stopped: tcp'
 
 skip_all() {
     echo "$names" >"$mp_dir/names"
@@ -100,31 +107,77 @@ forwarding() {
 forwarding tcp
 forwarding udp
 
-# The launcher's connection to the far host lives on: only the processes can notice.
-if mp_wanted "a compute process vanishes: udp"; then
-    # A stand-in for ssh, which runs the line for the shell on the far host.
-    cat >"$mp_dir/ssh" <<END
+# A stand-in for ssh, which runs the line for the shell on the far host.
+cat >"$mp_dir/ssh" <<END
 #!/bin/sh
 while [ \$# -gt 2 ]; do
     case \$1 in -o | -F) shift 2 ;; *) shift ;; esac
 done
 exec ip netns exec $far unshare --uts sh -c "hostname $far; \$2"
 END
-    chmod +x "$mp_dir/ssh"
-    printf '%s\n%s\n' $near $far >"$mp_dir/hosts"
-    rm -f "$mp_dir/ready"
-    on $near timeout 100 "$AMPHORA_RUN" -n 2 -conduit udp -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 90 \
-        "$builddir/tests/am/am_reset" vanish "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
+chmod +x "$mp_dir/ssh"
+printf '%s\n%s\n' $near $far >"$mp_dir/hosts"
+
+# computing CONDUIT WHAT: starts two compute processes, one on each host; the launcher's connection to the far host lives on, so only the
+# processes can notice
+computing() {
+    rm -f "$mp_dir/ready" "$mp_dir/receiver" "$mp_dir/enough"
+    on $near timeout 150 "$AMPHORA_RUN" -n 2 -conduit "$1" -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 140 \
+        "$builddir/tests/am/am_reset" "$2" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
-    mp_until 30 test -e "$mp_dir/ready"
+    mp_until 30 test -e "$mp_dir/ready" || echo "the job did not begin" >>"$mp_dir/out"
+}
+
+# ends_after_cut NAME TEXT: the job ends with a sentence, at most one of each process
+ends_after_cut() {
     cut
+    : >"$mp_dir/enough"
     begin=$(mp_now_ms)
     mp_until $limit over
     bad=$?
     wait $client
     code=$?
     echo "exit code $code after $(($(mp_now_ms) - begin)) ms" >>"$mp_dir/out"
-    [ $code = 1 ] && [ "$(grep -c 'cannot be reached: nothing has been heard of it.*; check the network' "$mp_dir/out")" = 1 ] || bad=1
-    mp_report $bad "a compute process vanishes: udp" "$mp_dir/out"
+    [ $code = 1 ] && grep -q "cannot be reached: nothing has been heard of $2; check the network" "$mp_dir/out" || bad=1
+    ! grep '^amphora: ' "$mp_dir/out" | cut -d: -f2 | sort | uniq -d | grep -q . || bad=1
+    mp_report $bad "$1" "$mp_dir/out"
+    mend
+}
+
+if mp_wanted "a compute process vanishes: udp"; then
+    computing udp vanish
+    ends_after_cut "a compute process vanishes: udp" "it for longer than AMPHORA_UDP_TIMEOUT"
+fi
+
+AMPHORA_TCP_TIMEOUT=8s
+export AMPHORA_TCP_TIMEOUT
+host="its host for longer than AMPHORA_TCP_TIMEOUT"
+for what in vanish messages puts late; do
+    name="a compute process vanishes: tcp, $what"
+    if mp_wanted "$name"; then
+        computing tcp $what
+        ends_after_cut "$name" "$host"
+    fi
+done
+
+# The receiver's kernel answers for it: first all acknowledgements, later the probes of the full window.
+for what in messages puts; do
+    name="a compute process is stopped: tcp, $what"
+    mp_wanted "$name" || continue
+    computing tcp $what
+    kill -STOP "$(cat "$mp_dir/receiver")"
+    sleep 25 # this long nothing must happen
+    kill -CONT "$(cat "$mp_dir/receiver")"
+    : >"$mp_dir/enough"
+    wait $client
+    mp_report $? "$name" "$mp_dir/out"
+done
+
+name="a compute process vanishes while it is stopped: tcp"
+if mp_wanted "$name"; then
+    computing tcp puts
+    kill -STOP "$(cat "$mp_dir/receiver")"
+    sleep 3 # the window fills up, and probes begin
+    ends_after_cut "$name" "$host"
 fi
 mp_done
