@@ -40,7 +40,8 @@
     (250 * \
      AMPH_NS_PER_MS) /* maximum wait for the other members if an exit code has failed the job */
 
-#define CAUSE_WAIT_NS (2 * AMPH_NS_PER_S) /* for the launcher to say why a member was lost */
+/* For the launcher, or this process, to say why a member was lost. */
+#define CAUSE_WAIT_NS (AMPH_JOB_LOSS_NS + AMPH_NS_PER_S / 2)
 
 enum {
     CAUSE_LOOK_MS = 10 /* interval of checks for what another thread has received */
@@ -267,7 +268,8 @@ const char *amph_job_failure_text(enum amph_status st)
 
 /* A compute process that cannot reach another one any more fails as well, in whatever it does next.
  * The launcher knows why and ends the job; so this waits for its decision, and says nothing if the
- * launcher does.  Any error after such a loss waits, because a wait costs little then. */
+ * launcher does.  If it reports nothing, a tick says that messages were lost.  Any error after such a
+ * loss waits, because a wait costs little then. */
 static void await_cause(void)
 {
     const uint64_t end_ns = amph_now_ns() + CAUSE_WAIT_NS;

@@ -29,10 +29,6 @@ struct amph_job amph_job;
 /* Time for a process that must shut down to finish its output and exit by itself. */
 #define SHUTDOWN_GRACE_NS (100 * AMPH_NS_PER_MS)
 
-/* Time for the launcher to report a death that explains lost messages. */
-#define LOSS_GRACE_NS (2 * AMPH_NS_PER_S)
-#define SECOND_GRACE_NS (AMPH_NS_PER_S / 2)
-
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
 /* The description of a member of this process's group. */
@@ -108,7 +104,8 @@ static void check_loss(void)
         return;
 
     /* Both sides may have found it at once: one sentence is enough. */
-    uint64_t grace_ns = LOSS_GRACE_NS + (amph_job.rank > amph_job.loss_peer ? SECOND_GRACE_NS : 0);
+    uint64_t grace_ns = AMPH_JOB_LOSS_GRACE_NS +
+                        (amph_job.rank > amph_job.loss_peer ? AMPH_JOB_SECOND_GRACE_NS : 0);
 
     if (amph_now_ns() - at_ns < grace_ns)
         return;

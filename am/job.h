@@ -17,6 +17,13 @@ enum {
     AMPH_AM_CARRY_DATA
 };
 
+/* If messages to or from a member are lost, this process says so after a time in which
+ * the launcher may report a death that explains it, and the higher rank of the two after a second time, in
+ * which the other may say it. */
+#define AMPH_JOB_LOSS_GRACE_NS (2 * AMPH_NS_PER_S)
+#define AMPH_JOB_SECOND_GRACE_NS (AMPH_NS_PER_S / 2)
+#define AMPH_JOB_LOSS_NS (AMPH_JOB_LOSS_GRACE_NS + AMPH_JOB_SECOND_GRACE_NS)
+
 enum amph_status amph_am_gather_setup(void);
 void amph_am_gather_handler(struct amph_token *token, const struct amph_am *am);
 void amph_am_exiting_handler(struct amph_token *token, const struct amph_am *am);

@@ -120,7 +120,7 @@ gex_mp = \
 	tests/gex/coll/gex_team_threads \
 	tests/gex/gex_threads \
 	tests/gex/gex_vis
-check_PROGRAMS += $(gex_mp) tests/gex/am/gex_own_seq tests/gex/gex_rma_parsync
+check_PROGRAMS += $(gex_mp) tests/gex/gex_flood tests/gex/am/gex_own_seq tests/gex/gex_rma_parsync
 dist_check_SCRIPTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
 TESTS += $(gex_mp:=.sh) tests/gex/gex_pages.sh tests/examples/gex_examples.sh tests/gex/api/gex_headers.sh
 tests_gex_api_gex_names_SOURCES = tests/gex/api/gex_names.c tests/gex/gex_common.h
@@ -144,6 +144,9 @@ tests_gex_api_gex_bad_LDADD = libamphora.la
 tests_gex_coll_gex_barrier_SOURCES = tests/gex/coll/gex_barrier.c tests/gex/gex_common.h
 tests_gex_coll_gex_barrier_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_coll_gex_barrier_LDADD = libamphora.la
+tests_gex_gex_flood_SOURCES = tests/gex/gex_flood.c tests/gex/gex_common.h
+tests_gex_gex_flood_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_gex_gex_flood_LDADD = libamphora.la
 tests_gex_gex_scale_SOURCES = tests/gex/gex_scale.c tests/gex/gex_common.h
 tests_gex_gex_scale_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_scale_LDADD = libamphora.la

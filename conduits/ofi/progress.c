@@ -101,10 +101,10 @@ static void handle_error(struct amph_ofi_cx *cx)
     }
 
     struct amph_ofi_op *op = AMPH_CONTAINER_OF(ctx, struct amph_ofi_op, ctx);
-    uint32_t peer = op->peer;
 
+    /* the reason first: a caller may end its process because of the operation's status */
+    peer_lost(cx, op->peer, AMPH_ERR_LOST, lost_text(err.err));
     amph_ofi_op_finish(cx, op, AMPH_ERR_PEER);
-    peer_lost(cx, peer, AMPH_ERR_LOST, lost_text(err.err));
 }
 
 /* Reads the next completions if all earlier ones have been handled.  Reading also makes the

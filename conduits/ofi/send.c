@@ -38,7 +38,11 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
     if (state == OFI_PEER_UP && amph_ofi_insert_address(cx, p))
         return p;
 
-    *st = state == OFI_PEER_NONE ? AMPH_ERR_STATE : AMPH_ERR_PEER;
+    if (state == OFI_PEER_NONE)
+        *st = AMPH_ERR_STATE;
+    else /* nobody else reports a silent host: the caller's progress must do it first */
+        *st = state == OFI_PEER_SILENT ? AMPH_AGAIN : AMPH_ERR_PEER;
+
     return NULL;
 }
 
@@ -56,7 +60,7 @@ static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
 
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
     amph_ofi_fail_peer(cx, p, state);
-    return AMPH_ERR_PEER;
+    return state == OFI_PEER_SILENT ? AMPH_AGAIN : AMPH_ERR_PEER;
 }
 
 static inline void accepted(struct amph_ofi_peer *p)

@@ -18,6 +18,10 @@ a compute process vanishes: tcp, vanish
 a compute process vanishes: tcp, messages
 a compute process vanishes: tcp, puts
 a compute process vanishes: tcp, late
+a process of a GASNet program vanishes: messages
+a process of a GASNet program vanishes: puts
+a process of a GASNet program vanishes: gets
+a process of a GASNet program vanishes: barriers
 a compute process is stopped: tcp, messages
 a compute process is stopped: tcp, puts
 a compute process vanishes while it is stopped: tcp'
@@ -118,12 +122,12 @@ END
 chmod +x "$mp_dir/ssh"
 printf '%s\n%s\n' $near $far >"$mp_dir/hosts"
 
-# computing CONDUIT WHAT: starts two compute processes, one on each host; the launcher's connection to the far host lives on, so only the
-# processes can notice
+# computing CONDUIT WHAT [PROGRAM]: starts two compute processes, one on each host; the launcher's connection to the far host lives on, so
+# only the processes can notice
 computing() {
     rm -f "$mp_dir/ready" "$mp_dir/receiver" "$mp_dir/enough"
     on $near timeout 150 "$AMPHORA_RUN" -n 2 -conduit "$1" -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 140 \
-        "$builddir/tests/am/am_reset" "$2" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
+        "$builddir/tests/${3:-am/am_reset}" "$2" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
     mp_until 30 test -e "$mp_dir/ready" || echo "the job did not begin" >>"$mp_dir/out"
 }
@@ -138,7 +142,7 @@ ends_after_cut() {
     wait $client
     code=$?
     echo "exit code $code after $(($(mp_now_ms) - begin)) ms" >>"$mp_dir/out"
-    [ $code = 1 ] && grep -q "cannot be reached: nothing has been heard of $2; check the network" "$mp_dir/out" || bad=1
+    [ $code = 1 ] && grep -Eq "cannot be reached: $2; check the network" "$mp_dir/out" || bad=1
     ! grep '^amphora: ' "$mp_dir/out" | cut -d: -f2 | sort | uniq -d | grep -q . || bad=1
     mp_report $bad "$1" "$mp_dir/out"
     mend
@@ -146,16 +150,24 @@ ends_after_cut() {
 
 if mp_wanted "a compute process vanishes: udp"; then
     computing udp vanish
-    ends_after_cut "a compute process vanishes: udp" "it for longer than AMPHORA_UDP_TIMEOUT"
+    ends_after_cut "a compute process vanishes: udp" "nothing has been heard of it for longer than AMPHORA_UDP_TIMEOUT"
 fi
 
 AMPHORA_TCP_TIMEOUT=8s
 export AMPHORA_TCP_TIMEOUT
-host="its host for longer than AMPHORA_TCP_TIMEOUT"
+host="nothing has been heard of its host for longer than AMPHORA_TCP_TIMEOUT"
 for what in vanish messages puts late; do
     name="a compute process vanishes: tcp, $what"
     if mp_wanted "$name"; then
         computing tcp $what
+        ends_after_cut "$name" "$host"
+    fi
+done
+
+for what in messages puts gets barriers; do
+    name="a process of a GASNet program vanishes: $what"
+    if mp_wanted "$name"; then
+        computing tcp $what gex/gex_flood
         ends_after_cut "$name" "$host"
     fi
 done
