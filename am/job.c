@@ -415,6 +415,11 @@ enum amph_status amph_job_start(bool threaded)
 
     amph_wire_setup();
 
+    /* to join takes a stack, too */
+    if (amph_env_str(AMPH_ENV_JOB)[0] &&
+        !amph_limit_stack_suffices("a process of this job", SMP_STACK_MIN_BYTES))
+        return AMPH_ERR_NOMEM;
+
     enum amph_status st = amph_boot_join(&amph_job.boot);
     if (st != AMPH_OK)
         return st;

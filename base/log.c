@@ -23,12 +23,18 @@ struct amph_fatal_hooks amph_fatal_hooks;
 static struct {
     char identity[96];
     _Atomic bool error_logged;
+    bool (*take)(const char *line, size_t len_bytes);
     _Atomic unsigned word; /* 1 + the index of AMPHORA_LOG's word in force; 0: the environment's */
 } state;
 
 void amph_log_identity(const char *who)
 {
     snprintf(state.identity, sizeof state.identity, "%s", who);
+}
+
+void amph_log_set_sink(bool (*take)(const char *line, size_t len_bytes))
+{
+    __atomic_store_n(&state.take, take, __ATOMIC_RELEASE);
 }
 
 /* The levels in the order of the words in AMPHORA_LOG's row, the first of which is the default. */
@@ -181,8 +187,12 @@ static void emit(enum amph_log_level level, const char *fmt, va_list ap)
         line_text(&l, message);
 
     l.text[l.len++] = '\n';
-    while (write(STDERR_FILENO, l.text, l.len) < 0 && errno == EINTR)
-        ;
+
+    bool (*take)(const char *, size_t) = __atomic_load_n(&state.take, __ATOMIC_ACQUIRE);
+
+    if (!take || !take(l.text, l.len))
+        while (write(STDERR_FILENO, l.text, l.len) < 0 && errno == EINTR)
+            ;
 
     errno = saved;
 }

@@ -36,6 +36,10 @@ enum amph_log_level {
 /* Sets the name of this process in the log ("compute 3 (node07)").  who is copied, up to 95 bytes. */
 void amph_log_identity(const char *who);
 
+/* Gives each line to `take` first, which returns whether it has it; else, and for NULL, it goes to standard
+ * error.  For a process whose standard error is a forwarded file. */
+void amph_log_set_sink(bool (*take)(const char *line, size_t len_bytes));
+
 /* Sets the level from now on: the index of a word of AMPHORA_LOG's row.  Any thread. */
 void amph_log_set_level(unsigned word);
 

@@ -40,6 +40,11 @@ void amph_fwd_set_inside(int (*swap)(int depth))
     amph_client_state.hooks.swap_inside = swap;
 }
 
+void amph_fwd_set_log_sink(bool (*take)(const char *line, size_t len_bytes))
+{
+    amph_log_set_sink(take);
+}
+
 void amph_fwd_set_cancelled(bool (*fn)(void))
 {
     amph_client_state.hooks.is_cancelled = fn;

@@ -174,6 +174,9 @@ bool amph_fwd_owns_fd(int fd);
  * it before it delivers signals that it blocked. */
 void amph_fwd_set_inside(int (*swap)(int depth));
 
+/* Gives the log's lines to `take`; see amph_log_set_sink. */
+void amph_fwd_set_log_sink(bool (*take)(const char *line, size_t len_bytes));
+
 /* Sets the interposer's function that returns whether this thread was cancelled (pthread_cancel). A
  * call that blocks at a FIFO or lock then ends with EINTR, and its caller acts on the cancellation.
  */

@@ -64,6 +64,7 @@ preload_sources = \
 	iofwd/interpose/fd/copy.c \
 	iofwd/interpose/attach/client.c \
 	iofwd/interpose/attach/client.h \
+	iofwd/interpose/attach/log_lines.c \
 	iofwd/interpose/path/cwd.c \
 	iofwd/interpose/path/dir.c \
 	iofwd/interpose/process/environ.c \

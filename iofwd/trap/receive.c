@@ -58,7 +58,6 @@ char *amph_trap_buffer(void)
  * the soft limit is so low: with that raised for the moment.  Returns ioctl's result. */
 static int add_above_limit(const struct amph_trap_call *c, struct seccomp_notif_addfd *add)
 {
-    static _Atomic bool said;
     pid_t pid = (pid_t)c->n.pid;
     struct rlimit is;
 
@@ -75,7 +74,7 @@ static int add_above_limit(const struct amph_trap_call *c, struct seccomp_notif_
         }
     }
 
-    if (!atomic_exchange(&said, true))
+    if (!atomic_exchange(&amph_trap.limit_said, true))
         amph_trap_say("process %d has lowered its limit of open files (ulimit -n) below %d, from "
                       "where -trap numbers forwarded files, so that no more can be opened; lower "
                       "it before iofwd-run, or set IOFWD_TRAP_FDS",

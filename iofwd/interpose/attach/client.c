@@ -94,6 +94,7 @@ static int load(void)
     amph_ip_client.fwd.set_inside(swap_inside);
     amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
     amph_ip_client.fwd.set_table_number(own_table_number);
+    amph_ip_client.fwd.set_log_sink(amph_ip_log_take);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     amph_ip_trace_client_loaded();
 
@@ -338,6 +339,9 @@ int amph_ip_client_enter(void)
 {
     struct amph_fwd_client *client;
     int err = 0;
+
+    if (AMPH_UNLIKELY(__atomic_load_n(&amph_ip_client.lines.len, __ATOMIC_RELAXED) != 0))
+        amph_ip_log_put();
 
     if (AMPH_UNLIKELY(!__atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE)))
         err = amph_ip_inside ? 0 : enter_first(); /* inside: a call made by adopt_all */

@@ -29,6 +29,14 @@ struct amph_ip_client {
     pthread_mutex_t lock; /* of loading and adopting */
     int complained;       /* the reason why calls fail is printed; atomic */
     char why[128];        /* load.c: that reason, where libiofwd is another version's */
+
+    /* log_lines.c: lines of the client's log that are not written yet */
+    struct {
+        char busy; /* a lock; atomic */
+        size_t len;
+        unsigned lost; /* lines for which there was no room */
+        char text[4096];
+    } lines;
 };
 
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
@@ -38,6 +46,11 @@ extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
  * only while signals are blocked: the calls of a signal handler are therefore always treated as the
  * program's. */
 int amph_ip_client_enter(void);
+
+/* log_lines.c: the sink of the client's log, and what writes out the lines that it has taken.  The
+ * latter keeps errno. */
+bool amph_ip_log_take(const char *line, size_t len_bytes);
+void amph_ip_log_put(void);
 
 /* For IOFWD_OPTIONAL, before the first forwarded call: opens the client.  False: no server can be reached,
  * and from now on no call is forwarded, which was printed. */

@@ -367,6 +367,7 @@ void amph_ip_rank_end(void)
 
 static void __attribute__((destructor)) end(void)
 {
+    amph_ip_log_put();
     amph_ip_lost_ending();
     amph_ip_rank_end();
 }

@@ -505,6 +505,8 @@ void amph_ip_debug_line(const char *format, ...)
     va_end(ap);
     t.len += n > 0 && (size_t)n < t.room - t.len ? (size_t)n : t.room - t.len - 1;
     line[t.len] = '\n';
-    (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, (long)t.len + 1, 0, 0, 0);
+    if (!amph_ip_log_take(line, t.len + 1))
+        (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, (long)t.len + 1, 0, 0, 0);
+
     errno = saved;
 }

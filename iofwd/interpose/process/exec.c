@@ -81,6 +81,7 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
 /* The data that a stream has lost would be forgotten with the program: the exec fails. */
 static void end_if_lost(void)
 {
+    amph_ip_log_put();
     if (amph_ip_lost_report())
         amph_do_exit_now(EXIT_FAILURE);
 }

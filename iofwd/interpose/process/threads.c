@@ -50,6 +50,7 @@ FILE *amph_do_popen(const char *command, const char *type)
 void amph_ip_exit_now(enum amph_client_route way, int status)
 {
     if (amph_ip_inside == 0 && !amph_ip_thread.ending && !amph_ip_table_exit()) {
+        amph_ip_log_put();
         amph_ip_maps_flush(NULL);
         amph_ip_rank_end();
         if (amph_ip_client.loaded)

@@ -40,4 +40,6 @@ says "a static program is not forwarded" 'amphora: warning: .*plain' 0 ./plain
 says "a static program is refused" 'amphora: .*plain.*refused by' 126 "IOFWD_STRICT=1 sh -c './plain; exit'"
 says "a static program is not recorded" 'amphora: warning: .*plain.*not recorded' 0 "IOFWD_TRACE_DIR=$work/traces sh -c './plain; exit'"
 says "a buffer of a fortified call is too small" 'amphora: .*buffer' 134 'set +m; sh -c "./overflow; exit \$?" 2>/fwd/err'
+says "lines of the client's log" '^amphora: compute 0 .*read' 0 "AMPHORA_LOG=debug sh -c 'read -r x </fwd/err; :'"
+says "decisions of the interposer" '^amphora: process .*/fwd/err is forwarded' 0 "AMPHORA_LOG=debug sh -c 'read -r x </fwd/err; :'"
 mp_done
