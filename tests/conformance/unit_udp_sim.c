@@ -436,13 +436,14 @@ static void known_codes(void)
     report(right == AMPH_COUNTOF(code), "SipHash-2-4 of %u known texts", right);
 }
 
-/* The sum that amph_clmul_sum computes, bit by bit. */
+/* The sum that amph_clmul_sum computes, bit by bit.  It takes words as they lie in memory, also with
+ * AMPHORA_TEST_SWAP: only little-endian processors have its instructions. */
 static void slow_sum(const uint64_t *key, const uint64_t *word, unsigned n, uint64_t sum[2])
 {
     sum[0] = sum[1] = 0;
     for (unsigned i = 0; i < n; i += 2) {
-        uint64_t a = amph_le64(word[i]) ^ key[i];
-        uint64_t b = amph_le64(word[i + 1]) ^ key[i + 1];
+        uint64_t a = word[i] ^ key[i];
+        uint64_t b = word[i + 1] ^ key[i + 1];
 
         for (unsigned bit = 0; bit < 64; bit++)
             if (b >> bit & 1) {
