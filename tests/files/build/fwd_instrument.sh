@@ -3,7 +3,7 @@
 # Debian's programs as copies of iofwd-instrument, without any environment variable: on forwarded files they do what the originals do on
 # local ones.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
-unset LD_PRELOAD AMPHORA_JOB IOFWD_PREFIX
+unset LD_PRELOAD AMPHORA_JOB IOFWD_PREFIX AMPHORA_TEST_SWAP # the copies run without any environment variable
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
 tool=$builddir/iofwd-instrument
 mkdir "$mp_dir/kept" "$mp_dir/bin" "$mp_dir/scratch"

@@ -129,7 +129,9 @@ class Program:
 # ---- running ----
 
 def clean_environment():
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("IOFWD_", "AMPHORA_", "LD_"))}
+    """Without what would forward.  The wire's byte order stays, because the servers have it."""
+    env = {k: v for k, v in os.environ.items()
+           if k == "AMPHORA_TEST_SWAP" or not k.startswith(("IOFWD_", "AMPHORA_", "LD_"))}
     env["IOFWD_STRICT"] = "1"
     return env
 
