@@ -46,7 +46,7 @@ fwd_both() {
     fwd_name=$1
     shift
     mp_wanted "$fwd_name: same output, same files, passed through the servers" || return 0
-    rm -rf "$mp_dir/l" "$mp_dir/f"
+    mp_remove "$mp_dir/l" "$mp_dir/f"
     mkdir -p "$mp_dir/l/kept" "$mp_dir/l/scratch" "$mp_dir/f/kept" "$mp_dir/f/scratch"
     (
         cd / && timeout -k 5 100 "$@" "$mp_dir/l/kept" "$mp_dir/l/scratch"

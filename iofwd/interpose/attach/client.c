@@ -110,13 +110,25 @@ static int closer(const struct amph_fwd_file *file)
     return amph_ip_client.fwd.close(amph_ip_client.client, file);
 }
 
+/* Asks for each number: a program that has used up its descriptors leaves none for the directory. */
+static void each_number(void (*fn)(int fd, void *arg), void *arg)
+{
+    for (int fd = 0; fd < FDTAB_MAX; fd++)
+        if (libc_syscall(SYS_fcntl, fd, F_GETFD, 0, 0, 0, 0) >= 0)
+            fn(fd, arg);
+}
+
 void amph_ip_each_open_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     char buf[4096];
+    int saved = errno;
     int dir = libc_open64(amph_ip_table_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
-    if (dir < 0)
+    if (dir < 0) {
+        each_number(fn, arg);
+        errno = saved;
         return;
+    }
 
     for (;;) {
         long n = libc_syscall(SYS_getdents64, dir, (long)buf, sizeof buf, 0, 0, 0);

@@ -654,6 +654,13 @@ static int other_export(struct amph_server_request *rq, const struct amph_server
     return EXDEV;
 }
 
+/* The kernel looks for the first name's directory and may search it before it turns to the second
+ * name.  So that is what it reports first: err, unless that directory cannot be searched. */
+static int after_search(int from_fd, int err)
+{
+    return faccessat(from_fd, ".", F_OK, AT_EACCESS) != 0 && errno == EACCES ? EACCES : err;
+}
+
 int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_args_rename *a)
 {
     struct amph_server_path from, to;
@@ -667,7 +674,7 @@ int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_arg
         return -from_fd;
 
     int to_fd = look_for_parent(rq, a->to_dir, a->to, &to, &to_last);
-    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
+    int err = to_fd < 0 ? after_search(from_fd, -to_fd) : other_export(rq, &from, &to);
 
     if (!err)
         err = writable(rq, &from);

@@ -14,4 +14,12 @@ for conduit in smp tcp; do
         mp_run tests/files/limits/fwd_handles -n $n -c $conduit -o "-servers 2 -iofwd /fwd=$mp_dir/kept.$i" -t 90
     done
 done
+
+# The usual limit of users: the program itself then takes the last descriptor.
+mkdir "$mp_dir/kept.few"
+FWD_ALONE=1
+export FWD_ALONE
+if ulimit -S -n 1024; then
+    mp_run tests/files/limits/fwd_handles -n 1 -c smp -o "-servers 2 -iofwd /fwd=$mp_dir/kept.few" -t 90
+fi
 mp_done
