@@ -27,7 +27,7 @@ started() {
     job=$1
     shift
     dir=$mp_dir/job mark=$$-$job
-    rm -rf "$dir"
+    mp_remove "$dir"
     mkdir -p "$dir/tmp" "$dir/kept"
     # shellcheck disable=SC2016 # for the shell inside
     (
