@@ -11,6 +11,8 @@ near=amph-near-$$ far=amph-far-$$
 limit=60 # seconds; the kernel finds a silent host after 15 to 20
 names='a server vanishes: tcp
 the server drops the files of the client that vanished: tcp
+a server vanishes: tcp, blocks
+the server drops the files of the client that vanished: tcp, blocks
 a server vanishes: udp
 the server drops the files of the client that vanished: udp
 a compute process vanishes: udp
@@ -74,21 +76,45 @@ over() {
     ! kill -0 "$client" 2>/dev/null
 }
 
-# forwarding CONDUIT: a client that writes, and a server on the other host
+# Clients write lines to /fwd/x, or blocks of which a part is in flight at any time, until a call fails.  sleep has no forwarded descriptor,
+# so that it has nothing to say of the server.
+cat >"$mp_dir/lines" <<'END'
+exec 4>&1 3>>/fwd/x && echo >"$1"
+exec 1>&3
+while echo line; do sleep 0.1 >&4 3>&-; done
+echo "the write failed" >&4
+END
+cat >"$mp_dir/blocks" <<'END'
+exec python3 -c '
+import os, sys
+fd = os.open("/fwd/x", os.O_WRONLY | os.O_CREAT)
+block = bytes(16 << 20)
+for n in range(1 << 40):
+    if n == 5:
+        open(sys.argv[1], "w").write("ready")
+    try:
+        os.pwrite(fd, block, 0)
+    except OSError as e:
+        print("the write failed:", e, flush=True)
+        sys.exit(1)
+' "$1"
+END
+
+# forwarding CONDUIT WHAT: a client that writes, and a server on the other host
 forwarding() {
-    mp_wanted "vanishes: $1" || return 0
+    forwarding_name="$1${2:+, $2}"
+    mp_wanted "a server vanishes: $forwarding_name" || mp_wanted "the server drops the files of the client that vanished: $forwarding_name" ||
+        return 0
     rm -f "$mp_dir/pid" "$mp_dir/addresses" "$mp_dir/ready" "$mp_dir/kept/x"
     on $far "$builddir/iofwd-server" -daemon -conduit "$1" -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
         -pid-file "$mp_dir/pid" >"$mp_dir/server" 2>&1 || cat "$mp_dir/server"
     server=$(awk '/^server/ { print $3 }' "$mp_dir/addresses")
-    # shellcheck disable=SC2016 # for the shell inside
-    on $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" \
-        sh -c 'exec 4>&1 3>>/fwd/x && echo >"$1"; exec 1>&3; while echo line; do sleep 0.1; done; echo "the write failed" >&4' sh "$mp_dir/ready" \
+    on $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh "$mp_dir/${2:-lines}" "$mp_dir/ready" \
         >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
     if ! mp_until 30 test -s "$mp_dir/ready" || ! mp_until 30 held; then
         echo "the client did not begin" >>"$mp_dir/out"
-        mp_report 1 "a server vanishes: $1" "$mp_dir/out"
+        mp_report 1 "a server vanishes: $forwarding_name" "$mp_dir/out"
         return
     fi
     cut
@@ -97,18 +123,19 @@ forwarding() {
     bad=$?
     echo "the client ended after $(($(mp_now_ms) - begin)) ms" >>"$mp_dir/out"
     grep -q 'the write failed' "$mp_dir/out" && [ "$(grep -c '^amphora: .*cannot be reached (.*): .*EIO' "$mp_dir/out")" = 1 ] || bad=1
-    mp_report $bad "a server vanishes: $1" "$mp_dir/out"
+    mp_report $bad "a server vanishes: $forwarding_name" "$mp_dir/out"
 
     mp_until $limit not_held
     bad=$?
     echo "after $(($(mp_now_ms) - begin)) ms" >"$mp_dir/out"
-    mp_report $bad "the server drops the files of the client that vanished: $1" "$mp_dir/out"
+    mp_report $bad "the server drops the files of the client that vanished: $forwarding_name" "$mp_dir/out"
     mend
     kill "$(cat "$mp_dir/pid")"
     mp_until 20 test ! -e "/proc/$server"
     rm -f "$mp_dir/pid"
 }
 forwarding tcp
+forwarding tcp blocks
 forwarding udp
 
 # A stand-in for ssh, which runs the line for the shell on the far host.
