@@ -392,6 +392,10 @@ enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_
 
 /* silence.c: an operation of the conduit. */
 void amph_ofi_tick(struct amph_cx *cx, uint64_t now_ns);
+/* Has the other kernel answered nothing for the limit, although something was in flight all the time?
+ * ti: of a connection that is established. */
+struct tcp_info;
+bool amph_ofi_is_unanswered(const struct tcp_info *ti, uint64_t limit_ms);
 
 /* rx.c */
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx);

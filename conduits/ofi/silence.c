@@ -32,10 +32,9 @@
 #define LOOK_MAX_NS (5 * AMPH_NS_PER_S)
 #define CLOSINGS_MAX 64u /* connections that one look ends */
 
-/* Constants of the kernel: the smallest time before the first retransmission, and a time that is a bit below
- * the largest between two, at which the times stop doubling. */
+/* Constants of the kernel: the smallest time before the first retransmission, and the largest between two,
+ * at which the times stop doubling. */
 #define RTO_MIN_MS 200u
-#define RTO_LARGE_MS (100u * 1000)
 #define RTO_MAX_MS (120u * 1000)
 
 /* What is searched for among the descriptors. */
@@ -89,7 +88,7 @@ static bool is_data_unanswered(const struct tcp_info *ti, uint64_t limit_ms)
         return false;
 
     /* neither the last one nor the one before it was answered */
-    return quiet_ms >= sent_ms + (rto_ms < RTO_LARGE_MS ? rto_ms * 7 / 10 : rto_ms * 3 / 2);
+    return quiet_ms >= sent_ms + (rto_ms < RTO_MAX_MS ? rto_ms * 7 / 10 : rto_ms * 3 / 2);
 }
 
 /* The receiver's window is full, and the kernel probes it at times that double up to a limit.  A time
@@ -101,10 +100,10 @@ static bool is_probe_unanswered(const struct tcp_info *ti)
                                : RTO_MAX_MS;
 
     return ti->tcpi_probes >= 2 &&
-           (interval_ms >= RTO_LARGE_MS || ti->tcpi_last_ack_recv <= 2 * interval_ms);
+           (interval_ms >= RTO_MAX_MS || ti->tcpi_last_ack_recv <= 2 * interval_ms);
 }
 
-static bool is_unanswered(const struct tcp_info *ti, uint64_t limit_ms)
+bool amph_ofi_is_unanswered(const struct tcp_info *ti, uint64_t limit_ms)
 {
     if (ti->tcpi_last_ack_recv < limit_ms)
         return false;
@@ -171,7 +170,7 @@ static bool test_silent(int fd, const void *arg)
     const struct search *s = arg;
     struct tcp_info ti;
 
-    return read_info(fd, &ti) && is_unanswered(&ti, s->limit_ms) && is_own(s->cx, fd);
+    return read_info(fd, &ti) && amph_ofi_is_unanswered(&ti, s->limit_ms) && is_own(s->cx, fd);
 }
 
 /* Has something come from the host over this connection, whoever uses it?  Half the limit: all connections

@@ -41,6 +41,27 @@ emulated() {
 # The fragments of emulated puts and gets are messages, which can be lost as others.
 mp_queue "tcp: a lost get by messages ends the job with a sentence" emulated tcp get
 
+# stopped: a member that is stopped for longer than the limit, with its receive window full, is not taken for dead
+stopped() {
+    job=$mp_dir/job.$mp_queued
+    mkdir "$job"
+    AMPHORA_TCP_TIMEOUT=1s AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -conduit tcp -timeout 50 "$builddir/tests/am/am_reset" puts "$job" \
+        >"$job.out" 2>&1 &
+    stopped_job=$!
+    mp_until 30 test -e "$job/ready"
+    receiver=$(cat "$job/receiver")
+    kill -STOP "$receiver"
+    sleep 5 # in which nothing may happen
+    kill -CONT "$receiver"
+    : >"$job/enough"
+    wait $stopped_job
+    rc=$?
+    cat "$job.out"
+    echo "exit code $rc"
+    return $rc
+}
+mp_queue "tcp: a member that is stopped" stopped
+
 # refused TEXT COMMAND...: a job over udp whose members cannot hear each other ends with one sentence
 refused() {
     refused_text=$1 job=$mp_dir/job.$mp_queued

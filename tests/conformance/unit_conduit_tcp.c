@@ -2,6 +2,7 @@
 /* Unit tests of the tcp conduit itself: several instances in one process talk over loopback. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -157,6 +158,77 @@ void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg)
 }
 
 /* ---- formats ---- */
+
+/* What the kernel says of a connection over which n retransmissions went, the first after 0.2 s, and the
+ * last ack_ms before now.  Each time doubles the one before it, up to 120 s. */
+static struct tcp_info in_flight(unsigned n, uint32_t since_last_ms, uint32_t ack_ms)
+{
+    uint32_t rto_ms = n < 10 ? 200u << n : 120000;
+
+    return (struct tcp_info){ .tcpi_state = TCP_ESTABLISHED,
+                              .tcpi_unacked = 1,
+                              .tcpi_retransmits = (uint8_t)n,
+                              .tcpi_backoff = (uint8_t)n,
+                              .tcpi_rto = rto_ms * 1000,
+                              .tcpi_last_data_sent = since_last_ms,
+                              .tcpi_last_ack_recv = ack_ms };
+}
+
+/* The same for probes of a full window, of which `unanswered` had no answer. */
+static struct tcp_info probed(unsigned n, unsigned unanswered, uint32_t ack_ms)
+{
+    return (struct tcp_info){ .tcpi_state = TCP_ESTABLISHED,
+                              .tcpi_probes = (uint8_t)unanswered,
+                              .tcpi_backoff = (uint8_t)n,
+                              .tcpi_rto = 200 * 1000,
+                              .tcpi_last_ack_recv = ack_ms };
+}
+
+static bool silent(struct tcp_info ti)
+{
+    return amph_ofi_is_unanswered(&ti, 60000);
+}
+
+/* Retransmissions at 0.2, 0.6, 1.4, ... 25.4, 51 and 102.2 s. */
+Test(tcp, silence_of_data_in_flight)
+{
+    cr_assert_not(silent(in_flight(8, 8500, 59500)));
+    cr_assert(silent(in_flight(8, 9500, 60500)));
+    cr_assert(silent(in_flight(9, 100, 102300)));
+
+    /* idle for an hour before, then data without an answer yet */
+    cr_assert_not(silent(in_flight(0, 100, 3600100)));
+    cr_assert_not(silent(in_flight(1, 300, 3600500)));
+    cr_assert_not(silent(in_flight(7, 25000, 3650400)));
+    cr_assert(silent(in_flight(8, 9500, 3660500)));
+
+    /* the receiver's window was withdrawn: each retransmission is answered, and not accepted */
+    cr_assert_not(silent(in_flight(9, 100, 51300)));
+    cr_assert_not(silent(in_flight(9, 60000, 60000)));
+    cr_assert_not(silent(in_flight(9, 10000, 61200)));
+    cr_assert_not(silent(in_flight(14, 100, 120100)));
+    cr_assert_not(silent(in_flight(14, 119000, 119000)));
+    cr_assert_not(silent(in_flight(14, 61000, 181000)), "one may be lost");
+    cr_assert(silent(in_flight(14, 1000, 241000)));
+}
+
+/* Probes at the same times. */
+Test(tcp, silence_of_a_full_window)
+{
+    cr_assert_not(silent(probed(0, 0, 3600000)), "nothing is in flight");
+    cr_assert_not(silent(probed(8, 8, 59900)));
+    cr_assert(silent(probed(8, 8, 60100)));
+
+    /* a stopped receiver, whose kernel answers */
+    cr_assert_not(silent(probed(9, 0, 102000)));
+    cr_assert_not(silent(probed(12, 0, 119000)));
+    cr_assert_not(silent(probed(12, 1, 121000)), "one probe may be lost");
+    cr_assert(silent(probed(12, 2, 240100)));
+
+    /* the window was full for an hour before there was data */
+    cr_assert_not(silent(probed(1, 1, 3600200)));
+    cr_assert_not(silent(probed(4, 4, 3603000)));
+}
 
 Test(tcp, addresses_are_portable_and_checked)
 {
