@@ -26,6 +26,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/attach/dead_servers.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
+	iofwd/trace/writer.h \
 	iofwd/wire/request_name.c \
 	iofwd/wire/request_name.h \
 	iofwd/wire/show.c \

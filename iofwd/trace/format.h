@@ -11,6 +11,7 @@
  *
  * The room:
  *   format.h            the layout of a file
+ *   writer.h            what the writers share: numbers of texts, the begin of a header
  *   stream.c, .h        slots in few bytes each
  *   stream_former.c     the same of version 2, which is only read
  *   numbers.h           numbers and spans of time in few bytes

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "iofwd/interpose/entry/record.h"
+#include "iofwd/trace/writer.h"
 #include "iofwd/wire/marshal.h"
 #include "iofwd/wire/show.h"
 
@@ -40,39 +41,13 @@ static inline struct amph_ip_recording *recording(void)
 
 /* ---- texts ---- */
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t h = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
-
-    h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    return h ^ h >> 29;
-}
-
-static uint64_t hash_of(uint64_t base, const char *text, size_t len)
-{
-    uint64_t h = mix(base, len), word;
-
-    for (; len >= 8; text += 8, len -= 8) {
-        memcpy(&word, text, 8);
-        h = mix(h, word);
-    }
-
-    word = 0;
-    memcpy(&word, text, len);
-    h = mix(h, word);
-    return h ? h : 1;
-}
-
 static AMPH_COLD void write_text(struct amph_ip_recording *t, uint64_t file, uint64_t base,
                                  const char *text, size_t len)
 {
-    char whole[sizeof base + AMPH_TRACE_TEXT_MAX];
-    size_t total = sizeof base + len;
+    char whole[AMPH_TRACE_TEXT_MAX];
+    size_t total = amph_trace_text_whole(whole, base, text, len);
 
-    memcpy(whole, &base, sizeof base);
-    memcpy(whole + sizeof base, text, len);
-    for (size_t at = 0, part = 0; at < total; at += AMPH_TRACE_TEXT_PART, part++) {
-        size_t n = total - at < AMPH_TRACE_TEXT_PART ? total - at : AMPH_TRACE_TEXT_PART;
+    for (uint32_t part = 0; part < amph_trace_text_parts(total); part++) {
         uint64_t number;
         union amph_trace_slot *slot = amph_ip_record_take(t, &number);
 
@@ -81,10 +56,8 @@ static AMPH_COLD void write_text(struct amph_ip_recording *t, uint64_t file, uin
             return;
         }
 
-        slot->text.total = (uint16_t)total;
-        slot->text.file = file;
-        memcpy(slot->text.part, whole + at, n);
-        amph_ip_record_commit(t, &slot->commit, AMPH_TRACE_TEXT, AMPH_TRACE_DONE, (uint32_t)part);
+        amph_trace_text_fill(&slot->text, file, whole, total, part);
+        amph_ip_record_commit(t, &slot->commit, AMPH_TRACE_TEXT, AMPH_TRACE_DONE, part);
     }
 }
 
@@ -92,7 +65,7 @@ static AMPH_COLD void write_text(struct amph_ip_recording *t, uint64_t file, uin
 static uint64_t number_of(struct amph_ip_recording *t, uint64_t base, const char *text)
 {
     size_t len = strnlen(text, PATH_MAX);
-    uint64_t file = hash_of(base, text, len);
+    uint64_t file = amph_trace_text_number(base, text, len);
     uint64_t *seen = &t->seen[file % AMPH_COUNTOF(t->seen)];
 
     if (AMPH_UNLIKELY(*seen != file)) {

@@ -14,12 +14,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/trace/writer.h"
 
 enum {
     RING_BYTES = AMPH_TRACE_RING * AMPH_TRACE_SLOT,
@@ -207,38 +207,11 @@ static struct amph_ip_recording *take_spare(void)
     return t;
 }
 
-/* The pair that was read within the shortest time, so that a pause in between does not count. */
-static void read_clocks(struct amph_trace_header *h)
-{
-    uint64_t shortest = UINT64_MAX;
-
-    for (int i = 0; i < 8; i++) {
-        struct timespec real;
-        uint64_t before = amph_ip_clock_plain();
-
-        clock_gettime(CLOCK_REALTIME, &real);
-
-        uint64_t took = amph_ip_clock_plain() - before;
-
-        if (took < shortest) {
-            shortest = took;
-            h->monotonic_ns = before + took / 2;
-            h->realtime_ns = (uint64_t)real.tv_sec * 1000000000 + (uint64_t)real.tv_nsec;
-        }
-    }
-}
-
 static void write_header(struct amph_ip_recording *t)
 {
     struct amph_trace_header *h = (void *)t->base;
 
-    memcpy(h->magic, AMPH_TRACE_MAGIC, sizeof h->magic);
-    h->order = AMPH_TRACE_ORDER;
-    h->version = AMPH_TRACE_VERSION;
-    h->header_bytes = AMPH_TRACE_HEADER;
-    h->slot_bytes = AMPH_TRACE_SLOT;
-    read_clocks(h);
-    h->clock_error_ns = UINT64_MAX;
+    amph_trace_header_begin(h);
     h->clock = amph_ip_state.recorder.clock;
     h->pid = (int32_t)libc_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     h->tid = (int32_t)libc_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
@@ -247,7 +220,6 @@ static void write_header(struct amph_ip_recording *t)
     h->budget = amph_ip_state.recorder.budget;
     h->ring_slots = AMPH_TRACE_RING;
     h->began_ns = amph_ip_state.recorder.began_ns;
-    gethostname(h->host, sizeof h->host - 1);
     if (amph_ip_kernel_readlink("/proc/self/exe", h->exe, sizeof h->exe - 1) < 0)
         h->exe[0] = 0;
     if (!amph_ip_kernel_getcwd(h->cwd, sizeof h->cwd))
