@@ -26,6 +26,12 @@ libiofwd_la_SOURCES = \
 	iofwd/client/attach/dead_servers.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
+	iofwd/client/trace_callers.c \
+	iofwd/client/trace_files.c \
+	iofwd/client/trace_record.c \
+	iofwd/client/trace_record.h \
+	iofwd/trace/append.c \
+	iofwd/trace/append.h \
 	iofwd/trace/writer.h \
 	iofwd/wire/request_name.c \
 	iofwd/wire/request_name.h \

@@ -214,6 +214,29 @@ size_t amph_fwd_client_servers(const struct amph_fwd_client *client, const uint3
  * no lines of its own; NULL: until here. */
 void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum);
 
+/*
+ * Callers.  The supervisor of iofwd-run -trap and iofwd-mount make calls in the names of others, whom
+ * IOFWD_TRACE and IOFWD_TRACE_DIR then name.
+ */
+enum amph_fwd_way {
+    AMPH_FWD_WAY_TRAP,
+    AMPH_FWD_WAY_MOUNT
+};
+
+/* This process is such a one: its calls are recorded if IOFWD_TRACE_DIR says so.  Before the client
+ * opens, by one thread.  Not where the preload library is, which records by itself. */
+void amph_fwd_record_for_others(enum amph_fwd_way way);
+
+struct amph_fwd_caller {
+    pid_t tid; /* a thread; 0: the calls are this process's own */
+    int fd;    /* its descriptor of the file, or -1: not known */
+};
+
+/* In whose name this thread makes calls from now on.  Returns who it was before.  Cheap. */
+struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller);
+/* For work of the process's own. */
+#define AMPH_FWD_NO_CALLER ((struct amph_fwd_caller){ 0, -1 })
+
 /* ---- layers ---- */
 
 struct amph_layer;

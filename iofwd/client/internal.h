@@ -16,6 +16,9 @@
  *   layer.c             the list of layers that a call passes
  *   call.c              one request and its reply; the layer `forward`
  *   trace.c             IOFWD_TRACE: prints calls with their costs
+ *   trace_record.c, .h  IOFWD_TRACE_DIR: records calls that are made in the names of other processes
+ *   trace_callers.c     these processes, and their files of records
+ *   trace_files.c       names and offsets of open files, for records
  *   versions.c, .h      the versions of files that servers share with this host
  *   attributes.c        stat and fstat from an earlier answer
  *   readiness.c         notifiers: descriptors that report files ready at a server
@@ -47,7 +50,7 @@
  *   recovery/           failover (recovery/record.h)
  *
  * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
- * coalesce/ and recovery/ have structs of theirs.  The table of held attributes (attributes.c)
+ * coalesce/, recovery/ and trace_record.h have structs of theirs.  The table of held attributes (attributes.c)
  * stands alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
@@ -184,7 +187,7 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
 enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
                                         uint32_t *child_p);
 
-/* client/trace.c: adds the layer `trace`, if IOFWD_TRACE is set. */
+/* client/trace.c: adds the layer `trace`, if calls are printed or recorded. */
 void amph_client_trace_open(void);
 /* Request p of the call that this thread traces has been answered. */
 void amph_client_trace_request(const struct amph_fwd_client *cl,

@@ -4,7 +4,8 @@
  *
  * Layer: iofwd.  Thread rule: as said at each group.
  *
- * coalesce/ and recovery/ have structs of theirs (coalesce/blocks.h, recovery/record.c).  The table
+ * coalesce/, recovery/ and the recorder have structs of theirs (coalesce/blocks.h, recovery/record.c,
+ * trace_record.h).  The table
  * of held attributes stays in attributes.c: it is large, and mapped page by page as it is used.
  */
 #ifndef AMPH_IOFWD_CLIENT_STATE_H
@@ -100,7 +101,7 @@ struct amph_client_state {
 
     /* trace.c: written under the lock, before the first call. */
     struct {
-        bool opened;
+        bool opened, records;
         struct amph_fwd_trace_target target;
         int fd;
         _Atomic bool failed; /* a line could not be written, and that was reported */
@@ -142,6 +143,7 @@ struct amph_client_moves {
 /* State of a thread. */
 struct amph_client_thread {
     struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
+    struct amph_fwd_caller caller;         /* trace_record.c: see amph_fwd_set_caller */
     struct amph_fwd_trace_sum *trace_sum;  /* trace.c: of the call that it traces, or NULL */
     struct {
         unsigned depth;   /* depth of nested guarded sections */

@@ -2,7 +2,8 @@
 /*
  * The layer `trace` (IOFWD_TRACE): adds up what a traced call has cost at the servers, and prints
  * forwarded calls that no caught function of the C library has made: those of programs that call
- * iofwd.h, and those from within a stream.
+ * iofwd.h, those from within a stream, and those of iofwd-trap and iofwd-mount, which it also records
+ * (trace_record.h).
  *
  * Layer: iofwd.  Thread rule: any thread; a sum belongs to the thread that set it.
  */
@@ -24,6 +25,7 @@
 #include "iofwd/wire/file.h"
 #include "iofwd/wire/show.h"
 #include "iofwd/client/internal.h"
+#include "iofwd/client/trace_record.h"
 
 #define LINE_BYTES 2048
 
@@ -203,10 +205,11 @@ static void print_call(const struct amph_fwd_call *call, const struct amph_fwd_t
                        int err, uint64_t ns)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    pid_t tid = amph_client_thread.caller.tid;
     char line[LINE_BYTES];
     struct amph_fwd_text t = { line, 0, sizeof line - 1 };
 
-    amph_fwd_text_put(&t, "%d %s(", (int)syscall(SYS_gettid), desc->name);
+    amph_fwd_text_put(&t, "%d %s(", tid > 0 ? (int)tid : (int)syscall(SYS_gettid), desc->name);
     for (unsigned i = 0; i < desc->nargs; i++) {
         const struct amph_fwd_arg_desc *arg = &desc->arg[i];
         const void *at = (const char *)&call->u + arg->client_at;
@@ -241,15 +244,22 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
         return amph_layer_pass(self->next, call);
     }
 
-    uint64_t start = amph_now_ns();
+    struct amph_client_recording r;
+    bool records = amph_client_state.trace.records;
+    uint64_t start = records ? amph_client_recorder_begin(&r, call) : amph_now_ns();
 
     amph_client_thread.trace_sum = &own;
 
     int err = amph_layer_pass(self->next, call);
+    uint64_t end = amph_now_ns();
 
     amph_client_thread.trace_sum = NULL;
     own.calls = 1;
-    print_call(call, &own, err, amph_now_ns() - start);
+    if (records)
+        amph_client_recorder_end(&r, call, &own, err, end);
+    if (amph_client_state.trace.target.on)
+        print_call(call, &own, err, end - start);
+
     return err;
 }
 
@@ -261,8 +271,9 @@ void amph_client_trace_open(void)
         return;
 
     amph_client_state.trace.opened = true;
+    amph_client_state.trace.records = amph_client_recorder_open();
     amph_client_state.trace.target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
-    if (!amph_client_state.trace.target.on)
+    if (!amph_client_state.trace.target.on && !amph_client_state.trace.records)
         return;
 
     if (amph_client_state.trace.target.file) {

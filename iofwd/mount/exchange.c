@@ -6,6 +6,8 @@
  * which the server's kernel does.  Without the flag the kernel asks for security.capability before
  * each write, which doubles the cost of a small write.
  *
+ * Each request says whose it is, for records.
+ *
  * Layer: iofwd.  Thread rule: any thread of the session; the first request and its reply come before
  * all others.
  */
@@ -17,6 +19,12 @@
 #include <linux/fuse.h>
 
 #include "iofwd/mount/mount.h"
+
+/* The thread that reads a request works on it until it reads the next one. */
+static void set_caller(const struct fuse_in_header *head)
+{
+    amph_fwd_set_caller((struct amph_fwd_caller){ (pid_t)head->pid, -1 });
+}
 
 #ifdef FUSE_HANDLE_KILLPRIV_V2
 
@@ -31,6 +39,9 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
         !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
         amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+
+    if (n >= (ssize_t)sizeof *head)
+        set_caller(head);
 
     return n;
 }
@@ -48,17 +59,27 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)
     return writev(fd, iov, count);
 }
 
+#else
+
+static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
+{
+    ssize_t n = read(fd, buf, len);
+
+    if (n >= (ssize_t)sizeof(struct fuse_in_header))
+        set_caller(buf);
+
+    return n;
+}
+
+static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)
+{
+    return writev(fd, iov, count);
+}
+
+#endif
+
 int amph_mount_exchange_begin(struct fuse_session *session)
 {
     static const struct fuse_custom_io io = { .read = read_request, .writev = write_reply };
     return fuse_session_custom_io(session, &io, fuse_session_fd(session));
 }
-
-#else
-
-int amph_mount_exchange_begin(struct fuse_session *session)
-{
-    return 0;
-}
-
-#endif

@@ -24,6 +24,7 @@ EXTRA_DIST += $(iofwd_mount_files)
 endif
 
 mount_scripts = \
+	tests/files/trace/record_mount.sh \
 	tests/files/mount/mount_cache.sh \
 	tests/files/mount/mount_containers.sh \
 	tests/files/mount/mount_ends.sh \

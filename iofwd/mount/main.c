@@ -308,6 +308,14 @@ static void end_limit(void)
     pthread_mutex_unlock(&amph_mount.start.lock);
 }
 
+/* Do lines of IOFWD_TRACE go to standard error? */
+static bool prints_trace(void)
+{
+    struct amph_fwd_trace_target target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
+
+    return target.on && !target.file;
+}
+
 /* Reports that the mount can be used, and detaches from the terminal. */
 static void become_ready(void)
 {
@@ -330,7 +338,8 @@ static void become_ready(void)
 
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
+    if (!prints_trace())
+        dup2(null, STDERR_FILENO);
     if (null > STDERR_FILENO)
         close(null);
 }

@@ -103,6 +103,8 @@ bool amph_mount_servers_open(void)
     if (!take_address_file())
         return false;
 
+    amph_fwd_record_for_others(AMPH_FWD_WAY_MOUNT);
+
     int err = amph_fwd_process(&amph_mount.cl);
 
     if (err == ENOTCONN)

@@ -37,6 +37,7 @@ static void *run(void *arg)
 {
     struct amph_mount_waiting *w = arg;
 
+    amph_fwd_set_caller((struct amph_fwd_caller){ fuse_req_ctx(w->req)->pid, -1 });
     amph_mount_thread.waiting = w;
     w->run(w);
     return NULL;

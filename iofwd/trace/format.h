@@ -12,6 +12,7 @@
  * The room:
  *   format.h            the layout of a file
  *   writer.h            what the writers share: numbers of texts, the begin of a header
+ *   append.c, .h        writes files without ring and stream
  *   stream.c, .h        slots in few bytes each
  *   stream_former.c     the same of version 2, which is only read
  *   numbers.h           numbers and spans of time in few bytes
@@ -107,7 +108,16 @@ struct amph_trace_header {
     char host[64];
     char exe[512];
     char cwd[1024];
-    uint64_t clock; /* the host's in the job's file of clocks; 0: none has been measured */
+    uint64_t clock;    /* the host's in the job's file of clocks; 0: none has been measured */
+    uint32_t recorder; /* enum amph_trace_recorder */
+};
+
+/* Who has written a file.  Both others see only the calls of a program that they forward. */
+enum amph_trace_recorder {
+    AMPH_TRACE_BY_PRELOAD, /* the preload library, within the program */
+    AMPH_TRACE_BY_TRAP,    /* iofwd-trap */
+    AMPH_TRACE_BY_MOUNT,   /* iofwd-mount */
+    AMPH_TRACE_RECORDERS
 };
 
 /* A file of clocks, of one job: a line "AMPHCLK1 JOB MONOTONIC_NS REALTIME_NS", both clocks of the job's

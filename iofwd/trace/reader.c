@@ -432,6 +432,7 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
     p->start_ns = start_ns;
     p->clock_error_ns = s->axis.error_ns;
     p->began_ns = h->began_ns;
+    p->recorder = h->recorder < AMPH_TRACE_RECORDERS ? h->recorder : AMPH_TRACE_BY_PRELOAD;
     memcpy(p->host, h->host, sizeof p->host - 1);
     memcpy(p->exe, h->exe, sizeof p->exe - 1);
     memcpy(p->cwd, h->cwd, sizeof p->cwd - 1);

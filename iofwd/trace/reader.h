@@ -66,6 +66,7 @@ struct amph_trace_process {
     int64_t start_ns; /* of the job's clock */
     uint64_t began_ns;
     uint64_t clock_error_ns;
+    uint32_t recorder; /* enum amph_trace_recorder */
 };
 
 struct amph_trace_total {

@@ -96,6 +96,9 @@ void amph_trap_file_reap(void)
     _Alignas(struct inotify_event) char buf[4096];
     ssize_t n;
 
+    /* which process has closed a file is not known */
+    struct amph_fwd_caller caller = amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
+
     pthread_mutex_lock(&files.reaping);
     while ((n = read(files.inotify, buf, sizeof buf)) > 0)
         for (ssize_t at = 0; at < n;) {
@@ -111,6 +114,7 @@ void amph_trap_file_reap(void)
         }
 
     pthread_mutex_unlock(&files.reaping);
+    amph_fwd_set_caller(caller);
 }
 
 static void *watch(void *unused)

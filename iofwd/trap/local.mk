@@ -38,6 +38,7 @@ iofwd_trap_SOURCES = \
 iofwd_trap_LDADD = libiofwd.la libamphora.la -lpthread
 
 trap_scripts = \
+	tests/files/trace/record_trap.sh \
 	tests/files/trap/trap_calls.sh \
 	tests/files/trap/trap_ends.sh \
 	tests/files/trap/trap_languages.sh \
@@ -47,6 +48,8 @@ dist_check_SCRIPTS += $(trap_scripts)
 TESTS += $(trap_scripts)
 # trap_applications.sh is a part of scripts/check-nightly, trap_figures.sh of doc/figures.md.
 EXTRA_DIST += \
+	tests/files/trace/record_ways.c \
+	tests/files/trace/record_ways_lib.sh \
 	tests/files/trap/trap_applications.sh \
 	tests/files/trap/trap_bench.c \
 	tests/files/trap/trap_calls.c \

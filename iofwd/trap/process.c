@@ -136,6 +136,7 @@ void amph_trap_process_reap(void)
 {
     struct epoll_event e[16];
     int n;
+    struct amph_fwd_caller caller = amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
 
     pthread_mutex_lock(&processes.reaping);
     while ((n = epoll_wait(processes.epoll, e, 16, 0)) > 0)
@@ -143,6 +144,7 @@ void amph_trap_process_reap(void)
             end_process(e[i].data.ptr);
 
     pthread_mutex_unlock(&processes.reaping);
+    amph_fwd_set_caller(caller);
 }
 
 static void *watch(void *unused)

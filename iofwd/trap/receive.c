@@ -146,6 +146,14 @@ static int refuse_architecture(struct amph_trap_call *c)
     return AMPH_TRAP_GONE;
 }
 
+/* The call's only descriptor, or -1. */
+static int descriptor_of(const struct amph_trap_call *c, const struct amph_trap_row *row)
+{
+    unsigned args = row->descriptors;
+
+    return args && !(args & (args - 1)) ? AMPH_TRAP_INT(c, __builtin_ctz(args)) : -1;
+}
+
 static int carry_out(struct amph_trap_call *c)
 {
     unsigned number = (unsigned)c->n.data.nr;
@@ -159,7 +167,15 @@ static int carry_out(struct amph_trap_call *c)
     if (c->n.data.arch != arch || number >= AMPH_TRAP_NUMBERS || !amph_trap_rows[number].handle)
         return amph_trap_call_lives(c) ? refuse_architecture(c) : AMPH_TRAP_GONE;
 
-    return amph_trap_rows[number].handle(c);
+    const struct amph_trap_row *row = &amph_trap_rows[number];
+    const struct amph_fwd_caller caller = { (pid_t)c->n.pid, descriptor_of(c, row) };
+
+    amph_fwd_set_caller(caller);
+
+    int ret = row->handle(c);
+
+    amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
+    return ret;
 }
 
 static void start_one(void);

@@ -156,6 +156,8 @@ static bool open_client(void)
     amph_env_reload();
     amph_thread_start(&thread, true, 0, limit_start, NULL);
 
+    amph_fwd_record_for_others(AMPH_FWD_WAY_TRAP);
+
     int err = amph_fwd_process(&amph_trap.cl);
 
     pthread_mutex_lock(&start.lock);

@@ -162,14 +162,10 @@ static bool is_preloaded(void)
 }
 
 /* Why the program can be preloaded only, or NULL. */
-static const char *only_preload(const struct amph_attach_options *o, bool has_standing)
+static const char *only_preload(bool has_standing)
 {
-    if (o->records)
-        return "-record needs the preload library, and records nothing of this program";
-    if (!has_standing)
-        return "mount and trap need servers that run already (iofwd-server -daemon)";
-
-    return NULL;
+    return has_standing ? NULL
+                        : "mount and trap need servers that run already (iofwd-server -daemon)";
 }
 
 /* Finds the way, or checks the one that was given.  Returns an exit code, or -1 to continue. */
@@ -218,7 +214,7 @@ static bool takes_other_way(const struct amph_attach_options *o, const char *pro
 {
     struct amph_image image;
 
-    if (o->way != AMPH_WAY_ANY || only_preload(o, has_standing))
+    if (o->way != AMPH_WAY_ANY || only_preload(has_standing))
         return o->way == AMPH_WAY_MOUNT || o->way == AMPH_WAY_TRAP;
 
     amph_program_look(program, &image);
@@ -341,6 +337,6 @@ int main(int argc, char **argv)
     if (has_file && !attach_to_file(&o, path))
         return amph_way_set_none() ? execute_program(&o, program) : 1;
 
-    code = choose_way(&o, program, only_preload(&o, has_file), preloaded);
+    code = choose_way(&o, program, only_preload(has_file), preloaded);
     return code >= 0 ? code : execute(&o, program, path);
 }

@@ -46,7 +46,7 @@
 
 struct registry {
     char dir[PATH_MAX - 512];
-    char name[32]; /* the list of members of this set of servers and prefixes */
+    char name[32]; /* the list of members of this set of servers, prefixes and traces */
     int lock;
     bool has_failed; /* another process tried to mount while this one waited for the lock */
 };
@@ -75,6 +75,29 @@ static void note_failure(int lock)
     (void)!pwrite(lock, text, (size_t)n, 0);
 }
 
+/* Where the serving processes print and record calls: a program that wants another place needs other
+ * processes, in a namespace of their own. */
+static uint64_t hash_of_traces(uint64_t h)
+{
+    static const enum amph_env_id settings[] = { AMPH_ENV_IOFWD_TRACE, AMPH_ENV_IOFWD_TRACE_DIR };
+
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *value = amph_env_foreign(amph_env_name(settings[i]));
+
+        h = hash(hash(h, "\n"), value ? value : "");
+    }
+
+    const char *lines = amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_TRACE));
+    char text[64] = "";
+    struct stat st;
+
+    /* they may go to standard error */
+    if (lines && lines[0] && fstat(STDERR_FILENO, &st) == 0)
+        snprintf(text, sizeof text, "%ju %ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+
+    return hash(h, text);
+}
+
 /* Opens the user's directory and locks the list of this set. */
 static bool open_registry(struct registry *r, const char *address_file, const char *prefixes)
 {
@@ -86,7 +109,7 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
     snprintf(r->dir, sizeof r->dir, "%s/iofwd-mount-%lu", top && top[0] == '/' ? top : "/tmp",
              (unsigned long)geteuid());
     snprintf(r->name, sizeof r->name, "%016" PRIx64,
-             hash(hash(0xcbf29ce484222325u, address_file), prefixes));
+             hash_of_traces(hash(hash(0xcbf29ce484222325u, address_file), prefixes)));
 
     if ((mkdir(r->dir, 0700) != 0 && errno != EEXIST) || lstat(r->dir, &st) != 0) {
         amph_say("-mount: %s cannot be made: %s", r->dir, strerror(errno));

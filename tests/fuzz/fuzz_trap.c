@@ -260,6 +260,15 @@ void amph_fwd_set_cancelled(bool (*cancelled)(void))
 {
 }
 
+struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller)
+{
+    static _Thread_local struct amph_fwd_caller is;
+    struct amph_fwd_caller was = is;
+
+    is = caller;
+    return was;
+}
+
 int amph_fwd_open(struct amph_fwd_client *cl, const struct amph_fwd_file *dir, const char *path,
                   int flags, mode_t mode, struct amph_fwd_file *file)
 {

@@ -17,7 +17,7 @@ conduits/udp: base boot conduits
 am: base boot conduits
 extended: base boot conduits am
 iofwd/wire: base boot conduits am iofwd/calls
-iofwd/client: base boot conduits am iofwd/wire iofwd/calls
+iofwd/client: base boot conduits am iofwd/wire iofwd/calls iofwd/trace
 iofwd/server: base boot conduits am iofwd/wire iofwd/calls
 iofwd/mount: base boot iofwd/wire iofwd/calls
 iofwd/trap: base boot iofwd/wire iofwd/calls

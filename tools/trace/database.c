@@ -12,7 +12,7 @@
 static const char schema_text[] =
     "CREATE TABLE %1$s.processes(process INTEGER PRIMARY KEY, pid INT, ppid INT, rank INT, host "
     "TEXT,"
-    " exe TEXT, cwd TEXT, start_ns INT, clock_error_ns INT);"
+    " exe TEXT, cwd TEXT, start_ns INT, clock_error_ns INT, recorder TEXT);"
     "CREATE TABLE %1$s.names(name_id INTEGER PRIMARY KEY, name TEXT, class TEXT);"
     "CREATE TABLE %1$s.paths(path_id INTEGER PRIMARY KEY, path TEXT);"
     "CREATE TABLE %1$s.events(id INTEGER PRIMARY KEY, process INT, tid INT, name_id INT, fd INT, "
@@ -144,7 +144,10 @@ static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace 
 
 static bool put_processes(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
 {
-    struct row r = { prepare(db, schema, "processes", 9), 0 };
+    static const char *const recorders[] = { [AMPH_TRACE_BY_PRELOAD] = "preload",
+                                             [AMPH_TRACE_BY_TRAP] = "trap",
+                                             [AMPH_TRACE_BY_MOUNT] = "mount" };
+    struct row r = { prepare(db, schema, "processes", 10), 0 };
     bool ok = r.stmt != NULL;
 
     for (size_t i = 0; ok && i < t->nprocesses; i++) {
@@ -159,6 +162,7 @@ static bool put_processes(sqlite3 *db, const char *schema, const struct amph_tra
         text(&r, p->cwd);
         number(&r, p->start_ns - zero);
         number_if(&r, p->clock_error_ns != UINT64_MAX, (int64_t)p->clock_error_ns);
+        text(&r, recorders[p->recorder]);
         ok = insert(&r);
     }
 

@@ -21,6 +21,13 @@ static void say_losses(sqlite3 *db)
     long long texts = trace_number(db, "SELECT dropped_texts FROM losses");
     long long unfinished = trace_number(db, "SELECT unfinished FROM losses");
 
+    long long others = trace_number(db,
+                                    "SELECT count(*) FROM processes WHERE recorder <> 'preload'");
+
+    if (others)
+        printf("%lld processes were recorded by iofwd-trap or iofwd-mount, which see the forwarded "
+               "calls of a program only: its local calls are not here.\n",
+               others);
     if (unfinished)
         printf(
             "%lld calls had not returned when their thread or process ended (exec and exit never "

@@ -199,8 +199,8 @@ if ${CC:-cc} -static -o "$mp_dir/static" "$mp_dir/k.c" 2>"$mp_dir/out"; then
     mp_report $? "a static program that a recorded one starts is said once, and in the summary" "$mp_dir/out"
     for way in trap mount; do
         "$run" -record "$mp_dir/r" -$way "$mp_dir/static" end 7 >"$mp_dir/out" 2>&1
-        test $? = 2 && grep -q -- "-$way is not possible: -record needs the preload library" "$mp_dir/out"
-        mp_report $? "-$way with -record is refused" "$mp_dir/out"
+        test $? = 2 && grep -q -- "-$way is not possible: mount and trap need servers" "$mp_dir/out"
+        mp_report $? "-$way with -record is refused without servers" "$mp_dir/out"
     done
     if "$builddir/iofwd-cc" "${CC:-cc}" -static -o "$mp_dir/wrapped" "$mp_dir/k.c" >"$mp_dir/out" 2>&1; then
         rm -rf "$mp_dir/r"

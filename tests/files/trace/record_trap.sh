@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# iofwd-run -trap -record: the supervisor records the calls that it forwards.
+. "${srcdir:-.}/tests/files/trap/trap_lib.sh"
+trap_or_skip "iofwd-run -trap -record"
+way=trap
+. "$srcdir/tests/files/trace/record_ways_lib.sh"
+
+recorded "$mp_dir/ways" /fwd many 3000 parent
+is "SIGKILL of the supervisor: all calls are there" 3000 "$many"
+
+is_numbered="SELECT count(*) > 0 AND min(fd) = max(fd) AND min(fd) > 2 FROM calls WHERE name = 'pwrite'"
+recorded "$mp_dir/ways" /fwd many 10
+is "a call has its descriptor" 1 "$is_numbered"
+
+# shellcheck disable=SC2016
+recorded busybox sh -c 'ulimit -f 256; exec "$1" /fwd many 4000' sh "$mp_dir/ways"
+is "the program's limit of file sizes is not the supervisor's" 4000 "$many"
+rm -rf "$records"
+# shellcheck disable=SC2016
+(ulimit -f 256 && run -record "$records" "$mp_dir/ways" /fwd many 4000) >"$mp_dir/said" 2>&1
+echo "exit code $?" >>"$mp_dir/said"
+grep -q 'exit code 0' "$mp_dir/said" && test "$(grep -c 'a file cannot grow' "$mp_dir/said")" = 1 && test "$(sql "$many")" -gt 500
+mp_report $? "the supervisor's limit ends the records, with a sentence, not the program" "$mp_dir/said"
+
+# by itself, where the preload library does not reach
+rm -rf "$records"
+timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -v -record "$records" "$mp_dir/ways" /fwd many 10 >"$mp_dir/said" 2>&1
+is "without an option: the way that suits the program" 10 "$many"
+mp_done
