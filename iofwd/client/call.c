@@ -213,7 +213,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->got = 0;
             p->whole = AMPH_CLIENT_WHOLE_NONE;
             p->moves = 0;
-            p->server_ns = 0;
+            p->file_ns = p->queue_ns = 0;
             p->data = NULL;
             p->yields_early = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
@@ -534,7 +534,8 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am)
         return;
     }
 
-    p->server_ns = head.server_ns;
+    p->file_ns = head.file_ns;
+    p->queue_ns = head.queue_ns;
     p->error = take_outcome(cl, &r, &head, p);
     atomic_store_explicit(&p->state, AMPH_CLIENT_PENDING_WORD(head.seq, AMPH_CLIENT_PENDING_DONE),
                           memory_order_release);

@@ -108,7 +108,7 @@ struct amph_client_pending {
     /* bytes of the whole call of this piece, if the reply has it; else AMPH_CLIENT_WHOLE_NONE */
     uint64_t whole;
     uint8_t *buf;
-    uint64_t server_ns; /* time that its server has worked on it */
+    uint64_t file_ns, queue_ns; /* that its server has worked on it, and that it has waited there */
     bool yields_early;  /* the server may run on this core while the caller waits */
 };
 

@@ -41,7 +41,8 @@ void amph_client_trace_request(const struct amph_fwd_client *cl,
 
     sum->requests++;
     sum->server = cl->first + p->peer;
-    sum->server_ns += p->server_ns;
+    sum->file_ns += p->file_ns;
+    sum->queue_ns += p->queue_ns;
     sum->client = cl->number;
     sum->seq = p->seq;
 }

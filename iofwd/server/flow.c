@@ -325,6 +325,7 @@ static void finish_collective(struct amph_server_request *carrier)
         next = rq->next;
         rq->collective = NULL;
         rq->exec.error = err;
+        rq->exec.queue_ns = carrier->exec.began_ns - rq->progress.ready_ns;
         finish_one(rq);
     }
 
@@ -411,6 +412,16 @@ static size_t room_of(const struct amph_server_request *rq, size_t len)
            (collective ? amph_server_collective_room(rq) : 0);
 }
 
+/* How long the progress thread has taken requests without a pause.  One that it takes now may have
+ * waited as long. */
+static uint64_t busy_ns(struct amph_server *s, uint64_t now_ns)
+{
+    if (!s->progress.busy_since_ns)
+        s->progress.busy_since_ns = now_ns;
+
+    return now_ns - s->progress.busy_since_ns;
+}
+
 /* Copies a request that cannot run inside its handler, with references of its own, and queues or
  * starts it.  A descriptor that `first` has opened moves to the copy.  0, or an errno value: then
  * `first` is unchanged. */
@@ -450,7 +461,8 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
     peer->queued++;
     peer->memory += rq->progress.room = room;
     s->progress.memory += room;
-    rq->progress.arrived_ns = amph_now_ns();
+    rq->progress.arrived_ns = rq->progress.ready_ns = amph_now_ns();
+    rq->progress.before_ns = busy_ns(s, rq->progress.arrived_ns);
     amph_count(SERVER_QUEUED);
     amph_count_level(AMPH_COUNTER_SERVER_MEMORY, s->progress.memory);
     amph_server_refs_take(rq);
@@ -566,8 +578,10 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
     rq->out = s->progress.reply;
     rq->stage = is_staged(rq) ? amph_server_staging_get(s, rq->bulk.len) : NULL;
     amph_server_request_set_buffers(rq);
-    if (amph_server_begin_piece(rq->handle, rq))
+    if (amph_server_begin_piece(rq->handle, rq)) {
         amph_server_request_run(rq);
+        rq->exec.queue_ns = busy_ns(s, rq->exec.began_ns);
+    }
 
     mark_for_retry(rq);
     amph_server_staging_put(s, rq->stage);

@@ -316,7 +316,9 @@ struct amph_server_request {
         bool newfd_regular, newfd_fifo, newfd_nonblock;
         uint32_t line; /* of the versions of the file that an open or truncate has found */
         const struct amph_server_export *export; /* of a call by path */
-        uint64_t ns;                             /* duration of the call */
+        uint64_t began_ns;                       /* when the call began, and */
+        uint64_t ns;                             /* its duration */
+        uint64_t queue_ns; /* that the request may have waited until then; its data's way does not count */
     } exec;
 
     struct {
@@ -330,6 +332,8 @@ struct amph_server_request {
         struct amph_server_request *next_transfer;
         size_t room;         /* memory that counts as its client's */
         uint64_t arrived_ns; /* of a queued request */
+        uint64_t before_ns;  /* that it may have waited until then, while others were taken */
+        uint64_t ready_ns;   /* when its data had arrived as well; 0: it is not queued */
         size_t out_len;      /* of the finished reply */
     } progress;
 
@@ -398,6 +402,8 @@ struct amph_server {
         uint64_t memory;       /* taken by the requests of all clients */
         uint64_t mapped_bytes; /* sum over the clients */
         bool in_handler;       /* inside an active-message handler */
+        /* since when requests have followed one another without a pause; 0: there was one just now */
+        uint64_t busy_since_ns;
         uint8_t *reply;        /* buffer of requests executed in the handler */
         struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */
         struct amph_server_request *unsent, **unsent_tail; /* replies the ring had no room for */

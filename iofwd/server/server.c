@@ -334,6 +334,8 @@ int amph_server_run(struct amph_server *s)
             w = (struct amph_waiter)AMPH_WAITER_INIT;
 
         amph_am_wait_step(s->ep, &w);
+        if (w.rounds)
+            s->progress.busy_since_ns = 0;
     }
 
     return s->progress.exit_code;

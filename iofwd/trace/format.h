@@ -28,14 +28,14 @@
 #include <stdint.h>
 
 #define AMPH_TRACE_MAGIC "AMPHTRC2"
-#define AMPH_TRACE_PACKED "AMPHTRZ3"
-#define AMPH_TRACE_PACKED_FORMER "AMPHTRZ2"
+#define AMPH_TRACE_PACKED "AMPHTRZ4" /* the last digit is the version */
 #define AMPH_TRACE_SUFFIX ".trace"
 #define AMPH_TRACE_PACKED_SUFFIX ".tracez"
 
 enum {
-    AMPH_TRACE_VERSION = 3,
-    AMPH_TRACE_FORMER = 2, /* which the reader reads as well */
+    AMPH_TRACE_VERSION = 4,
+    AMPH_TRACE_OLDEST = 2,      /* that the reader reads */
+    AMPH_TRACE_WITH_QUEUES = 4, /* the first with queue times */
     AMPH_TRACE_ORDER = 0x01020304,
     AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */
     AMPH_TRACE_SLOT = 64,
@@ -149,8 +149,9 @@ struct amph_trace_extra {
     uint64_t start_ns; /* of the call that it belongs to */
     uint64_t file2;
     uint32_t server, requests;
-    uint64_t server_ns;
-    uint64_t spare[3];
+    uint64_t server_ns; /* that its requests spent at the servers, of which */
+    uint64_t queue_ns;  /* waiting for their turn */
+    uint64_t spare[2];
 };
 
 /* A text's number is a hash of the text, so it is the same in all files of a run. */

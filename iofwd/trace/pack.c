@@ -21,8 +21,10 @@
 
 bool amph_trace_is_packed(const void *bytes, size_t len)
 {
-    return len >= 8 && (memcmp(bytes, AMPH_TRACE_PACKED, 8) == 0 ||
-                        memcmp(bytes, AMPH_TRACE_PACKED_FORMER, 8) == 0);
+    const char *magic = bytes;
+
+    return len >= 8 && memcmp(magic, AMPH_TRACE_PACKED, 7) == 0 &&
+           magic[7] >= '0' + AMPH_TRACE_OLDEST && magic[7] <= '0' + AMPH_TRACE_VERSION;
 }
 
 #ifdef HAVE_ZSTD
@@ -56,6 +58,7 @@ enum column {
     SERVERS,
     REQUESTS,
     FDS2,
+    QUEUE_TIMES, /* from version 4 on */
     COLUMNS
 };
 
@@ -74,7 +77,7 @@ struct context {
 
 /* The values of the previous slots. */
 struct before {
-    bool is_former; /* version 2: one context for all calls */
+    unsigned version; /* 2 has one context for all calls */
     struct context of[CONTEXTS];
     uint64_t start, base; /* of the last call, and its end */
     uint32_t fd, word;
@@ -85,7 +88,7 @@ struct before {
 
 static struct context *context_of(struct before *b, uint32_t word, uint32_t fd)
 {
-    return &b->of[b->is_former ? 0 : (word ^ word >> 6 ^ fd * 5) % CONTEXTS];
+    return &b->of[b->version == AMPH_TRACE_OLDEST ? 0 : (word ^ word >> 6 ^ fd * 5) % CONTEXTS];
 }
 
 static void remember(struct before *b, struct context *to, const struct amph_trace_call *c)
@@ -137,6 +140,7 @@ static void put_extra(struct writer *w, struct before *b, const struct amph_trac
 {
     put(w, EXTRA_STARTS, amph_trace_folded(x->start_ns - b->start));
     put(w, SERVER_TIMES, x->server_ns);
+    put(w, QUEUE_TIMES, x->queue_ns);
     put(w, SERVERS, x->server ^ b->extra.server);
     put(w, REQUESTS, x->requests);
     put(w, FDS2,
@@ -378,6 +382,9 @@ static void get_extra(struct reader *r, struct before *b, struct amph_trace_extr
 {
     x->start_ns = b->start + amph_trace_unfolded(get(r, EXTRA_STARTS));
     x->server_ns = get(r, SERVER_TIMES);
+    if (b->version >= AMPH_TRACE_WITH_QUEUES)
+        x->queue_ns = get(r, QUEUE_TIMES);
+
     x->server = b->extra.server ^ (uint32_t)get(r, SERVERS);
     x->requests = (uint32_t)get(r, REQUESTS);
     x->fd2 = (int32_t)((uint32_t)b->extra.fd2 + (uint32_t)amph_trace_unfolded(get(r, FDS2)));
@@ -392,7 +399,7 @@ static void get_slot(struct reader *r, struct before *b, union amph_trace_slot *
     memset(slot, 0, sizeof *slot);
     c->commit = b->word + (uint32_t)amph_trace_unfolded(get(r, WORDS));
     b->word = c->commit;
-    if (c->commit == EXTRA_WORD && !b->is_former) {
+    if (c->commit == EXTRA_WORD && b->version != AMPH_TRACE_OLDEST) {
         get_extra(r, b, &slot->extra);
         return;
     }
@@ -420,19 +427,21 @@ static void get_slot(struct reader *r, struct before *b, union amph_trace_slot *
 }
 
 /* Bytes before the columns. */
-static size_t column_head(bool is_former)
+static size_t column_head(unsigned version)
 {
-    return (is_former ? FORMER_COLUMNS : COLUMNS) * sizeof(uint32_t);
+    static const uint8_t columns[] = { FORMER_COLUMNS, QUEUE_TIMES, COLUMNS };
+
+    return columns[version - AMPH_TRACE_OLDEST] * sizeof(uint32_t);
 }
 
 static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t head[3],
-                      bool is_former)
+                      unsigned version)
 {
     size_t room = (size_t)head[1];
-    size_t before_columns = column_head(is_former);
+    size_t before_columns = column_head(version);
     uint32_t lengths[COLUMNS] = { 0 };
     struct reader r = { .ok = true };
-    struct before before = { .is_former = is_former };
+    struct before before = { .version = version };
     uint8_t *joined = malloc(room + 1);
 
     if (!joined || ZSTD_decompress(joined, room, bytes, head[2]) != room) {
@@ -474,7 +483,7 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
     struct output out = { 0 };
     uint32_t header_len = 0;
     bool ok = len >= HEAD && reserve(&out, AMPH_TRACE_HEADER);
-    bool is_former = ok && memcmp(in, AMPH_TRACE_PACKED_FORMER, 8) == 0;
+    unsigned version = ok ? (unsigned)in[7] - '0' : 0;
 
     if (ok) {
         memcpy(&header_len, in + 8, sizeof header_len);
@@ -492,10 +501,10 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
 
         memcpy(head, in + at, BLOCK_HEAD);
         at += BLOCK_HEAD;
-        ok = head[0] <= BLOCK && head[1] >= column_head(is_former) &&
+        ok = head[0] <= BLOCK && head[1] >= column_head(version) &&
              head[1] <= (size_t)COLUMNS * BLOCK * WIDEST + COLUMN_HEAD && head[2] <= len - at &&
              reserve(&out, (size_t)head[0] * AMPH_TRACE_SLOT) &&
-             get_block(&out, in + at, head, is_former);
+             get_block(&out, in + at, head, version);
         at += head[2];
     }
 

@@ -516,6 +516,7 @@ static void take_extra(struct amph_trace *t, const struct source *s,
         e->server = x->server;
         e->requests = x->requests;
         e->server_ns = x->server_ns;
+        e->queue_ns = x->queue_ns < x->server_ns ? x->queue_ns : x->server_ns;
         return;
     }
 }
@@ -608,10 +609,10 @@ static bool check_header(const struct amph_trace_header *h, size_t len, char *wh
         return fail(why, why_len,
                     "it was written by a machine of the other byte order; read it there, "
                     "and take its export");
-    if (h->version != AMPH_TRACE_VERSION && h->version != AMPH_TRACE_FORMER)
+    if (h->version < AMPH_TRACE_OLDEST || h->version > AMPH_TRACE_VERSION)
         return fail(why, why_len,
-                    "it has version %u of the format, this program reads versions %d and %d",
-                    h->version, AMPH_TRACE_FORMER, AMPH_TRACE_VERSION);
+                    "it has version %u of the format, this program reads versions %d to %d",
+                    h->version, AMPH_TRACE_OLDEST, AMPH_TRACE_VERSION);
     if (h->header_bytes != AMPH_TRACE_HEADER || h->slot_bytes != AMPH_TRACE_SLOT ||
         (h->ring_slots && h->ring_slots != AMPH_TRACE_RING))
         return fail(why, why_len, "its header is damaged: sizes %u and %u", h->header_bytes,

@@ -57,7 +57,7 @@ struct amph_trace_event {
     uint8_t has, side; /* enum amph_trace_side */
     int32_t peer;      /* of a message; -1: none, or no single one */
     uint32_t server, requests;
-    uint64_t server_ns;
+    uint64_t server_ns, queue_ns; /* at the servers; of that, waiting for its turn */
 };
 
 struct amph_trace_process {

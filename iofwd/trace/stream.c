@@ -55,14 +55,17 @@ struct context {
 struct state {
     struct context of[AMPH_TRACE_CONTEXTS];
     uint64_t recent[RECENT];
+    unsigned version;              /* of the file */
     uint64_t base_ns;              /* when the last call was over, as a reader sees it */
+    uint64_t span_ns;              /* of the last call, as a reader sees it */
     struct context *last;          /* of the last call */
     struct amph_trace_extra extra; /* the last one */
 };
 
-static void begin(struct state *s)
+static void begin(struct state *s, unsigned version)
 {
     memset(s, 0, sizeof *s);
+    s->version = version;
     s->last = &s->of[0];
 }
 
@@ -136,21 +139,31 @@ static uint8_t *put_start(const struct state *s, uint8_t *at, uint64_t ns)
 /* A call of another kind than a forwarded one may contain others, and is as long as it was. */
 static uint8_t *put_end(struct state *s, uint8_t *at, const struct amph_trace_call *call)
 {
+    bool is_cut = call->side == AMPH_TRACE_FORWARDED;
     uint64_t span_ns = call->end_ns - call->start_ns;
+    uint64_t code = is_cut ? amph_trace_span_code(span_ns) : span_ns;
 
     s->base_ns = call->start_ns;
+    s->span_ns = 0;
     if (!call->end_ns)
         return at;
 
-    if (call->side == AMPH_TRACE_FORWARDED) {
-        uint64_t code = amph_trace_span_code(span_ns);
+    s->span_ns = is_cut ? amph_trace_span_ns(code) : span_ns;
+    s->base_ns += s->span_ns;
+    return amph_trace_put(at, code);
+}
 
-        s->base_ns += amph_trace_span_ns(code);
-        return amph_trace_put(at, code);
-    }
+/* What the call has cost at the servers; see numbers.h. */
+static uint8_t *put_times(const struct state *s, uint8_t *at, const struct amph_trace_extra *x)
+{
+    uint64_t code = amph_trace_times_code(x->server_ns, x->queue_ns, s->span_ns);
 
-    s->base_ns += span_ns;
-    return amph_trace_put(at, span_ns);
+    at = amph_trace_put(at, code);
+    if (code != AMPH_TRACE_TIMES_ALONE)
+        return at;
+
+    at = amph_trace_put(at, amph_trace_span_code(x->server_ns));
+    return amph_trace_put(at, amph_trace_span_code(x->queue_ns));
 }
 
 static uint8_t *put_extra(struct state *s, uint8_t *at, const struct amph_trace_extra *x,
@@ -158,7 +171,7 @@ static uint8_t *put_extra(struct state *s, uint8_t *at, const struct amph_trace_
 {
     struct amph_trace_extra *last = &s->extra;
 
-    at = amph_trace_put(at, amph_trace_span_code(x->server_ns));
+    at = put_times(s, at, x);
     if (changed)
         *at++ = (uint8_t)changed;
     if (changed & SERVER)
@@ -269,7 +282,7 @@ size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t 
     uint8_t *at = out;
     uint32_t written = 0;
 
-    begin(&s);
+    begin(&s, AMPH_TRACE_VERSION);
     for (size_t i = 0; i < n; i++) {
         union amph_trace_slot slot = slots[i];
 
@@ -324,13 +337,48 @@ static void get_end(struct state *s, struct amph_trace_input *in, unsigned mask,
                     struct amph_trace_call *call)
 {
     s->base_ns = call->start_ns;
+    s->span_ns = 0;
     if (mask & OPEN)
         return;
 
     uint64_t code = amph_trace_get(in);
 
-    s->base_ns += call->side == AMPH_TRACE_FORWARDED ? amph_trace_span_ns(code) : code;
+    s->span_ns = call->side == AMPH_TRACE_FORWARDED ? amph_trace_span_ns(code) : code;
+    s->base_ns += s->span_ns;
     call->end_ns = s->base_ns;
+}
+
+static void get_times(const struct state *s, struct amph_trace_input *in,
+                      struct amph_trace_extra *x)
+{
+    uint64_t code = amph_trace_get(in);
+
+    x->queue_ns = 0;
+    if (s->version < AMPH_TRACE_WITH_QUEUES) {
+        x->server_ns = amph_trace_span_ns(code);
+        return;
+    }
+
+    if (!(code & 1)) {
+        x->server_ns = amph_trace_span_ns_of(code >> 1, AMPH_TRACE_TIMES_BITS);
+        return;
+    }
+
+    if (code == AMPH_TRACE_TIMES_ALONE) {
+        x->server_ns = amph_trace_span_ns(amph_trace_get(in));
+        x->queue_ns = amph_trace_span_ns(amph_trace_get(in));
+        return;
+    }
+
+    if (code > AMPH_TRACE_TIMES_ALONE) {
+        in->ok = false;
+        return;
+    }
+
+    uint64_t parts = code >> 1;
+
+    x->server_ns = amph_trace_of_parts(parts / (AMPH_TRACE_TIMES_PARTS + 1), s->span_ns);
+    x->queue_ns = amph_trace_of_parts(parts % (AMPH_TRACE_TIMES_PARTS + 1), s->span_ns);
 }
 
 static void get_extra(struct state *s, struct amph_trace_input *in, bool other,
@@ -341,7 +389,7 @@ static void get_extra(struct state *s, struct amph_trace_input *in, bool other,
     *x = s->extra;
     x->commit = AMPH_TRACE_COMMIT(AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0);
     x->start_ns = call->start_ns;
-    x->server_ns = amph_trace_span_ns(amph_trace_get(in));
+    get_times(s, in, x);
     if (other)
         amph_trace_get_raw(in, &changed, 1);
     if (changed & SERVER)
@@ -389,12 +437,13 @@ static void get_call(struct state *s, struct amph_trace_input *in, unsigned mask
     remember(s, c, call);
 }
 
-bool amph_trace_decode(const uint8_t *bytes, size_t len, union amph_trace_slot *slots, size_t n)
+bool amph_trace_decode(const uint8_t *bytes, size_t len, unsigned version,
+                       union amph_trace_slot *slots, size_t n)
 {
     struct amph_trace_input in = { bytes, bytes + len, true };
     struct state s;
 
-    begin(&s);
+    begin(&s, version);
     for (size_t i = 0; in.ok && i < n; i++) {
         unsigned mask = (unsigned)amph_trace_get(&in);
 

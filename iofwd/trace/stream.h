@@ -6,7 +6,7 @@
  *
  * A block stands for the slots of one lap of the ring and is decoded by itself.  A call is written as
  * what differs from the last call of the same name on the same descriptor, and two times.  The
- * spans of forwarded calls are cut by less than 1/1024 (numbers.h).
+ * spans of forwarded calls are cut by less than 1/1024, the times at the servers more coarsely (numbers.h).
  */
 #ifndef AMPH_IOFWD_TRACE_STREAM_H
 #define AMPH_IOFWD_TRACE_STREAM_H
@@ -33,8 +33,10 @@ struct amph_trace_block {
 size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t lap, uint8_t *out,
                          uint32_t *slots_p);
 
-/* Reads n slots.  false: the bytes are no such block.  Nothing of them is trusted. */
-bool amph_trace_decode(const uint8_t *bytes, size_t len, union amph_trace_slot *slots, size_t n);
+/* Reads n slots of a file of that version, AMPH_TRACE_VERSION or 3, which has no queue times.  false: the
+ * bytes are no such block.  Nothing of them is trusted. */
+bool amph_trace_decode(const uint8_t *bytes, size_t len, unsigned version,
+                       union amph_trace_slot *slots, size_t n);
 /* stream_former.c: the same for a file of version 2. */
 bool amph_trace_decode_former(const uint8_t *bytes, size_t len, union amph_trace_slot *slots,
                               size_t n);

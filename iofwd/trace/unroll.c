@@ -42,13 +42,18 @@ static bool reserve(struct row *row, size_t more)
     return true;
 }
 
+static bool decode(const uint8_t *bytes, const struct amph_trace_block *block, unsigned version,
+                   union amph_trace_slot *slots)
+{
+    return version == AMPH_TRACE_OLDEST
+               ? amph_trace_decode_former(bytes, block->bytes, slots, block->slots)
+               : amph_trace_decode(bytes, block->bytes, version, slots, block->slots);
+}
+
 /* The blocks up to the last slot that the writer has taken out of the ring. */
 static bool take_stream(struct row *row, const char *bytes, size_t len,
                         struct amph_trace_header *header)
 {
-    bool is_former = header->version == AMPH_TRACE_FORMER;
-    bool (*decode)(const uint8_t *, size_t, union amph_trace_slot *,
-                   size_t) = is_former ? amph_trace_decode_former : amph_trace_decode;
     struct amph_trace_block block;
 
     for (size_t at = STREAM; at <= len && len - at >= sizeof block;) {
@@ -61,7 +66,7 @@ static bool take_stream(struct row *row, const char *bytes, size_t len,
         if (!reserve(row, block.slots))
             return false;
 
-        if (decode((const uint8_t *)bytes + at, block.bytes, row->slots + row->n, block.slots))
+        if (decode((const uint8_t *)bytes + at, &block, header->version, row->slots + row->n))
             row->n += block.slots;
         else
             header->dropped_calls += block.slots;

@@ -40,19 +40,28 @@ static uint8_t time_shift(uint64_t ns)
     return ns >> 16 ? (uint8_t)(48 - __builtin_clzll(ns)) : 0;
 }
 
+/* The same in 16 bits: a mantissa of 11 bits behind the shift. */
+static uint16_t short_time(uint64_t ns)
+{
+    unsigned shift = ns >> 11 ? 53 - (unsigned)__builtin_clzll(ns) : 0;
+
+    return shift > 31 ? UINT16_MAX : (uint16_t)(shift << 11 | ns >> shift);
+}
+
 void amph_fwd_put_rep_head(struct amph_wr *w, const struct amph_fwd_rep_head *h)
 {
-    uint8_t shift = time_shift(h->server_ns);
+    uint8_t shift = time_shift(h->file_ns);
 
     amph_wr_u32(w, h->magic);
     amph_wr_u8(w, h->version);
     amph_wr_u8(w, shift);
     amph_wr_u16(w, h->service);
     amph_wr_u32(w, h->length);
-    amph_wr_u32(w, h->error);
+    amph_wr_u16(w, h->error);
+    amph_wr_u16(w, short_time(h->queue_ns));
     amph_wr_u64(w, h->seq);
     amph_wr_u16(w, h->tags_len);
-    amph_wr_u16(w, (uint16_t)(h->server_ns >> shift));
+    amph_wr_u16(w, (uint16_t)(h->file_ns >> shift));
 }
 
 bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
@@ -66,10 +75,14 @@ bool amph_fwd_get_rep_head(struct amph_rd *r, struct amph_fwd_rep_head *h)
 
     h->service = amph_rd_u16(r);
     h->length = amph_rd_u32(r);
-    h->error = amph_rd_u32(r);
+    h->error = amph_rd_u16(r);
+
+    uint16_t queue = amph_rd_u16(r);
+
+    h->queue_ns = (uint64_t)(queue & 0x7ff) << (queue >> 11);
     h->seq = amph_rd_u64(r);
     h->tags_len = amph_rd_u16(r);
-    h->server_ns = shift <= 48 ? (uint64_t)amph_rd_u16(r) << shift : amph_rd_u16(r);
+    h->file_ns = shift <= 48 ? (uint64_t)amph_rd_u16(r) << shift : amph_rd_u16(r);
 
     return !r->bad && h->magic == FWD_MAGIC && h->version == FWD_VERSION && h->length == all &&
            h->tags_len <= amph_rd_left(r);

@@ -45,7 +45,7 @@
  * for the servers' own locks, which show which hosts map a file (server/fs/map.c). */
 #define FWD_LOCKS_END (INT64_C(1) << 62)
 
-#define FWD_VERSION 1
+#define FWD_VERSION 2
 #define FWD_PATH_MAX 4096  /* bytes of a path or text, with its NUL */
 #define FWD_BLOB_MAX 32768 /* bytes of a value inside a request */
 #define FWD_MSG_MAX 65408  /* bytes of a request or reply */
@@ -93,11 +93,13 @@ struct amph_fwd_rep_head {
     uint8_t version;
     uint16_t service;
     uint32_t length;
-    uint32_t error; /* wire number of an errno, 0: done */
+    uint16_t error; /* wire number of an errno, 0: done */
     uint64_t seq;
     uint16_t tags_len;
-    /* that the server has worked on it; travels with 16 significant bits.  0: it does not say */
-    uint64_t server_ns;
+    /* how long the call took at the server, with 16 significant bits; 0: it does not say */
+    uint64_t file_ns;
+    /* how long the request, with its data, waited there for its turn, with 11 bits, up to an hour */
+    uint64_t queue_ns;
 };
 #define FWD_REP_HEAD_BYTES 28
 

@@ -244,6 +244,9 @@ void amph_fwd_show_errno(struct amph_fwd_text *t, int err)
 
 /* ---- IOFWD_TRACE ---- */
 
+/* What a line does not mention rounds to 0.0 us. */
+#define QUEUE_SHOWN_NS 50
+
 static double microseconds(uint64_t ns)
 {
     return (double)ns / 1e3;
@@ -253,20 +256,31 @@ void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_su
                          enum amph_fwd_side side, const char *reason, uint64_t ns)
 {
     char request[FWD_REQUEST_NAME_BYTES];
+    uint64_t queue_ns = amph_fwd_trace_queue(sum, ns);
 
-    if (side == AMPH_FWD_SIDE_LOCAL)
+    if (side == AMPH_FWD_SIDE_LOCAL) {
         amph_fwd_text_put(t, "  <local: %s, %.1f us>", reason, microseconds(ns));
-    else if (sum->requests == 0)
+        return;
+    }
+
+    if (sum->requests == 0) {
         amph_fwd_text_put(t, "  <%s, %.1f us>", sum->calls ? "held" : "client", microseconds(ns));
-    else if (sum->requests == 1)
-        amph_fwd_text_put(t, "  <server %" PRIu32 ", request %s, %.1f us, %.1f us there>",
-                          sum->server, amph_fwd_request_name(sum->client, sum->seq, request),
-                          microseconds(ns), microseconds(sum->server_ns));
+        return;
+    }
+
+    if (sum->requests == 1)
+        amph_fwd_text_put(t, "  <server %" PRIu32 ", request ", sum->server);
     else
-        amph_fwd_text_put(
-            t, "  <server %" PRIu32 ", %" PRIu32 " requests up to %s, %.1f us, %.1f us there>",
-            sum->server, sum->requests, amph_fwd_request_name(sum->client, sum->seq, request),
-            microseconds(ns), microseconds(sum->server_ns));
+        amph_fwd_text_put(t, "  <server %" PRIu32 ", %" PRIu32 " requests up to ", sum->server,
+                          sum->requests);
+
+    amph_fwd_text_put(t, "%s, %.1f us, %.1f us there",
+                      amph_fwd_request_name(sum->client, sum->seq, request), microseconds(ns),
+                      microseconds(sum->file_ns + queue_ns));
+    if (queue_ns >= QUEUE_SHOWN_NS)
+        amph_fwd_text_put(t, ", %.1f us of them in the queue", microseconds(queue_ns));
+
+    amph_fwd_text_put(t, ">");
 }
 
 struct amph_fwd_trace_target amph_fwd_trace_parse(const char *setting)

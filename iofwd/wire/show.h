@@ -67,13 +67,23 @@ void amph_fwd_show_errno(struct amph_fwd_text *t, int err);
 
 /* What the client adds up for one traced call (IOFWD_TRACE). */
 struct amph_fwd_trace_sum {
-    uint32_t calls;     /* of calls.def, that the layers were given */
-    uint32_t requests;  /* that servers have answered */
-    uint32_t server;    /* the last of them, absolute number */
-    uint64_t server_ns; /* that the servers say they have worked on them */
-    uint32_t client;    /* the last request's id: the client's number ... */
-    uint64_t seq;       /* ... and the request's among its own */
+    uint32_t calls;    /* of calls.def, that the layers were given */
+    uint32_t requests; /* that servers have answered */
+    uint32_t server;   /* the last of them, absolute number */
+    uint64_t file_ns;  /* that the servers say they have worked on them */
+    uint64_t queue_ns; /* that they may have waited there for their turn */
+    uint32_t client;   /* the last request's id: the client's number ... */
+    uint64_t seq;      /* ... and the request's among its own */
 };
+
+/* How long they have waited at the servers.  A server knows how long it has been busy, but not when the request
+ * came; ns: the call's duration, which has no more room than this for the wait. */
+static inline uint64_t amph_fwd_trace_queue(const struct amph_fwd_trace_sum *sum, uint64_t ns)
+{
+    uint64_t room = ns > sum->file_ns ? ns - sum->file_ns : 0;
+
+    return sum->queue_ns < room ? sum->queue_ns : room;
+}
 
 /* Which side decided a call. */
 enum amph_fwd_side {

@@ -530,10 +530,10 @@ def servers(browser):
     page = show(browser, 'forwarded')
     expect(page, 'forwarded', '1', 'all calls')
     wanted = sql('forwarded', "SELECT server, count(*) AS n, sum(requests) AS q, sum(failed) AS f, sum(CASE class WHEN 'read' THEN bytes ELSE 0 END) AS r, "
-                 "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS w, sum(ns) AS ns, sum(server_ns) AS sns, max(0, sum(ns) - sum(server_ns)) AS way "
+                 "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS w, sum(ns) AS ns, sum(queue_ns) AS qns, sum(file_ns) AS fns, max(0, sum(ns) - sum(server_ns)) AS way "
                  'FROM calls WHERE server IS NOT NULL GROUP BY server ORDER BY server')
     same('servers', len(wanted), 2)
-    same('their numbers', [line[:9] for line in rows(page, '#servers')], [list(row.values()) for row in wanted])
+    same('their numbers', [line[:10] for line in rows(page, '#servers')], [list(row.values()) for row in wanted])
     true('charts', page.run('document.querySelectorAll("#servers-rate canvas, #servers-time canvas").length') == 2)
     click(page, '#servers tbody tr[data-row] td')
     expect(page, 'forwarded', 'server = %d' % wanted[0]['server'], 'a click on a server')

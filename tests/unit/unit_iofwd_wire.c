@@ -67,7 +67,7 @@ Test(request, golden_bytes_of_an_open)
                                        .mode = 0644 };
     static const uint8_t golden[] = {
         /* header */
-        'F', 'I', 'O', 'D', 1,    0,    1,   0,   59,  0,   0, 0,    3, 0, 0, 0,    99, 0, 0, 0,
+        'F', 'I', 'O', 'D', 2,    0,    1,   0,   59,  0,   0, 0,    3, 0, 0, 0,    99, 0, 0, 0,
         0,   0,   0,   0,   0x34, 0x12, 0,   0,   0,   0,   0, 0,    0, 0, 0, 0,    0,  0, 0, 0,
         7,   0,   0,   0,   '/',  'f',  'w', 'd', '/', 'a', 0, 0x11, 0, 0, 0, 0xa4, 1,  0, 0,
     };
@@ -111,15 +111,18 @@ Test(head, other_words_are_refused)
     struct amph_fwd_req_head req;
     struct amph_fwd_rep_head rep;
 
-    /* the server's time comes through with 16 bits, and never longer than it was */
+    /* the server's times come through with 16 and 11 bits, and never longer than they were */
     for (uint64_t ns = 1; ns < UINT64_MAX / 7; ns = ns * 7 + 5) {
         rep = reply;
-        rep.server_ns = ns;
+        rep.file_ns = ns;
+        rep.queue_ns = ns;
         amph_wr_init(&w, buf, sizeof buf);
         amph_fwd_put_rep_head(&w, &rep);
         amph_rd_init(&r, buf, amph_wr_len(&w));
         cr_assert(amph_fwd_get_rep_head(&r, &rep));
-        cr_assert(rep.server_ns <= ns && ns - rep.server_ns <= ns >> 15, "%llu ns",
+        cr_assert(rep.file_ns <= ns && ns - rep.file_ns <= ns >> 15, "%llu ns",
+                  (unsigned long long)ns);
+        cr_assert(rep.queue_ns <= ns && (ns >> 42 || ns - rep.queue_ns <= ns >> 10), "%llu ns",
                   (unsigned long long)ns);
     }
 
@@ -271,7 +274,7 @@ Test(request, an_unauthenticated_peer_is_refused)
     buf[12] ^= 1; /* client */
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 0);
     buf[12] ^= 1;
-    buf[4] = 2; /* version */
+    buf[4] = FWD_VERSION + 1; /* version */
     cr_assert_eq(fuzz_iofwd_feed(buf, n), 0);
 }
 

@@ -21,7 +21,7 @@ static const char schema_text[] =
     "INT,"
     " flags INT, errno INT, failed INT, returned INT, forwarded INT, side TEXT, peer INT, server "
     "INT,"
-    " requests INT, server_ns INT);"
+    " requests INT, server_ns INT, queue_ns INT, file_ns INT, network_ns INT);"
     "CREATE TABLE %1$s.totals(process INT, name_id INT, path_id INT, calls INT, bytes INT, errors "
     "INT,"
     " ns INT, longest_ns INT, first_ns INT, last_ns INT);"
@@ -35,7 +35,8 @@ static const char schema_text[] =
     " CASE WHEN n.class IN ('read', 'write', 'mpi-io', 'am', 'rma', 'coll') AND e.result > 0"
     " THEN e.result ELSE 0 END AS bytes,"
     " e.result, e.flags, e.errno, e.failed, e.returned, e.given, e.side, e.peer, e.server,"
-    " e.requests, e.server_ns FROM events e JOIN processes p USING(process) JOIN names n "
+    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns FROM events e JOIN processes p "
+    "USING(process) JOIN names n "
     "USING(name_id)"
     " LEFT JOIN paths a ON a.path_id = e.path_id LEFT JOIN paths b ON b.path_id = e.path2_id;";
 
@@ -101,10 +102,18 @@ static bool insert(struct row *r)
 
 const char *const trace_sides[AMPH_TRACE_SIDES] = { "local", "forwarded", "mpi-io", "message" };
 
+/* What is left of the call's time: the network, and Amphora's work in the client. */
+static int64_t network_ns(const struct amph_trace_event *e)
+{
+    int64_t ns = e->end_ns - e->start_ns - (int64_t)e->server_ns;
+
+    return ns > 0 ? ns : 0;
+}
+
 /* Times begin with the run. */
 static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
 {
-    struct row r = { prepare(db, schema, "events", 24), 0 };
+    struct row r = { prepare(db, schema, "events", 27), 0 };
     bool ok = r.stmt != NULL;
 
     for (size_t i = 0; ok && i < t->nevents; i++) {
@@ -135,6 +144,9 @@ static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace 
         number_if(&r, e->requests, e->server);
         number(&r, e->requests);
         number_if(&r, e->requests, (int64_t)e->server_ns);
+        number_if(&r, e->requests, (int64_t)e->queue_ns);
+        number_if(&r, e->requests, (int64_t)(e->server_ns - e->queue_ns));
+        number_if(&r, e->requests && returned, network_ns(e));
         ok = insert(&r);
     }
 

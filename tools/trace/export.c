@@ -14,7 +14,7 @@ static const char chrome[] =
     "coalesce(ns, 0) / 1e3, 'pid', process, 'tid', tid, 'args', json_object('path', path, "
     "'offset', "
     "offset, 'length', length, 'result', result, 'errno', errno, 'side', side, 'peer', peer, "
-    "'server', server)) "
+    "'server', server, 'queue_us', queue_ns / 1e3, 'file_us', file_ns / 1e3)) "
     "FROM "
     "calls ORDER BY id";
 static const char threads[] =

@@ -110,6 +110,11 @@ static const struct rule rules[] = {
       "SELECT path, count(*), sum(ns), printf('%d MB, server %d', sum(bytes) / 1000000, max(server)) "
       "FROM calls WHERE side = 'forwarded' AND class IN ('read', 'write') AND server IS NOT NULL GROUP BY "
       "path HAVING sum(bytes) >= 100000000 AND count(DISTINCT server) = 1" },
+    { "requests wait at a server for their turn", "side:forwarded",
+      "more servers (-servers), or more threads of each (IOFWD_THREADS); a lock that others hold also counts",
+      "SELECT 'server ' || server, count(*), sum(queue_ns), printf('%d of %d us at the server', sum(queue_ns) / 1000, "
+      "sum(server_ns) / 1000) FROM calls WHERE server IS NOT NULL GROUP BY server HAVING sum(queue_ns) * 2 > "
+      "sum(server_ns) AND sum(queue_ns) * 10 > sum(ns) AND sum(queue_ns) > 10000000" },
     { "written and never read back", "kind:write", "nothing, if a later program reads it; else leave it out",
       "SELECT 'all such files', count(*), sum(ns), printf('%d files, %d bytes', count(DISTINCT path), "
       "sum(bytes)) FROM calls WHERE class = 'write' AND bytes > 0 AND " FILES

@@ -42,7 +42,7 @@ struct report_sum {
     uint8_t size_log2, ns_log2; /* of the smallest of their size and duration; 0: 0 or 1 */
     uint8_t side;
     int64_t start_ns, end_ns; /* the first start, the last end */
-    uint64_t calls, bytes, failed, requests, server_ns, total_ns, longest_ns;
+    uint64_t calls, bytes, failed, requests, server_ns, queue_ns, total_ns, longest_ns;
     int64_t offset, offset_end; /* of those that have an offset; -1: none has */
 };
 

@@ -251,6 +251,7 @@ static void add(struct report_sum *row, const struct amph_trace_event *e, uint64
     row->failed += (e->has & AMPH_TRACE_HAS_FAILED) != 0;
     row->requests += e->requests;
     row->server_ns += e->server_ns;
+    row->queue_ns += e->queue_ns;
 }
 
 struct division {

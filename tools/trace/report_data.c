@@ -30,9 +30,10 @@ enum column {
     C_BITS,
     C_FD,     /* + 1; 0: it has none */
     C_PEER,   /* + 1; 0: it has none */
-    C_SERVER, /* + 1; 0: no server was asked; the next two are for those that were */
+    C_SERVER, /* + 1; 0: no server was asked; the next three are for those that were */
     C_REQUESTS,
     C_SERVER_NS,
+    C_QUEUE_NS,
     S_THREAD,
     S_NAME,
     S_FILE,
@@ -46,6 +47,7 @@ enum column {
     S_FAILED,
     S_REQUESTS,
     S_SERVER_NS,
+    S_QUEUE_NS,
     S_SIZE_LOG2,
     S_NS_LOG2,
     S_OFFSET, /* + 1; 0: they have none */
@@ -55,13 +57,13 @@ enum column {
 };
 
 static const char *const column_names[COLUMNS] = {
-    "id",          "thread",      "name",        "start",     "ns",         "file",
-    "file2",       "offset",      "hasOffset",   "length",    "result",     "errno",
-    "flags",       "bits",        "fd",          "peer",      "server",     "requests",
-    "serverNs",    "sumThread",   "sumName",     "sumFile",   "sumServer",  "sumStart",
-    "sumSpan",     "sumCalls",    "sumBytes",    "sumNs",     "sumLongest", "sumFailed",
-    "sumRequests", "sumServerNs", "sumSizeLog2", "sumNsLog2", "sumOffset",  "sumOffsetSpan",
-    "sumSide"
+    "id",        "thread",        "name",        "start",      "ns",          "file",
+    "file2",     "offset",        "hasOffset",   "length",     "result",      "errno",
+    "flags",     "bits",          "fd",          "peer",       "server",      "requests",
+    "serverNs",  "queueNs",       "sumThread",   "sumName",    "sumFile",     "sumServer",
+    "sumStart",  "sumSpan",       "sumCalls",    "sumBytes",   "sumNs",       "sumLongest",
+    "sumFailed", "sumRequests",   "sumServerNs", "sumQueueNs", "sumSizeLog2", "sumNsLog2",
+    "sumOffset", "sumOffsetSpan", "sumSide"
 };
 
 enum {
@@ -148,6 +150,7 @@ static void put_event(struct state *s, const struct amph_trace *t, size_t i, uin
     if (e->requests) {
         report_number(&s->column[C_REQUESTS], e->requests);
         report_number(&s->column[C_SERVER_NS], e->server_ns);
+        report_number(&s->column[C_QUEUE_NS], e->queue_ns);
     }
 
     s->start_ns = e->start_ns;
@@ -169,6 +172,7 @@ static void put_sum(struct state *s, const struct report_sum *sum)
     report_number(&s->column[S_FAILED], sum->failed);
     report_number(&s->column[S_REQUESTS], sum->requests);
     report_number(&s->column[S_SERVER_NS], sum->server_ns);
+    report_number(&s->column[S_QUEUE_NS], sum->queue_ns);
     report_number(&s->column[S_SIZE_LOG2], sum->size_log2);
     report_number(&s->column[S_NS_LOG2], sum->ns_log2);
     report_number(&s->column[S_OFFSET], sum->offset >= 0 ? (uint64_t)sum->offset + 1 : 0);

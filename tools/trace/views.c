@@ -111,10 +111,25 @@ static int with(const char *dir, const char *const *queries, const char *const *
 #define OTHER_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
 #define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
 
+/* Times of forwarded calls by server: in its queue, at its files, and the rest; sums and medians. */
+#define PLACE(column) "row_number() OVER (PARTITION BY server ORDER BY " column ")"
+#define MEDIAN_US(column, place) \
+    "printf('%.1f', max(" column ") FILTER (WHERE " place " = n / 2 + 1) / 1e3)"
+#define SERVERS \
+    "WITH m AS (SELECT server, requests, queue_ns, file_ns, network_ns, " \
+    PLACE("queue_ns") " AS q, " PLACE("file_ns") " AS f, " PLACE("network_ns") " AS w, " \
+    "count(*) OVER (PARTITION BY server) AS n FROM calls " \
+    "WHERE server IS NOT NULL AND network_ns IS NOT NULL) " \
+    "SELECT server, count(*) AS calls, sum(requests) AS requests, " \
+    MS("sum(queue_ns)") " AS queue_ms, " MS("sum(file_ns)") " AS file_ms, " \
+    MS("sum(network_ns)") " AS network_ms, " MEDIAN_US("queue_ns", "q") " AS queue_us, " \
+    MEDIAN_US("file_ns", "f") " AS file_us, " MEDIAN_US("network_ns", "w") " AS network_us " \
+    "FROM m GROUP BY server ORDER BY server"
+
 int trace_summary(const char *dir)
 {
     /* clang-format off */
-    static const char *const titles[] = { "", "Time by kind of call", "Calls", "Errors" };
+    static const char *const titles[] = { "", "Time by kind of call", "Calls", "Servers", "Errors" };
     static const char *const queries[] = {
         "SELECT (SELECT count(*) FROM processes) AS processes, "
         "(SELECT count(DISTINCT host) FROM processes) AS hosts, "
@@ -134,6 +149,8 @@ int trace_summary(const char *dir)
         MS("sum(ns)") " AS ms, printf('%.1f', sum(ns) / 1e3 / sum(calls)) AS us_each, "
         MS("max(longest)") " AS longest_ms "
         "FROM " ALL_BY_NAME " GROUP BY name ORDER BY sum(ns) DESC LIMIT 25",
+
+        SERVERS,
 
         "SELECT n.name AS call, "
         "CASE side WHEN 'mpi-io' THEN 'class ' || e.errno ELSE errno_name(e.errno) END AS error, "

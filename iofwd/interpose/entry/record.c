@@ -607,7 +607,8 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
         call.has |= AMPH_TRACE_HAS_EXTRA;
         f.extra.server = frame->sum.server;
         f.extra.requests = frame->sum.requests;
-        f.extra.server_ns = frame->sum.server_ns;
+        f.extra.queue_ns = amph_fwd_trace_queue(&frame->sum, end_ns - call.start_ns);
+        f.extra.server_ns = frame->sum.file_ns + f.extra.queue_ns;
     }
 
     write_call(t, frame, &f);

@@ -275,23 +275,27 @@ refused "an empty folder is said" 'no files of recorded calls'
 test $? = 2 && grep -q 'records cannot be written there' "$mp_dir/out"
 mp_report $? "a folder that cannot be made is refused" "$mp_dir/out"
 
-# A run that version 2 recorded: 600 reads of /dev/zero, 600 forwarded writes.
-for form in plain packed; do
-    rm -rf "$mp_dir/r"
-    mkdir "$mp_dir/r"
-    case $form in
-    plain) gzip -dc "$srcdir/tests/files/trace/former/plain.trace.gz" >"$mp_dir/r/one.trace" ;;
-    packed) cp "$srcdir/tests/files/trace/former/packed.tracez" "$mp_dir/r/one.tracez" ;;
-    esac
-    "$trace" sql "$mp_dir/r" "SELECT count(*), sum(ns), sum(server_ns), sum(start_ns), sum(requests), sum(side = 'forwarded'), min(path) FROM calls" -csv \
-        >"$mp_dir/out" 2>&1
-    if grep -q 'built without libzstd' "$mp_dir/out"; then
-        mp_skip "version 2, $form: the same calls" "built without libzstd"
-        continue
-    fi
-    test "$(tail -n 1 "$mp_dir/out")" = 1210,31815454,1034261,27269536001,602,604,/dev/zero
-    mp_report $? "version 2, $form: the same calls" "$mp_dir/out"
-done
+# former VERSION ANSWER: a run of dd that a former version recorded: reads of /dev/zero, and as many forwarded writes
+former() {
+    for form in plain packed; do
+        rm -rf "$mp_dir/r"
+        mkdir "$mp_dir/r"
+        case $form in
+        plain) gzip -dc "$srcdir/tests/files/trace/former/version-$1.trace.gz" >"$mp_dir/r/one.trace" ;;
+        packed) cp "$srcdir/tests/files/trace/former/version-$1.tracez" "$mp_dir/r/one.tracez" ;;
+        esac
+        "$trace" sql "$mp_dir/r" "SELECT count(*), sum(ns), sum(server_ns), sum(start_ns), sum(requests), sum(side = 'forwarded'), min(path) FROM calls" -csv \
+            >"$mp_dir/out" 2>&1
+        if grep -q 'built without libzstd' "$mp_dir/out"; then
+            mp_skip "version $1, $form: the same calls" "built without libzstd"
+            continue
+        fi
+        test "$(tail -n 1 "$mp_dir/out")" = "$2"
+        mp_report $? "version $1, $form: the same calls" "$mp_dir/out"
+    done
+}
+former 2 1210,31815454,1034261,27269536001,602,604,/dev/zero
+former 3 1610,858240990,2177908,599346049311,802,804,/dev/zero
 
 # ---- answers ----
 
@@ -324,6 +328,21 @@ unset IOFWD_TRACE_DIR
 "$trace" sql "$mp_dir/r" "SELECT name, path, side, requests, server_ns, ns FROM calls WHERE path LIKE '/fwd%'" >>"$mp_dir/out" 2>&1
 test "$(sql "$mp_dir/r" "SELECT count(*) > 2 AND min(side) = 'forwarded' AND max(server_ns) > 0 AND min(ns - server_ns) > -200000 FROM calls WHERE path = '/fwd/copy'")" = 1
 mp_report $? "forwarded calls have the server and its time" "$mp_dir/out"
+
+# times NAME CONDITION COMMAND: calls by one server, recorded, fulfil the condition of SQL
+times() {
+    mp_wanted "$1" || return 0
+    rm -rf "$mp_dir/r"
+    timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" sh -c "$3" >"$mp_dir/out" 2>&1
+    "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
+    test "$(sql "$mp_dir/r" "SELECT $2 FROM calls WHERE server IS NOT NULL")" = 1 && grep -A1 "^server .*queue_ms.*file_ms.*network_ms" "$mp_dir/out" | grep -q "^ *1 "
+    mp_report $? "$1" "$mp_dir/out"
+}
+parts="min(queue_ns >= 0 AND file_ns >= 0 AND network_ns >= 0 AND queue_ns + file_ns = server_ns AND queue_ns + file_ns + network_ns <= ns * 1.03 + 100000)"
+times "times in queue, at files and on the way add up" "count(*) > 100 AND sum(file_ns) > 0 AND sum(network_ns) > 0 AND $parts" \
+    'dd if=/dev/zero of=/fwd/alone bs=1024 count=200 conv=notrunc status=none'
+times "requests of eight processes at one server wait there" "count(*) > 800 AND sum(queue_ns) * 20 > sum(server_ns) AND $parts" \
+    'for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/fwd/many$i bs=256k count=100 status=none & done; wait'
 rm -rf "$mp_dir/r"
 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" \
     sh -c 'cat </fwd/copy >>/fwd/redirected; md5sum </fwd/redirected' >"$mp_dir/out" 2>&1

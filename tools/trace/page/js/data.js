@@ -111,11 +111,14 @@ const data = (() => {
             asked += d.server[i] ? 1 : 0;
         const requests = numbers(column('requests'), new Float64Array(asked));
         const serverNs = numbers(column('serverNs'), new Float64Array(asked));
+        const queueNs = numbers(column('queueNs'), new Float64Array(asked));
         d.requests = new Float64Array(d.total);
         d.serverNs = new Float64Array(d.total);
+        d.queueNs = new Float64Array(d.total);
         for (let i = 0, k = 0; i < n; i++)
             if (d.server[i]) {
                 d.requests[i] = requests[k];
+                d.queueNs[i] = queueNs[k];
                 d.serverNs[i] = serverNs[k++];
             }
     }
@@ -136,6 +139,7 @@ const data = (() => {
         put(d.start, get('sumStart', true));
         put(d.requests, get('sumRequests'));
         put(d.serverNs, get('sumServerNs'));
+        put(d.queueNs, get('sumQueueNs'));
         put(d.bits, get('sumSide').map(side => side << 2));
         put(d.offset, get('sumOffset').map(offset => offset - 1));
         d.sumNs = get('sumNs');

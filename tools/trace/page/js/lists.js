@@ -48,7 +48,8 @@ const lists = (() => {
         list.push(['host', format.text(process.host)], ['program', format.text(process.exe)]);
         list.push(['side', d.sideOf(i)], ['peer', d.peer[i] ? `rank ${d.peer[i] - 1}` : '']);
         if (d.server[i])
-            list.push(['server', String(d.server[i] - 1)], ['requests', format.count(d.requests[i])], ['at the server', format.time(d.serverNs[i])]);
+            list.push(['server', String(d.server[i] - 1)], ['requests', format.count(d.requests[i])], ['at the server', format.time(d.serverNs[i])],
+                ['in its queue', format.time(d.queueNs[i])], ['on the way', format.time(Math.max(0, d.ns[i] - d.serverNs[i]))]);
         return list.filter(([, value]) => value !== '');
     }
 
@@ -68,7 +69,7 @@ const lists = (() => {
         if (d.failedOf(i))
             list.push(i < d.events ? errnoOf(d, i) : `${format.count(d.failedOf(i))} failed`);
         if (d.server[i])
-            list.push(`server ${d.server[i] - 1}: ${format.time(d.serverNs[i])} there`);
+            list.push(`server ${d.server[i] - 1}: ${format.time(d.serverNs[i])} there, ${format.time(d.queueNs[i])} of it in the queue`);
         list.push(`${process.rank >= 0 ? 'rank ' + process.rank + ', ' : ''}process ${process.pid}, thread ${tid}`);
         return list;
     }
@@ -163,6 +164,7 @@ const lists = (() => {
             { title: 'error', value: row => d.bits[row] & 1 ? (d.errnos[d.errno[row]] || ['?'])[0] : '' },
             { title: 'duration', numeric: true, value: row => d.ns[row], show: row => d.returned[row] ? format.time(d.ns[row]) : '' },
             { title: 'at server', numeric: true, value: row => d.serverNs[row], show: row => d.server[row] ? format.time(d.serverNs[row]) : '' },
+            { title: 'in queue', numeric: true, value: row => d.queueNs[row], show: row => d.server[row] ? format.time(d.queueNs[row]) : '' },
             { title: 'rank', numeric: true, value: row => process(row).rank, show: row => process(row).rank >= 0 ? String(process(row).rank) : '' },
             { title: 'thread', numeric: true, value: row => d.threads[d.thread[row]][1], show: row => String(d.threads[d.thread[row]][1]) }
         ];

@@ -16,8 +16,9 @@ const servers = (() => {
             number('calls', s => s.calls), number('requests', s => s.requests, 'Messages to the servers for these calls'), number('failed', s => s.failed),
             size('read', s => s.bytesRead), size('written', s => s.bytesWritten),
             time('time in calls', s => s.ns, 'As the client waited'),
-            time('at the server', s => s.serverNs, 'What the servers worked on the calls'),
-            time('on the way', s => Math.max(0, s.ns - s.serverNs), 'The rest: client, network, and queue of the server'),
+            time('in its queue', s => s.queueNs, 'Requests that waited for their turn, or for a lock'),
+            time('at its files', s => s.serverNs - s.queueNs, 'What the servers worked on the calls'),
+            time('on the way', s => Math.max(0, s.ns - s.serverNs), 'The rest: client and network'),
             time('half below', s => survey.percentile(s.durations, 0.5), 'Durations of calls: median'),
             time('99 % below', s => survey.percentile(s.durations, 0.99)),
             time('longest', s => s.longest)
@@ -43,7 +44,7 @@ const servers = (() => {
         };
     }
 
-    // Calls in progress: those of them that a server works on, below all of them.
+    // Calls in progress: those of them that a server works on, those that it has, and all of them.
     function time() {
         const s = model.state.survey;
         const c = canvas.colours();
@@ -56,7 +57,9 @@ const servers = (() => {
             return bins;
         };
         const waiting = sum('nsOver');
-        const working = sum('serverNsOver');
+        const there = sum('serverNsOver');
+        const working = sum('fileNsOver');
+        const between = (above, below) => (chart, value, series, k) => k === null ? '' : show(chart, Math.max(0, above[k] - below[k]));
         const show = (chart, value) => value === null ? '' : `${value.toFixed(2)} calls`;
         return {
             options: {
@@ -64,11 +67,12 @@ const servers = (() => {
                 scales: { x: charts.timeScale(), y: { range: (chart, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
                 axes: [charts.timeAxis(), charts.axis({ size: 60, label: 'calls in progress', labelSize: 16, labelFont: '12px system-ui, sans-serif' })],
                 series: [{ label: 'at', value: charts.atTime },
-                    { label: 'on the way (client, network, queue)', stroke: c.faint, fill: c.faint + '55', width: 1, points: { show: false },
-                        value: (chart, value, series, k) => k === null ? '' : show(chart, Math.max(0, waiting[k] - working[k])) },
-                    { label: 'at the server', stroke: c.server, fill: c.server + '99', width: 1, points: { show: false }, value: show }]
+                    { label: 'on the way (client, network)', stroke: c.faint, fill: c.faint + '55', width: 1, points: { show: false },
+                        value: between(waiting, there) },
+                    { label: 'in the queue', stroke: c.server, fill: c.server + '44', width: 1, points: { show: false }, value: between(there, working) },
+                    { label: 'at the files', stroke: c.server, fill: c.server + '99', width: 1, points: { show: false }, value: show }]
             },
-            data: [charts.times(), waiting, working]
+            data: [charts.times(), waiting, there, working]
         };
     }
 

@@ -18,8 +18,8 @@ const survey = (() => {
 
     function emptyServer() {
         return {
-            calls: 0, requests: 0, bytesRead: 0, bytesWritten: 0, failed: 0, ns: 0, serverNs: 0, longest: 0,
-            durations: [], bytesOver: column(BINS), nsOver: column(BINS), serverNsOver: column(BINS)
+            calls: 0, requests: 0, bytesRead: 0, bytesWritten: 0, failed: 0, ns: 0, serverNs: 0, queueNs: 0, longest: 0,
+            durations: [], bytesOver: column(BINS), nsOver: column(BINS), serverNsOver: column(BINS), fileNsOver: column(BINS)
         };
     }
 
@@ -114,6 +114,7 @@ const survey = (() => {
         server.failed += d.failedOf(i);
         server.ns += d.ns[i];
         server.serverNs += d.serverNs[i];
+        server.queueNs += d.queueNs[i];
         if (d.kind[i] === d.kindNumber.read)
             server.bytesRead += d.bytes[i];
         else if (d.kind[i] === d.kindNumber.write)
@@ -136,6 +137,7 @@ const survey = (() => {
             spread(server.bytesOver, state, d.start[i], d.end[i], d.bytes[i]);
             spread(server.nsOver, state, d.start[i], d.end[i], d.ns[i]);
             spread(server.serverNsOver, state, d.start[i], d.end[i], d.serverNs[i]);
+            spread(server.fileNsOver, state, d.start[i], d.end[i], d.serverNs[i] - d.queueNs[i]);
         }
     }
 
