@@ -267,7 +267,8 @@ void amph_client_recorder_end(struct amph_client_recording *r, const struct amph
         r->call.has |= AMPH_TRACE_HAS_EXTRA;
         r->extra.server = sum->server;
         r->extra.requests = sum->requests;
-        r->extra.server_ns = sum->server_ns;
+        r->extra.queue_ns = amph_fwd_trace_queue(sum, end_ns - r->call.start_ns);
+        r->extra.server_ns = sum->file_ns + r->extra.queue_ns;
     }
 
     bool has_extra = r->call.has & AMPH_TRACE_HAS_EXTRA;
