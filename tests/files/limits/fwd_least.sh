@@ -86,7 +86,8 @@ right() {
     } | cat >"$mp_dir/one"
     code=$(cat "$mp_dir/code")
     [ "$code" != 0 ] || ! grep -q "$right_text" "$mp_dir/one" || return 0
-    [ "$code" -gt 0 ] && [ "$code" -lt 124 ] && grep -Eq "$said" "$mp_dir/one" && return 1
+    # 127: of the dynamic linker
+    [ "$code" -gt 0 ] && { [ "$code" -lt 124 ] || [ "$code" = 127 ]; } && grep -Eq "$said" "$mp_dir/one" && return 1
     return 2
 }
 
