@@ -489,24 +489,36 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes a range, except the client's own descriptors. */
-static int close_around(struct range *r)
+/* Closes what lies between the next of the client's own descriptors.  Returns whether there may be more of
+ * them; the range then begins behind those. */
+static bool close_between(struct range *r, int *failed_p)
 {
-    unsigned at = r->first;
-    int failed = 0;
-
+    r->nowned = 0;
     amph_ip_each_open_fd(note_owned, r);
     qsort(r->owned, (size_t)r->nowned, sizeof r->owned[0], ascending);
 
     for (int i = 0; i < r->nowned; i++) {
-        if ((unsigned)r->owned[i] > at)
-            failed |= close_range_by(r->way, at, (unsigned)r->owned[i] - 1, r->flags);
+        unsigned own = (unsigned)r->owned[i];
 
-        at = (unsigned)r->owned[i] + 1;
+        if (own > r->first)
+            *failed_p |= close_range_by(r->way, r->first, own - 1, r->flags);
+
+        r->first = own + 1;
     }
 
-    if (at <= r->last)
-        failed |= close_range_by(r->way, at, r->last, r->flags);
+    return r->nowned == (int)AMPH_COUNTOF(r->owned);
+}
+
+/* Closes a range, except the client's own descriptors. */
+static int close_around(struct range *r)
+{
+    int failed = 0;
+
+    while (close_between(r, &failed)) {
+    }
+
+    if (r->first <= r->last)
+        failed |= close_range_by(r->way, r->first, r->last, r->flags);
 
     return failed;
 }
