@@ -52,7 +52,7 @@ same() {
     same dash /bin/dash '"$P" -c "cd $D && echo one >a && echo two >>a && while read -r x; do echo got \$x; done <a && ls && (cd / && cat $D/a) && umask 077 && : >m"'
     same sort /usr/bin/sort 'seq 20000 | "$P" -R --random-source=/bin/sh -o "$D/a" && "$P" -n -S 100K -T "$D" "$D/a" -o "$D/b" && "$P" -c -n "$D/b"'
     same cp /bin/cp '"$P" -a /etc/passwd "$D/p" && "$P" "$D/p" "$D/q" && "$P" -r "$D/p" "$D/r"'
-    same tar /bin/tar 'cd "$S" && "$P" -cf "$D/t.tar" --sort=name --owner="+$(id -u)" --group="+$(id -g)" --mtime=2020-01-01 iofwd/elf iofwd/instrument && cd / &&
+    same tar /bin/tar 'cd "$S" && "$P" -cf "$D/t.tar" --sort=name --owner="o:$(id -u)" --group="g:$(id -g)" --mtime=2020-01-01 iofwd/elf iofwd/instrument && cd / &&
         "$P" -tf "$D/t.tar" | sort && "$P" -xf "$D/t.tar" -C "$D" --no-same-owner && "$P" -df "$D/t.tar" -C "$D" && echo same'
     same python3 /usr/bin/python3 '"$P" -c "
 import os, sys, json, shutil, tempfile, mmap
