@@ -211,7 +211,7 @@ static void reset(int fd)
     shutdown(fd, SHUT_RDWR);
 }
 
-/* Ends one silent connection.  Returns false if there is none. */
+/* Ends one silent connection.  Returns false if no connection is silent. */
 static bool end_silent(struct amph_ofi_cx *cx)
 {
     struct search s = { .cx = cx, .limit_ms = cx->silence_ns / AMPH_NS_PER_MS };

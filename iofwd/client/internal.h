@@ -109,7 +109,7 @@ struct amph_client_pending {
     uint64_t whole;
     uint8_t *buf;
     uint64_t file_ns, queue_ns; /* that its server has worked on it, and that it has waited there */
-    bool yields_early;  /* the server may run on this core while the caller waits */
+    bool yields_early;          /* the server may run on this core while the caller waits */
 };
 
 enum amph_client_link_state {

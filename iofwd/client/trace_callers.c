@@ -23,7 +23,7 @@
 
 enum {
     SWEEP_FROM = 16,            /* processes, before the first look for those that have ended */
-    ENVIRONMENT_MOST = 1 << 21, /* bytes that are looked at */
+    ENVIRONMENT_MAX = 1 << 21, /* bytes that are looked at */
     CHUNK = 4096
 };
 
@@ -97,7 +97,7 @@ static void read_environment(int dir, struct told *t)
     int fd = openat(dir, "environ", O_RDONLY | O_CLOEXEC);
 
     *t = (struct told){ .rank = { -1, -1, -1, -1 } };
-    while (fd >= 0 && total < ENVIRONMENT_MOST && (n = read(fd, bytes, sizeof bytes)) > 0) {
+    while (fd >= 0 && total < ENVIRONMENT_MAX && (n = read(fd, bytes, sizeof bytes)) > 0) {
         total += (size_t)n;
         for (ssize_t i = 0; i < n; i++) {
             if (len < sizeof entry)

@@ -318,7 +318,8 @@ struct amph_server_request {
         const struct amph_server_export *export; /* of a call by path */
         uint64_t began_ns;                       /* when the call began, and */
         uint64_t ns;                             /* its duration */
-        uint64_t queue_ns; /* that the request may have waited until then; its data's way does not count */
+        /* that the request, with its data, may have waited until then */
+        uint64_t queue_ns;
     } exec;
 
     struct {
@@ -355,8 +356,8 @@ struct amph_server {
     struct amph_fwd_versions *versions;  /* NULL: none on this host */
     int versions_fd;
     struct amph_fwd_journal *journal; /* this server's in *versions, or NULL */
-    _Atomic uint32_t journal_used;    /* its entries that threads use; bit 0: the progress thread's */
-    int notify_fd; /* epoll set of the notifiers to be triggered */
+    _Atomic uint32_t journal_used; /* its entries that threads use; bit 0: the progress thread's */
+    int notify_fd;                 /* epoll set of the notifiers to be triggered */
     uint64_t opened_ns;
 
     /* Read by the listener thread for watchers.  The progress thread writes them. */
@@ -404,7 +405,7 @@ struct amph_server {
         bool in_handler;       /* inside an active-message handler */
         /* since when requests have followed one another without a pause; 0: there was one just now */
         uint64_t busy_since_ns;
-        uint8_t *reply;        /* buffer of requests executed in the handler */
+        uint8_t *reply; /* buffer of requests executed in the handler */
         struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */
         struct amph_server_request *unsent, **unsent_tail; /* replies the ring had no room for */
         struct amph_server_request *locks;                 /* waiting for a lock */
@@ -434,7 +435,7 @@ struct amph_server {
         uint32_t arrived, present; /* plain compute processes: so far; now */
         uint64_t rejected;         /* connections that made no client */
         uint64_t paused_until_ns; /* out of descriptors: accepts no connection before; 0: accepts */
-        uint64_t repair_ns; /* when journals of killed servers are looked for */
+        uint64_t repair_ns;       /* when journals of killed servers are looked for */
     } listener;
 
     struct {

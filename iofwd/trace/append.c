@@ -18,8 +18,8 @@
 #include "iofwd/trace/writer.h"
 
 enum {
-    STEP_LEAST = 1 << 16, /* bytes by which a file grows: a quarter of its size, within these */
-    STEP_MOST = 1 << 22,
+    STEP_MIN = 1 << 16, /* bytes by which a file grows: a quarter of its size, within these */
+    STEP_MAX = 1 << 22,
     TRIES = 64 /* names of a file */
 };
 
@@ -78,12 +78,12 @@ static bool has_room(struct amph_trace_append *a, uint64_t n, bool is_error)
     if (needed <= a->bytes)
         return true;
 
-    uint64_t step = a->bytes / 4 & ~(uint64_t)(STEP_LEAST - 1);
+    uint64_t step = a->bytes / 4 & ~(uint64_t)(STEP_MIN - 1);
 
-    if (step < STEP_LEAST)
-        step = STEP_LEAST;
-    if (step > STEP_MOST)
-        step = STEP_MOST;
+    if (step < STEP_MIN)
+        step = STEP_MIN;
+    if (step > STEP_MAX)
+        step = STEP_MAX;
 
     a->error = grow(a, a->bytes + step);
     return !a->error;
@@ -125,7 +125,7 @@ int amph_trace_append_begin(struct amph_trace_append *a, const char *dir,
     if (a->fd < 0)
         return errno;
 
-    int err = grow(a, AMPH_TRACE_HEADER + STEP_LEAST);
+    int err = grow(a, AMPH_TRACE_HEADER + STEP_MIN);
 
     if (err) {
         close(a->fd);

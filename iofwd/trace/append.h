@@ -29,7 +29,7 @@ enum {
 
 struct amph_trace_append {
     int fd;         /* valid while base is */
-    char *base;     /* of the whole file; NULL: there is none */
+    char *base;     /* of the whole file; NULL: it is not open */
     uint64_t bytes; /* of file and mapping */
     uint64_t next;  /* number of the next slot */
     uint64_t most;  /* slots that the budget allows */

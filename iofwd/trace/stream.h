@@ -18,7 +18,7 @@
 
 enum {
     AMPH_TRACE_SLOT_MAX = 96, /* bytes that a slot may need in the stream */
-    AMPH_TRACE_CONTEXTS = 64   /* calls whose last values are known */
+    AMPH_TRACE_CONTEXTS = 64  /* calls whose last values are known */
 };
 
 /* Before the bytes of a block. */

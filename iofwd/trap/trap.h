@@ -110,9 +110,9 @@ struct amph_trap {
     int low_fds; /* descriptors below are reported, and dup2 makes forwarded files of them */
     int first_fd, last_fd; /* of forwarded files in the program; last_fd carries directories */
     _Atomic pid_t program;
-    _Atomic bool low_used; /* a forwarded file has been copied to one of the low descriptors */
+    _Atomic bool low_used;   /* a forwarded file has been copied to one of the low descriptors */
     _Atomic bool limit_said; /* that the program has lowered its limit of descriptors too far */
-    _Atomic bool cwd_used; /* some process's working directory is ours to know */
+    _Atomic bool cwd_used;   /* some process's working directory is ours to know */
 };
 
 extern struct amph_trap amph_trap;

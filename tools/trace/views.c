@@ -115,6 +115,7 @@ static int with(const char *dir, const char *const *queries, const char *const *
 #define PLACE(column) "row_number() OVER (PARTITION BY server ORDER BY " column ")"
 #define MEDIAN_US(column, place) \
     "printf('%.1f', max(" column ") FILTER (WHERE " place " = n / 2 + 1) / 1e3)"
+/* clang-format off */
 #define SERVERS \
     "WITH m AS (SELECT server, requests, queue_ns, file_ns, network_ns, " \
     PLACE("queue_ns") " AS q, " PLACE("file_ns") " AS f, " PLACE("network_ns") " AS w, " \
@@ -125,6 +126,7 @@ static int with(const char *dir, const char *const *queries, const char *const *
     MS("sum(network_ns)") " AS network_ms, " MEDIAN_US("queue_ns", "q") " AS queue_us, " \
     MEDIAN_US("file_ns", "f") " AS file_us, " MEDIAN_US("network_ns", "w") " AS network_us " \
     "FROM m GROUP BY server ORDER BY server"
+/* clang-format on */
 
 int trace_summary(const char *dir)
 {

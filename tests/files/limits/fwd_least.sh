@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The table "Smallest limits" of doc/limits.md: each program works with each hard limit of its row, and with half of it it works or ends
-# with a sentence and an exit code.  LEAST_FIND=FILE writes the smallest values here to FILE, for a new table.
+# with a sentence and an exit code.  FIND_LIMITS=FILE writes the smallest values here to FILE, for a new table.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- # make's, which would count
 table=$srcdir/doc/limits.md
@@ -17,7 +17,7 @@ export LD_LIBRARY_PATH
 # The environment is on the stack, so what is not needed goes.
 for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
     case $name in
-    PATH | HOME | TMPDIR | LC_ALL | LD_LIBRARY_PATH | srcdir | builddir | mp_* | fwd_* | AMPHORA_* | GASNET_* | IOFWD_* | LEAST_*) ;;
+    PATH | HOME | TMPDIR | LC_ALL | LD_LIBRARY_PATH | srcdir | builddir | mp_* | fwd_* | AMPHORA_* | GASNET_* | IOFWD_* | FIND_LIMITS) ;;
     *) unset "$name" ;;
     esac
 done
@@ -115,13 +115,13 @@ find_least() {
     echo "$high"
 }
 
-if [ -n "${LEAST_FIND:-}" ]; then
+if [ -n "${FIND_LIMITS:-}" ]; then
     for kind in compute upc forwarded server; do
         for conduit in smp tcp udp; do
             echo "$kind $conduit n $(find_least $kind n 3 128) v $(find_least $kind v 1000 4000000) d $(find_least $kind d 0 2000000)" \
                 "s $(find_least $kind s 8 1024) l $(find_least $kind l 0 65536) f $(find_least $kind f 0 65536)"
         done
-    done >"$LEAST_FIND"
+    done >"$FIND_LIMITS"
 fi
 
 rows >"$mp_dir/rows"

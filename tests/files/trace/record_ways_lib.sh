@@ -60,7 +60,7 @@ is "a rename has both paths" /fwd/folder/fwd/other "SELECT path || path2 FROM ca
 is "all calls are forwarded, have returned, and most have a server and its time" 1 \
     "SELECT min(side) = 'forwarded' AND min(returned) = 1 AND sum(requests > 0 AND server_ns > 0 AND ns >= server_ns) * 2 > count(*) FROM calls"
 is "the program and its folder" "$mp_dir/ways,$PWD" "SELECT exe || ',' || cwd FROM processes WHERE exe LIKE '%/ways' LIMIT 1"
-is "who has recorded them" "$way" "SELECT group_concat(DISTINCT recorder) FROM processes"
+is "the name of the recorder" "$way" "SELECT group_concat(DISTINCT recorder) FROM processes"
 
 # ---- what iofwd-trace says ----
 
