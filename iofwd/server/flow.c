@@ -26,6 +26,7 @@
 #include "iofwd/wire/watch.h"
 
 #define LOCK_TRY_NS (5 * AMPH_NS_PER_MS)
+#define BUSY_GAP_NS 10000u /* between two requests that were taken without a pause */
 
 /* Is the data read into a buffer first and then streamed into the client's mapped area?  See
  * amph_copy_stream. */
@@ -416,9 +417,11 @@ static size_t room_of(const struct amph_server_request *rq, size_t len)
  * waited as long. */
 static uint64_t busy_ns(struct amph_server *s, uint64_t now_ns)
 {
-    if (!s->progress.busy_since_ns)
+    /* after a longer gap the thread had no processor, or waited for the network */
+    if (!s->progress.busy_since_ns || now_ns - s->progress.busy_until_ns > BUSY_GAP_NS)
         s->progress.busy_since_ns = now_ns;
 
+    s->progress.busy_until_ns = now_ns;
     return now_ns - s->progress.busy_since_ns;
 }
 
@@ -581,6 +584,7 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
     if (amph_server_begin_piece(rq->handle, rq)) {
         amph_server_request_run(rq);
         rq->exec.queue_ns = busy_ns(s, rq->exec.began_ns);
+        s->progress.busy_until_ns += rq->exec.ns;
     }
 
     mark_for_retry(rq);

@@ -403,8 +403,9 @@ struct amph_server {
         uint64_t memory;       /* taken by the requests of all clients */
         uint64_t mapped_bytes; /* sum over the clients */
         bool in_handler;       /* inside an active-message handler */
-        /* since when requests have followed one another without a pause; 0: there was one just now */
-        uint64_t busy_since_ns;
+        /* since when requests have followed one another without a pause, and when the last one was done;
+         * 0: there was a pause just now */
+        uint64_t busy_since_ns, busy_until_ns;
         uint8_t *reply; /* buffer of requests executed in the handler */
         struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */
         struct amph_server_request *unsent, **unsent_tail; /* replies the ring had no room for */
