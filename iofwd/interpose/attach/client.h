@@ -47,10 +47,11 @@ extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
  * program's. */
 int amph_ip_client_enter(void);
 
-/* log_lines.c: the sink of the client's log, and what writes out the lines that it has taken.  The
- * latter keeps errno. */
+/* log_lines.c: the sink of the client's log, and what writes out the lines that it has taken, which
+ * keeps errno.  forked: the child of a fork leaves the lines to its parent. */
 bool amph_ip_log_take(const char *line, size_t len_bytes);
 void amph_ip_log_put(void);
+void amph_ip_log_forked(void);
 
 /* For IOFWD_OPTIONAL, before the first forwarded call: opens the client.  False: no server can be reached,
  * and from now on no call is forwarded, which was printed. */

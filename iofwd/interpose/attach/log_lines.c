@@ -84,3 +84,11 @@ void amph_ip_log_put(void)
     amph_ip_put_error(text, len);
     errno = saved;
 }
+
+void amph_ip_log_forked(void)
+{
+    /* another thread may have held the lock */
+    amph_ip_client.lines.len = 0;
+    amph_ip_client.lines.lost = 0;
+    unlock();
+}

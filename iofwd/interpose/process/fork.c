@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
@@ -58,6 +59,9 @@ static void end(bool loaded, pid_t pid)
 
     if (pid == 0)
         amph_ip_lost_forked();
+
+    if (pid == 0)
+        amph_ip_log_forked();
 
     if (pid == 0)
         amph_ip_tables_forked();
