@@ -111,7 +111,8 @@ static const struct rule rules[] = {
       "FROM calls WHERE side = 'forwarded' AND class IN ('read', 'write') AND server IS NOT NULL GROUP BY "
       "path HAVING sum(bytes) >= 100000000 AND count(DISTINCT server) = 1" },
     { "requests wait at a server for their turn", "side:forwarded",
-      "more servers (-servers), or more threads of each (IOFWD_THREADS); a lock that others hold also counts",
+      "more servers (-servers), and IOFWD_STRIPE if it is one file; waits for locks and for the other "
+      "processes of a collective call also count",
       "SELECT 'server ' || server, count(*), sum(queue_ns), printf('%d of %d us at the server', sum(queue_ns) / 1000, "
       "sum(server_ns) / 1000) FROM calls WHERE server IS NOT NULL GROUP BY server HAVING sum(queue_ns) * 2 > "
       "sum(server_ns) AND sum(queue_ns) * 10 > sum(ns) AND sum(queue_ns) > 10000000" },
