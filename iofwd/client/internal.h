@@ -72,8 +72,8 @@
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/marshal.h"
 
-#define AMPH_CLIENT_PENDING_MAX 64      /* requests of this process in flight */
-#define AMPH_CLIENT_PENDING_BYTES 45056 /* of one request: header, two paths, inline data */
+#define AMPH_CLIENT_PENDING_MAX FWD_PENDING_MAX /* requests of this process in flight */
+#define AMPH_CLIENT_PENDING_BYTES 45056         /* of one request: header, two paths, inline data */
 #define AMPH_CLIENT_INLINE_NEAR \
     1024 /* maximum of inline data to a server that maps the transfer area */
 #define AMPH_CLIENT_INLINE_FAR 32768 /* maximum of inline data to any other server */

@@ -173,14 +173,31 @@ static bool try_send(struct amph_server_request *rq)
            AMPH_AGAIN;
 }
 
+static uint64_t *answered(const struct amph_server_request *rq)
+{
+    return &rq->peer->answered_ns[rq->seq % FWD_PENDING_MAX];
+}
+
+/* Says in a request that is answered now how long it has waited until its call began; if no call
+ * began, or a lock agent has executed it, that is all its time but the call's. */
+static void note_answer(struct amph_server_request *rq, uint64_t now_ns)
+{
+    uint64_t end_ns = rq->exec.began_ns ? rq->exec.began_ns : now_ns - rq->exec.ns;
+
+    rq->exec.queue_ns = end_ns > rq->progress.since_ns ? end_ns - rq->progress.since_ns : 0;
+    *answered(rq) = now_ns;
+}
+
 void amph_server_flow_answer(struct amph_server_request *rq)
 {
     amph_server_assert_owner(&rq->server->progress.owner);
 
     struct amph_server *s = rq->server;
+    uint64_t now_ns = amph_now_ns();
 
+    note_answer(rq, now_ns);
     rq->progress.out_len = amph_server_request_reply(rq, rq->out);
-    record_latency(rq, amph_now_ns() - rq->progress.arrived_ns);
+    record_latency(rq, now_ns - rq->progress.arrived_ns);
     amph_server_refs_give(rq);
 
     /* A handler may send only the reply to its own message; the main loop sends the others
@@ -207,6 +224,13 @@ static struct amph_server_request **tail_of(struct amph_server_request **head)
 
 static void finish(struct amph_server_request *rq);
 
+/* Executes a queued request in the progress thread, which is busy meanwhile. */
+static void run_here(struct amph_server_request *rq)
+{
+    amph_server_request_run(rq);
+    rq->server->progress.busy_until_ns = rq->exec.began_ns + rq->exec.ns;
+}
+
 /* Adds a part to its collective call.  The part that completes the call executes it. */
 static void start_collective(struct amph_server_request *rq)
 {
@@ -223,7 +247,7 @@ static void start_collective(struct amph_server_request *rq)
         h->progress.busy = true;
         amph_server_work_give(rq->server, rq);
     } else {
-        amph_server_request_run(rq);
+        run_here(rq);
         finish(rq);
     }
 }
@@ -273,6 +297,8 @@ static void start(struct amph_server_request *rq)
         return;
     }
 
+    rq->progress.since_ns = amph_server_piece_since(rq, rq->progress.since_ns);
+
     if (amph_server_lock_is(rq->id)) { /* may block for long; the file stays free meanwhile */
         rq->progress.state = AMPH_SERVER_RQ_RUNNING;
         amph_server_lock_give(rq->server, rq);
@@ -294,7 +320,7 @@ static void start(struct amph_server_request *rq)
         return;
     }
 
-    amph_server_request_run(rq);
+    run_here(rq);
     if (rq->exec.may_block)
         amph_server_work_give(rq->server, rq);
     else
@@ -318,15 +344,18 @@ static void finish_collective(struct amph_server_request *carrier)
     struct amph_server_request *rq = j->part;
     struct amph_server_request *next;
     int err = carrier->exec.error;
+    uint64_t began_ns = carrier->exec.began_ns;
+    uint64_t ns = carrier->exec.ns;
 
     if (!err)
-        amph_server_record_collective_time(j, carrier->exec.ns);
+        amph_server_record_collective_time(j, ns);
 
     for (; rq; rq = next) {
         next = rq->next;
         rq->collective = NULL;
         rq->exec.error = err;
-        rq->exec.queue_ns = carrier->exec.began_ns - rq->progress.ready_ns;
+        rq->exec.began_ns = began_ns;
+        rq->exec.carrier_ns = ns - rq->exec.ns;
         finish_one(rq);
     }
 
@@ -413,16 +442,19 @@ static size_t room_of(const struct amph_server_request *rq, size_t len)
            (collective ? amph_server_collective_room(rq) : 0);
 }
 
-/* How long the progress thread has taken requests without a pause.  One that it takes now may have
- * waited as long. */
-static uint64_t busy_ns(struct amph_server *s, uint64_t now_ns)
+/* Since when a request that the progress thread takes now may have waited: since the thread has
+ * taken requests without a pause, but not longer than since the client could send it. */
+static uint64_t waiting_since(const struct amph_server_request *rq, uint64_t now_ns)
 {
+    struct amph_server *s = rq->server;
+    uint64_t answered_ns = *answered(rq);
+
     /* after a longer gap the thread had no processor, or waited for the network */
     if (!s->progress.busy_since_ns || now_ns - s->progress.busy_until_ns > BUSY_GAP_NS)
         s->progress.busy_since_ns = now_ns;
 
     s->progress.busy_until_ns = now_ns;
-    return now_ns - s->progress.busy_since_ns;
+    return answered_ns > s->progress.busy_since_ns ? answered_ns : s->progress.busy_since_ns;
 }
 
 /* Copies a request that cannot run inside its handler, with references of its own, and queues or
@@ -464,8 +496,8 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
     peer->queued++;
     peer->memory += rq->progress.room = room;
     s->progress.memory += room;
-    rq->progress.arrived_ns = rq->progress.ready_ns = amph_now_ns();
-    rq->progress.before_ns = busy_ns(s, rq->progress.arrived_ns);
+    rq->progress.arrived_ns = amph_now_ns();
+    rq->progress.since_ns = waiting_since(rq, rq->progress.arrived_ns);
     amph_count(SERVER_QUEUED);
     amph_count_level(AMPH_COUNTER_SERVER_MEMORY, s->progress.memory);
     amph_server_refs_take(rq);
@@ -583,7 +615,8 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
     amph_server_request_set_buffers(rq);
     if (amph_server_begin_piece(rq->handle, rq)) {
         amph_server_request_run(rq);
-        rq->exec.queue_ns = busy_ns(s, rq->exec.began_ns);
+        rq->progress.since_ns = waiting_since(rq, rq->exec.began_ns);
+        rq->progress.since_ns = amph_server_piece_since(rq, rq->progress.since_ns);
         s->progress.busy_until_ns += rq->exec.ns;
     }
 
@@ -597,6 +630,7 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
     }
 
     complete_call(rq);
+    note_answer(rq, rq->exec.began_ns + rq->exec.ns);
     record_latency(rq, rq->exec.ns);
     return false;
 }
@@ -713,7 +747,7 @@ static void retry_locks(struct amph_server *s)
             continue;
         }
 
-        amph_server_request_run(rq);
+        run_here(rq);
         finish(rq);
     }
 }

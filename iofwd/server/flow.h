@@ -55,6 +55,9 @@ bool amph_server_is_turn(const struct amph_server_handle *h, const struct amph_s
  * ended early or never began. */
 bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_request *rq);
 void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq);
+/* Since when a request has waited for others, if it may have arrived at since_ns: a piece does not
+ * wait for the pieces of its own call. */
+uint64_t amph_server_piece_since(const struct amph_server_request *rq, uint64_t since_ns);
 /* A piece was refused for lack of memory.  The pieces after it must not be executed, or the file
  * would have a gap: the call ends with the last piece that has arrived. */
 void amph_server_truncate_call(struct amph_server_handle *h,

@@ -161,6 +161,7 @@ struct amph_server_handle {
         bool holder_died;  /* a client died with it open, so a collective call may be incomplete */
         struct amph_server_peer *holder; /* client and operation that reserved it */
         uint32_t holder_op;
+        uint64_t piece_end_ns; /* when the last piece of a call in pieces had been executed */
         struct amph_server_request *queue_head, **queue_tail;
         struct amph_server_collective *collectives; /* waiting for more participants */
         uint64_t op_ns, kib_ns; /* moving averages: a small call; each KiB of a large call */
@@ -209,6 +210,8 @@ struct amph_server_peer {
     struct amph_server_lock_agent *lock_agents;
     uint64_t calls, errors, bytes_in, bytes_out;
     struct amph_fwd_latency latency; /* of its requests */
+    /* when the last request with this seq % FWD_PENDING_MAX was answered: the next one came later */
+    uint64_t answered_ns[FWD_PENDING_MAX];
 
     struct {
         unsigned nrunning; /* workers that execute its requests */
@@ -316,10 +319,10 @@ struct amph_server_request {
         bool newfd_regular, newfd_fifo, newfd_nonblock;
         uint32_t line; /* of the versions of the file that an open or truncate has found */
         const struct amph_server_export *export; /* of a call by path */
-        uint64_t began_ns;                       /* when the call began, and */
-        uint64_t ns;                             /* its duration */
-        /* that the request, with its data, may have waited until then */
-        uint64_t queue_ns;
+        uint64_t began_ns; /* when the call began; 0: it did not, or a lock agent has executed it */
+        uint64_t ns;       /* its duration, without the wait for a record lock */
+        uint64_t carrier_ns; /* of a collective call that another part has executed: its duration */
+        uint64_t queue_ns;   /* that the request may have waited at the server */
     } exec;
 
     struct {
@@ -333,9 +336,9 @@ struct amph_server_request {
         struct amph_server_request *next_transfer;
         size_t room;         /* memory that counts as its client's */
         uint64_t arrived_ns; /* of a queued request */
-        uint64_t before_ns;  /* that it may have waited until then, while others were taken */
-        uint64_t ready_ns;   /* when its data had arrived as well; 0: it is not queued */
-        size_t out_len;      /* of the finished reply */
+        /* since when it may have waited for its turn; the way of its data does not count */
+        uint64_t since_ns;
+        size_t out_len; /* of the finished reply */
     } progress;
 
     struct {
@@ -403,8 +406,8 @@ struct amph_server {
         uint64_t memory;       /* taken by the requests of all clients */
         uint64_t mapped_bytes; /* sum over the clients */
         bool in_handler;       /* inside an active-message handler */
-        /* since when requests have followed one another without a pause, and when the last one was done;
-         * 0: there was a pause just now */
+        /* since when requests have followed one another without a pause, and when the last one was
+         * done; 0: there was a pause just now */
         uint64_t busy_since_ns, busy_until_ns;
         uint8_t *reply; /* buffer of requests executed in the handler */
         struct amph_server_request *transfers, **transfers_tail; /* pending or in flight */

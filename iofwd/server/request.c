@@ -135,7 +135,7 @@ int amph_server_request_parse(struct amph_server *s, struct amph_server_peer *pe
     rq->msg_len = len;
     rq->exec.newfd = rq->client_fd = -1;
     rq->exec.line = FWD_VERSIONS_LINE_NONE;
-    rq->exec.ns = rq->exec.queue_ns = 0;
+    rq->exec.began_ns = rq->exec.ns = rq->exec.carrier_ns = rq->exec.queue_ns = 0;
     amph_rd_init(&r, msg, len);
     if (!amph_fwd_get_req_head(&r, &head) ||
         (peer && (head.client != peer->number || head.cookie != peer->cookie_in)))
@@ -242,9 +242,6 @@ void amph_server_request_run(struct amph_server_request *rq)
     unsigned moves = amph_server_versions_begin(rq);
 
     rq->exec.began_ns = start;
-    if (rq->progress.ready_ns)
-        rq->exec.queue_ns = rq->progress.before_ns + start - rq->progress.ready_ns;
-
     rq->exec.error = is_readonly(rq) ? EROFS : amph_server_call_table[rq->id](rq);
     amph_server_versions_end(rq, moves);
     if (rq->stage && amph_server_is_mapped(rq) && !rq->exec.error)
@@ -261,7 +258,7 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
                                       .version = FWD_VERSION,
                                       .service = rq->service,
                                       .seq = rq->seq,
-                                      .file_ns = rq->exec.ns,
+                                      .file_ns = rq->exec.ns + rq->exec.carrier_ns,
                                       .queue_ns = rq->exec.queue_ns,
                                       .error = (uint16_t)amph_fwd_errno_to_wire(rq->exec.error) };
 

@@ -65,8 +65,9 @@ void amph_server_record_time(struct amph_server_request *rq)
 
     struct amph_server_handle *h = rq->handle;
 
-    /* Collective calls are recorded once for all parts. */
-    if (amph_server_collective_is(rq->id))
+    /* Collective calls are recorded once for all parts.  Lock agents do not hold up the progress
+     * thread. */
+    if (amph_server_collective_is(rq->id) || amph_server_lock_is(rq->id))
         return;
 
     if (h && amph_server_is_bulk(rq) && amph_server_request_moved(rq) >= AMPH_SERVER_LARGE)
@@ -122,6 +123,16 @@ bool amph_server_begin_piece(struct amph_server_handle *h, struct amph_server_re
     return h->progress.reserved && !h->progress.aborted;
 }
 
+uint64_t amph_server_piece_since(const struct amph_server_request *rq, uint64_t since_ns)
+{
+    const struct amph_server_handle *h = rq->handle;
+
+    if (!h || !is_piece(rq) || (rq->bulk.flags & FWD_PIECE_FIRST))
+        return since_ns;
+
+    return h->progress.piece_end_ns > since_ns ? h->progress.piece_end_ns : since_ns;
+}
+
 void amph_server_end_piece(struct amph_server_handle *h, const struct amph_server_request *rq)
 {
     if (!h || !is_piece(rq))
@@ -130,6 +141,7 @@ void amph_server_end_piece(struct amph_server_handle *h, const struct amph_serve
     if (rq->exec.error || amph_server_request_moved(rq) < rq->bulk.len)
         h->progress.aborted = true;
 
+    h->progress.piece_end_ns = rq->exec.began_ns + rq->exec.ns;
     if ((rq->bulk.flags & FWD_PIECE_LAST) || h->progress.truncated)
         h->progress.reserved = h->progress.truncated = false;
 

@@ -132,7 +132,7 @@ unsigned amph_server_transfers_move(struct amph_server *s)
 
         n++;
         if (rq->progress.state == AMPH_SERVER_RQ_FETCHING) {
-            rq->progress.ready_ns = amph_now_ns();
+            rq->progress.since_ns += amph_now_ns() - rq->progress.arrived_ns;
             amph_server_flow_ready(rq);
         } else {
             if (rq->progress.transfer_st != AMPH_OK) {

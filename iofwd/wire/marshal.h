@@ -49,6 +49,9 @@
 #define FWD_PATH_MAX 4096  /* bytes of a path or text, with its NUL */
 #define FWD_BLOB_MAX 32768 /* bytes of a value inside a request */
 #define FWD_MSG_MAX 65408  /* bytes of a request or reply */
+/* Requests of a client in flight.  It sends no other with the same seq % FWD_PENDING_MAX before it
+ * has the reply, unless it has abandoned the request. */
+#define FWD_PENDING_MAX 64
 #define FWD_STREAM_MIN \
     32768 /* minimum size of pieces copied past the caches between cores of one host */
 

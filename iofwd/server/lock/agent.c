@@ -22,6 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/os/clock.h"
 #include "base/os/thread.h"
 #include "iofwd/calls/server_calls.h"
 #include "iofwd/server/lock/lock.h"
@@ -112,11 +113,14 @@ static int find_lock(int fd, const struct flock *wanted, struct flock *got)
 static void run_call(struct amph_server_lock_agent *lk, struct amph_server_request *rq, int fd)
 {
     struct flock *l = lock_of(rq);
+    uint64_t begin_ns = amph_now_ns();
 
     if (rq->desc->flags & FWD_CALL_PURE) { /* pgetlock */
         rq->exec.error = find_lock(fd, l, &rq->u.pgetlock.got);
+        rq->exec.ns = amph_now_ns() - begin_ns;
     } else {
         rq->exec.error = fcntl(fd, F_SETLK, l) == 0 ? 0 : errno;
+        rq->exec.ns = amph_now_ns() - begin_ns; /* the wait for the lock does not count */
         if (rq->exec.error == EACCES)
             rq->exec.error = EAGAIN;
 

@@ -341,8 +341,37 @@ times() {
 parts="min(queue_ns >= 0 AND file_ns >= 0 AND network_ns >= 0 AND queue_ns + file_ns = server_ns AND queue_ns + file_ns + network_ns <= ns * 1.03 + 100000)"
 times "times in queue, at files and on the way add up" "count(*) > 100 AND sum(file_ns) > 0 AND sum(network_ns) > 0 AND $parts" \
     'dd if=/dev/zero of=/fwd/alone bs=1024 count=200 conv=notrunc status=none'
+times "a large write does not wait for its own pieces" "sum(requests) > 400 AND sum(queue_ns) * 5 < sum(ns) AND $parts" \
+    'dd if=/dev/zero of=/fwd/alone bs=4M count=32 status=none'
 times "requests of eight processes at one server wait there" "count(*) > 800 AND sum(queue_ns) * 20 > sum(server_ns) AND $parts" \
     'for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/fwd/many$i bs=256k count=100 status=none & done; wait'
+# A child asks for a lock that its parent holds; the parent keeps it for 100 ms after the child has said so.
+cat >"$mp_dir/lock.py" <<'EOF'
+import fcntl, os, sys, time
+
+lock = fcntl.lockf if sys.argv[1] == 'record' else fcntl.flock
+for turn in range(3):
+    held = open('/fwd/lock', 'a+')
+    lock(held, fcntl.LOCK_EX)
+    ready = os.pipe()
+    if os.fork() == 0:
+        wanted = open('/fwd/lock', 'a+')
+        os.write(ready[1], b'x')
+        lock(wanted, fcntl.LOCK_EX)
+        os._exit(0)
+    os.read(ready[0], 1)
+    time.sleep(0.1)
+    lock(held, fcntl.LOCK_UN)
+    os.wait()
+EOF
+for kind in record flock; do
+    if [ -z "$python" ]; then
+        mp_skip "the wait for a lock is queue time ($kind)" "no python3 here"
+        continue
+    fi
+    times "the wait for a lock is queue time ($kind)" "max(queue_ns) > 20000000 AND max(file_ns) * 2 < max(queue_ns) AND $parts" \
+        "'$python' '$mp_dir/lock.py' $kind"
+done
 rm -rf "$mp_dir/r"
 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" \
     sh -c 'cat </fwd/copy >>/fwd/redirected; md5sum </fwd/redirected' >"$mp_dir/out" 2>&1
