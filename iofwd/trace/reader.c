@@ -500,6 +500,21 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     return true;
 }
 
+/* The file of a record is the one that the call changes, and these calls name their source first. */
+static void put_target_first(const char *name, struct amph_trace_event *e)
+{
+    uint32_t source = e->file;
+    int32_t source_fd = e->fd;
+
+    if (strcmp(name, "copy_file_range") != 0 && strcmp(name, "splice") != 0)
+        return;
+
+    e->file = e->file2;
+    e->fd = e->fd2;
+    e->file2 = source;
+    e->fd2 = source_fd;
+}
+
 static void take_extra(struct amph_trace *t, const struct source *s,
                        const struct amph_trace_extra *x)
 {
@@ -517,6 +532,9 @@ static void take_extra(struct amph_trace *t, const struct source *s,
         e->requests = x->requests;
         e->server_ns = x->server_ns;
         e->queue_ns = x->queue_ns < x->server_ns ? x->queue_ns : x->server_ns;
+        if (e->file2)
+            put_target_first(t->names[e->name], e);
+
         return;
     }
 }

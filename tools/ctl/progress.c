@@ -39,7 +39,7 @@ struct progress {
     uint64_t (*last)[NCOUNTED]; /* preceding counts of each server */
     bool *is_final;             /* the server has sent its final counts */
     uint64_t begin_ns, line_ns;
-    double total[NCOUNTED]; /* total of the preceding line */
+    double total[NCOUNTED]; /* total of the preceding line, or of the beginning */
     bool terminal;
 };
 
@@ -174,6 +174,13 @@ int ctl_progress(struct ctl_set *set, struct ctl_set *ending, double interval_s)
     struct progress p = { .set = set, .ending = ending, .terminal = isatty(STDERR_FILENO) };
     uint32_t left = begin(&p);
     bool reached = left > 0;
+
+    /* what the servers had done before is in no rate */
+    if (reached)
+        take_status(&p);
+
+    for (size_t k = 0; k < NCOUNTED && reached; k++)
+        p.total[k] = total_of(&p, k);
 
     p.begin_ns = p.line_ns = amph_now_ns();
 

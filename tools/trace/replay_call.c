@@ -113,9 +113,8 @@ static int64_t move_data(struct replay_task *task, const struct amph_trace_event
 
 static int64_t copy_data(struct replay_task *task, const struct amph_trace_event *e)
 {
-    bool sends = strstr(task->r->trace->names[e->name], "sendfile") != NULL;
-    int in = sends ? fd_of(task, e->fd2, e->file2) : fd_of(task, e->fd, e->file);
-    int out = sends ? fd_of(task, e->fd, e->file) : fd_of(task, e->fd2, e->file2);
+    int in = fd_of(task, e->fd2, e->file2);
+    int out = fd_of(task, e->fd, e->file);
 
     return copy_file_range(in, NULL, out, NULL, e->length, 0);
 }

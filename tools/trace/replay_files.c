@@ -58,6 +58,18 @@ static void was_not_there(struct found *f)
         f->before = ABSENT;
 }
 
+/* Read up to `end`: what the run has not written itself was there before, also if the file was opened with
+ * O_CREAT. */
+static void was_read(struct found *f, int64_t end)
+{
+    if (f->size_now >= end)
+        return;
+
+    f->before = PRESENT;
+    f->size_now = end;
+    f->size = f->size < end ? end : f->size;
+}
+
 /* A call that succeeded. */
 static void look_at(struct found *all, const struct amph_trace *t, const struct amph_trace_event *e)
 {
@@ -77,13 +89,11 @@ static void look_at(struct found *all, const struct amph_trace *t, const struct 
         if (e->flags & O_TRUNC)
             f->size_now = 0;
     } else if (cls == AMPH_TRACE_READ) {
-        if (f->size_now < end) {
-            f->before = PRESENT; /* it was opened with O_CREAT, and has data */
-            f->size_now = end;
-            f->size = f->size < end ? end : f->size;
-        }
+        was_read(f, end);
     } else if (cls == AMPH_TRACE_WRITE) {
         f->size_now = f->size_now < end ? end : f->size_now;
+        if (e->file2) /* what it was copied from, in most cases from the same offset */
+            was_read(&all[e->file2], end);
     } else if (cls == AMPH_TRACE_FOLDER) {
         f->is_folder = true;
         was_there(f);

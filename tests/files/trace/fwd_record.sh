@@ -316,6 +316,13 @@ mp_report $? "patterns: opens of files that do not exist" "$mp_dir/out"
 "$trace" diff "$mp_dir/r" "$mp_dir/r" >"$mp_dir/out" 2>&1 && awk 'NR > 1 && $2 != $3 { bad = 1 } END { exit bad || NR < 5 }' "$mp_dir/out"
 mp_report $? "diff: a run and itself" "$mp_dir/out"
 
+rm -rf "$mp_dir/r"
+"$run" -record "$mp_dir/r" cp "$mp_dir/big" "$mp_dir/copied" >"$mp_dir/out" 2>&1
+"$trace" sql "$mp_dir/r" "SELECT path, path2, bytes, name FROM calls WHERE class = 'write'" >>"$mp_dir/out" 2>&1
+test "$(sql "$mp_dir/r" "SELECT sum(bytes) FROM calls WHERE class = 'write' AND path LIKE '%/copied'")" = "$(stat -c %s "$mp_dir/big")" &&
+    test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE class = 'write' AND path LIKE '%/big'")" = 0
+mp_report $? "cp writes its copy, not its source" "$mp_dir/out"
+
 # ---- forwarded calls ----
 
 rm -rf "$mp_dir/r"

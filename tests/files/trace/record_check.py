@@ -93,6 +93,8 @@ for pid, at, call, args, result, rest, line in lines():
     process = threads.get(pid, pid)
     # of mmap it is the last but one
     fd = re.search(r'(\d+)<([^>]*)>, \S+$', args) if call == 'mmap' else re.match(r'(\d+)(?:<([^>]*)>)?', args)
+    if call in ('copy_file_range', 'splice'):  # the record names what is written first
+        fd = re.match(r'\d+(?:<[^>]*>)?, [^,]+, (\d+)(?:<([^>]*)>)?', args) or fd
     number = int(fd[1]) if fd else None
     path = re.search(r'"([^"]*)"', args)
     name = (path[1] if path and path[1] else '') or (fd[2] if fd and fd[2] else '')
