@@ -744,8 +744,13 @@ bool amph_trace_add_clocks(struct amph_trace *t, const void *bytes, size_t len, 
 static bool read_file(struct amph_trace *t, const char *path, bool is_clocks, char *why,
                       size_t why_len)
 {
-    FILE *f = fopen(path, "rb");
     struct stat st;
+
+    /* a FIFO would be waited for */
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return fail(why, why_len, "it is no regular file");
+
+    FILE *f = fopen(path, "rb");
 
     if (!f || fstat(fileno(f), &st) != 0) {
         fail(why, why_len, "it cannot be opened: %s", strerror(errno));

@@ -19,7 +19,8 @@ struct rule {
 };
 
 /* A path in all calls that are given or have a descriptor of it: programs' own files only. */
-#define FILES "path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%'"
+#define FILES \
+    "path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%' AND path NOT LIKE '/sys/%'"
 
 /* clang-format off */
 /* Who reads and writes each file: the last eight rules, of which a file belongs to one. */

@@ -39,8 +39,9 @@ static bool is_written(const char *bytes, size_t len)
 
 static char *read_all(const char *path, size_t *len_p)
 {
-    FILE *f = fopen(path, "rb");
     struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    FILE *f = is_file ? fopen(path, "rb") : NULL;
     char *bytes = NULL;
 
     if (f && fstat(fileno(f), &st) == 0 && (bytes = malloc((size_t)st.st_size + 1))) {

@@ -270,6 +270,9 @@ refused "another byte order is refused" 'other byte order'
 echo hello >"$file"
 refused "a short file is refused" 'fewer than a header'
 rm "$file"
+mkfifo "$file"
+refused "a FIFO is refused" 'no regular file'
+rm "$file"
 refused "an empty folder is said" 'no files of recorded calls'
 "$run" -record /proc/none true >"$mp_dir/out" 2>&1
 test $? = 2 && grep -q 'records cannot be written there' "$mp_dir/out"
