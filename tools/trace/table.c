@@ -128,13 +128,19 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
 {
     sqlite3_stmt *stmt = NULL;
     struct answer a = { 0 };
+    const char *rest = "";
     int code;
 
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, &rest) != SQLITE_OK)
         return trace_fail("%s", sqlite3_errmsg(db));
 
     if (!stmt)
         return trace_fail("no query is given");
+
+    if (rest[strspn(rest, " \t\n;")]) {
+        sqlite3_finalize(stmt);
+        return trace_fail("one query at a time, please; this is left: %s", rest);
+    }
 
     a.columns = sqlite3_column_count(stmt);
     if (a.columns > COLUMNS)

@@ -325,6 +325,9 @@ rm -rf "$mp_dir/r"
 test "$(sql "$mp_dir/r" "SELECT sum(bytes) FROM calls WHERE class = 'write' AND path LIKE '%/copied'")" = "$(stat -c %s "$mp_dir/big")" &&
     test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE class = 'write' AND path LIKE '%/big'")" = 0
 mp_report $? "cp writes its copy, not its source" "$mp_dir/out"
+"$trace" sql "$mp_dir/r" "SELECT 1; SELECT 2" >"$mp_dir/out" 2>&1
+test $? = 1 && grep -q 'one query at a time.*SELECT 2' "$mp_dir/out" && "$trace" sql "$mp_dir/r" "SELECT 1;" >>"$mp_dir/out" 2>&1
+mp_report $? "a second query is refused" "$mp_dir/out"
 
 # ---- forwarded calls ----
 
