@@ -183,7 +183,7 @@ def findings(browser):
         if line[0] == 'many small writes':
             click(page, '#findings li:nth-child(%d) button' % (number + 1))
             path = [f['subject'] for f in wanted if f['finding'] == 'many small writes'][0]
-            expect(page, 'run', "class = 'write' AND path = '%s'" % path, 'the calls of a finding')
+            expect(page, 'run', "class = 'write' AND '%s' IN (path, coalesce(path2, ''))" % path, 'the calls of a finding')
             return
     raise Failed('no finding of small writes')
 
