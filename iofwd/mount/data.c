@@ -266,8 +266,17 @@ static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 {
     struct amph_mount_open *open = open_of(fi);
     const struct amph_fwd_file *file = &open->handle->file;
+    /* as the descriptor is now: F_SETFL may have changed it since it was opened */
+    bool appends = !fi->writepage && (fi->flags & O_APPEND);
+    struct amph_fwd_file appending;
     size_t done = 0;
-    int err = fi->writepage && open->append ? unappending(open, &file) : 0;
+    int err = open->append && !appends ? unappending(open, &file) : 0;
+
+    if (appends && !open->append) {
+        appending = *file;
+        appending.rwf |= RWF_APPEND;
+        file = &appending;
+    }
 
     while (!err && done < size) {
         size_t n = 0;

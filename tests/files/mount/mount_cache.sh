@@ -168,4 +168,31 @@ if command -v strace >/dev/null; then
 else
     mp_skip "a small write is one request" "there is no strace"
 fi
+
+# O_APPEND by fcntl: what another client has appended meanwhile stays; and its end.
+cat >"$mp_dir/append.py" <<'X'
+import fcntl, os, sys
+mounted, kept = sys.argv[1:]
+with open(kept, 'w') as f:
+    f.write('base ')
+fd = os.open(mounted, os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+with open(kept, 'a') as f:
+    f.write('other ')
+os.write(fd, b'mine')
+fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+os.pwrite(fd, b'BASE', 0)
+os.close(fd)
+fd = os.open(mounted, os.O_RDWR | os.O_APPEND)
+fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+os.pwrite(fd, b'b', 0)
+with open(kept) as f:
+    print(f.read())
+X
+if command -v python3 >/dev/null; then
+    python3 "$mp_dir/append.py" "$mp_dir/open/append" "$mp_dir/kept/append" >"$mp_dir/out" 2>&1 && [ "$(cat "$mp_dir/out")" = 'bASE other mine' ]
+    mp_report $? "O_APPEND by fcntl appends at the server, and no longer" "$mp_dir/out"
+else
+    mp_skip "O_APPEND by fcntl appends at the server, and no longer" "there is no python3"
+fi
 mp_done
