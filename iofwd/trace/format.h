@@ -35,6 +35,7 @@
 enum {
     AMPH_TRACE_VERSION = 4,
     AMPH_TRACE_OLDEST = 2,      /* that the reader reads */
+    AMPH_TRACE_WITH_CLOCKS = 3, /* the first with the number of a clock */
     AMPH_TRACE_WITH_QUEUES = 4, /* the first with queue times */
     AMPH_TRACE_ORDER = 0x01020304,
     AMPH_TRACE_HEADER = 4096, /* bytes before the first slot */

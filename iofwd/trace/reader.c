@@ -650,7 +650,7 @@ static bool add_row(struct amph_trace *t, const void *bytes, size_t len, char *w
                         .first_event = t->nevents };
 
     /* without a measured clock: the hosts' real time */
-    s.axis = amph_trace_axis_of(&t->clocks, h.version == AMPH_TRACE_VERSION ? h.clock : 0,
+    s.axis = amph_trace_axis_of(&t->clocks, h.version >= AMPH_TRACE_WITH_CLOCKS ? h.clock : 0,
                                 (int64_t)(h.realtime_ns - h.monotonic_ns));
     s.names = malloc(LOCAL_NAMES * sizeof *s.names);
 

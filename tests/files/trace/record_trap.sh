@@ -23,6 +23,19 @@ echo "exit code $?" >>"$mp_dir/said"
 grep -q 'exit code 0' "$mp_dir/said" && test "$(grep -c 'a file cannot grow' "$mp_dir/said")" = 1 && test "$(sql "$many")" -gt 500
 mp_report $? "the supervisor's limit ends the records, with a sentence, not the program" "$mp_dir/said"
 
+# the clock of a job, also in a file of version 3
+IOFWD_PRIVATE_CLOCK=77 AMPHORA_RANK=5
+export IOFWD_PRIVATE_CLOCK AMPHORA_RANK
+recorded busybox env AMPHORA_RANK=5 "$mp_dir/ways" /fwd many 10
+unset IOFWD_PRIVATE_CLOCK AMPHORA_RANK
+printf 'AMPHCLK1 1 1000 1000\n77 1000 0 321\n' >"$records/1.clocks"
+clock="SELECT rank || ',' || clock_error_ns FROM processes WHERE exe LIKE '%/ways'"
+is "rank and clock" 5,321 "$clock"
+for file in "$records/"*.trace; do
+    printf '\3' | dd of="$file" bs=1 seek=12 conv=notrunc 2>/dev/null
+done
+is "rank and clock, version 3" 5,321 "$clock"
+
 # by itself, where the preload library does not reach
 rm -rf "$records"
 timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -v -record "$records" "$mp_dir/ways" /fwd many 10 >"$mp_dir/said" 2>&1
