@@ -222,6 +222,13 @@ static bool is_pipe(const struct replay *r, const struct amph_trace_event *e)
     return strncmp(path, "pipe:", 5) == 0 || strncmp(path, "socket:", 7) == 0;
 }
 
+/* Is it a call on an open file of which the record has no descriptor, as those of iofwd-mount? */
+static bool lacks_descriptor(const struct replay *r, const struct amph_trace_event *e)
+{
+    return e->fd < 0 && !(e->has & AMPH_TRACE_HAS_PATH) &&
+           r->trace->processes[e->process].recorder != AMPH_TRACE_BY_PRELOAD;
+}
+
 static enum replay_kind kind_of(const struct replay *r, const struct amph_trace_event *e)
 {
     enum amph_trace_class cls = class_of(r, e);
@@ -235,7 +242,7 @@ static enum replay_kind kind_of(const struct replay *r, const struct amph_trace_
     else if (kind == REPLAY_LOCK && !is_lock(e->flags))
         kind = REPLAY_SKIP;
 
-    bool chosen = e->file && r->chosen[e->file];
+    bool chosen = e->file && r->chosen[e->file] && !lacks_descriptor(r, e);
 
     if (kind == REPLAY_COPY)
         chosen = chosen && e->file2 && r->chosen[e->file2];

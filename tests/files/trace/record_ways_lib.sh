@@ -83,6 +83,16 @@ else
     mp_report $? "compressed: the same calls" "$mp_dir/out"
 fi
 
+# ---- made again ----
+
+mkdir "$mp_dir/again"
+"$trace" replay "$records" -prefix "$mp_dir/again" -no-think >"$mp_dir/out" 2>&1
+replayed=$?
+made=$(sed -n 's/^\([0-9]*\) calls were made again.*/\1/p' "$mp_dir/out")
+otherwise=$(sed -n 's/^\([0-9]*\) calls ended otherwise.*/\1/p' "$mp_dir/out")
+test $replayed = 0 && test "$made" -gt 15 && test $((${otherwise:-0} * 2)) -lt "$made"
+mp_report $? "replay: the calls whose files are known" "$mp_dir/out"
+
 # ---- programs ----
 
 rm -rf "$mp_dir/kept/"*
