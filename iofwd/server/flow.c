@@ -243,7 +243,7 @@ static void start_collective(struct amph_server_request *rq)
 
     if (rq->exec.error)
         finish(rq);
-    else if (amph_server_expected_ns(h, rq->collective->bytes) > AMPH_CLIENT_SLOW_NS) {
+    else if (amph_server_expected_ns(h, rq->collective->bytes) > AMPH_SERVER_SLOW_NS) {
         h->progress.busy = true;
         amph_server_work_give(rq->server, rq);
     } else {

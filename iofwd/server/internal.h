@@ -82,7 +82,7 @@
 #define AMPH_SERVER_QUEUED_MAX 512
 
 /* A call that is expected to take longer than this goes to a worker. */
-#define AMPH_CLIENT_SLOW_NS (300 * 1000)
+#define AMPH_SERVER_SLOW_NS (300 * 1000)
 
 /* From this size on, the time of a call is taken as proportional to its data. */
 #define AMPH_SERVER_LARGE 16384u

@@ -42,13 +42,13 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
 
     if (h) {
         if (amph_server_is_bulk(rq))
-            return amph_server_expected_ns(h, rq->bulk.len) > AMPH_CLIENT_SLOW_NS;
+            return amph_server_expected_ns(h, rq->bulk.len) > AMPH_SERVER_SLOW_NS;
 
-        return h->progress.op_ns > AMPH_CLIENT_SLOW_NS;
+        return h->progress.op_ns > AMPH_SERVER_SLOW_NS;
     }
 
     for (size_t i = 0; i < rq->server->exports.n; i++)
-        if (rq->server->exports.item[i].ns_ewma > AMPH_CLIENT_SLOW_NS)
+        if (rq->server->exports.item[i].ns_ewma > AMPH_SERVER_SLOW_NS)
             return true;
 
     return false;

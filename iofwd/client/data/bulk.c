@@ -34,7 +34,7 @@
 #define SEGMENT_MIN ((size_t)16 << 10) /* minimum size for access in place */
 #define SEGMENT_PIECE \
     ((size_t)512 << 10) /* no copy to overlap with, so few messages; each takes far less than \
-                           AMPH_CLIENT_SLOW_NS */
+                           AMPH_SERVER_SLOW_NS */
 
 struct piece {
     struct amph_client_pending *pend;
