@@ -532,9 +532,7 @@ static void take_extra(struct amph_trace *t, const struct source *s,
         e->requests = x->requests;
         e->server_ns = x->server_ns;
         e->queue_ns = x->queue_ns < x->server_ns ? x->queue_ns : x->server_ns;
-        if (e->file2)
-            put_target_first(t->names[e->name], e);
-
+        put_target_first(t->names[e->name], e);
         return;
     }
 }
