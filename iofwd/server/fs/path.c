@@ -654,8 +654,8 @@ static int other_export(struct amph_server_request *rq, const struct amph_server
     return EXDEV;
 }
 
-/* The kernel looks for the first name's directory and may search it before it turns to the second
- * name.  So that is what it reports first: err, unless that directory cannot be searched. */
+/* The two paths of a call lead to the error err.  But the kernel searches the first name's directory
+ * before it turns to the second path, so that is what it reports first. */
 static int after_search(int from_fd, int err)
 {
     return faccessat(from_fd, ".", F_OK, AT_EACCESS) != 0 && errno == EACCES ? EACCES : err;
@@ -674,9 +674,11 @@ int amph_server_do_rename(struct amph_server_request *rq, struct amph_server_arg
         return -from_fd;
 
     int to_fd = look_for_parent(rq, a->to_dir, a->to, &to, &to_last);
-    int err = to_fd < 0 ? after_search(from_fd, -to_fd) : other_export(rq, &from, &to);
+    int err = to_fd < 0 ? -to_fd : other_export(rq, &from, &to);
 
-    if (!err)
+    if (err)
+        err = after_search(from_fd, err);
+    else
         err = writable(rq, &from);
 
     if (!err && (amph_server_path_is_export(&from, true) || amph_server_path_is_export(&to, true)))
