@@ -29,6 +29,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/trace_callers.c \
 	iofwd/client/trace_files.c \
 	iofwd/client/trace_record.c \
+	iofwd/client/trace_args.h \
 	iofwd/client/trace_record.h \
 	iofwd/trace/append.c \
 	iofwd/trace/append.h \

@@ -16,6 +16,7 @@
  *   layer.c             the list of layers that a call passes
  *   call.c              one request and its reply; the layer `forward`
  *   trace.c             IOFWD_TRACE: prints calls with their costs
+ *   trace_args.h        arguments and results, for trace.c and trace_record.c
  *   trace_record.c, .h  IOFWD_TRACE_DIR: records calls that are made in the names of other processes
  *   trace_callers.c     these processes, and their files of records
  *   trace_files.c       names and offsets of open files, for records

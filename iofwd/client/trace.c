@@ -25,6 +25,7 @@
 #include "iofwd/wire/file.h"
 #include "iofwd/wire/show.h"
 #include "iofwd/client/internal.h"
+#include "iofwd/client/trace_args.h"
 #include "iofwd/client/trace_record.h"
 
 #define LINE_BYTES 2048
@@ -87,21 +88,11 @@ static uint64_t number_at(unsigned word, const void *at)
     }
 }
 
-struct bytes_arg {
-    const void *at;
-    size_t len;
-};
-
-struct path_arg {
-    const struct amph_fwd_file *dir;
-    const char *path;
-};
-
 /* An argument, from where the record has it. */
 static void show_argument(struct amph_fwd_text *t, unsigned word, const void *at)
 {
-    const struct path_arg *path = at;
-    const struct bytes_arg *bytes = at;
+    const struct amph_client_path_arg *path = at;
+    const struct amph_client_bytes_arg *bytes = at;
 
     switch (word) {
     case FWD_IN_PATH:
@@ -130,46 +121,25 @@ static void show_argument(struct amph_fwd_text *t, unsigned word, const void *at
     }
 }
 
-/* out-buffers: their room, as the C library's functions have it */
-struct room_arg {
-    void *at;
-    size_t cap, *len_p;
-};
-
+/* The room of out-buffers, as the C library's functions have it. */
 static void show_room(struct amph_fwd_text *t, unsigned word, const void *at)
 {
     if (word == FWD_OUT_STRING || word == FWD_OUT_DIRENTS || word == FWD_OUT_BUF)
-        amph_fwd_text_put(t, ", %zu", ((const struct room_arg *)at)->cap);
+        amph_fwd_text_put(t, ", %zu", ((const struct amph_client_room_arg *)at)->cap);
 }
 
-/* The last result that is a number; else 0, as for success. */
 static void show_result(struct amph_fwd_text *t, const struct amph_fwd_call_desc *desc,
                         const union amph_fwd_args *args)
 {
-    const struct amph_fwd_arg_desc *arg = &desc->arg[desc->nargs - 1];
-    const void *at = (const char *)args + arg->client_at;
+    const struct amph_fwd_arg_desc *last = desc->nargs ? &desc->arg[desc->nargs - 1] : NULL;
+    int64_t result = amph_client_result(desc, args);
 
-    switch (desc->nargs ? arg->word : 0) {
-    case FWD_OUT_NEWFILE:
-        show_file(t, *(struct amph_fwd_file *const *)at);
-        break;
-    case FWD_OUT_OFFSET:
-        amph_fwd_text_put(t, "%lld", (long long)**(off_t *const *)at);
-        break;
-    case FWD_OUT_COUNT:
-        amph_fwd_text_put(t, "%zu", **(size_t *const *)at);
-        break;
-    case FWD_OUT_SFLAGS:
-        amph_fwd_show_value(t, FWD_OUT_SFLAGS, (uint64_t) * *(int *const *)at);
-        break;
-    case FWD_OUT_STRING:
-    case FWD_OUT_DIRENTS:
-    case FWD_OUT_BUF:
-        amph_fwd_text_put(t, "%zu", *((const struct room_arg *)at)->len_p);
-        break;
-    default:
-        amph_fwd_text_put(t, "0");
-    }
+    if (last && last->word == FWD_OUT_NEWFILE)
+        show_file(t, *(struct amph_fwd_file *const *)((const char *)args + last->client_at));
+    else if (last && last->word == FWD_OUT_SFLAGS)
+        amph_fwd_show_value(t, FWD_OUT_SFLAGS, (uint64_t)result);
+    else
+        amph_fwd_text_put(t, "%lld", (long long)result);
 }
 
 /* Takes out a signal that is blocked and waiting. */

@@ -14,6 +14,7 @@
 #include "base/os/clock.h"
 #include "base/settings/env.h"
 #include "iofwd/client/internal.h"
+#include "iofwd/client/trace_args.h"
 
 _Static_assert((unsigned)AMPH_FWD_NCALLS <= AMPH_TRACE_APPEND_CALLS, "each call has a number");
 
@@ -62,22 +63,6 @@ bool amph_client_recorder_open(void)
 }
 
 /* ---- arguments ---- */
-
-/* An argument as the record of a call has it. */
-struct path_arg {
-    const struct amph_fwd_file *dir;
-    const char *path;
-};
-
-struct bytes_arg {
-    const void *at;
-    size_t len;
-};
-
-struct room_arg {
-    void *at;
-    size_t cap, *len_p;
-};
 
 static void put_flags(struct amph_trace_call *to, uint32_t flags)
 {
@@ -133,7 +118,7 @@ static void put_file(struct amph_client_recording *r, const struct amph_fwd_file
     }
 }
 
-static void put_path(struct amph_client_recording *r, const struct path_arg *arg)
+static void put_path(struct amph_client_recording *r, const struct amph_client_path_arg *arg)
 {
     bool is_second = r->call.has & AMPH_TRACE_HAS_PATH;
 
@@ -159,12 +144,12 @@ static void put_argument(struct amph_client_recording *r, const struct amph_fwd_
             put_length(&r->call, *(const size_t *)at);
         break;
     case FWD_IN_DATA:
-        put_length(&r->call, ((const struct bytes_arg *)at)->len);
+        put_length(&r->call, ((const struct amph_client_bytes_arg *)at)->len);
         break;
     case FWD_OUT_BUF:
     case FWD_OUT_STRING:
     case FWD_OUT_DIRENTS:
-        put_length(&r->call, ((const struct room_arg *)at)->cap);
+        put_length(&r->call, ((const struct amph_client_room_arg *)at)->cap);
         break;
     case FWD_IN_LOCK:
         put_lock(&r->call, desc, *(const struct flock *const *)at);
@@ -182,35 +167,6 @@ static void put_argument(struct amph_client_recording *r, const struct amph_fwd_
         break;
     default:
         break;
-    }
-}
-
-/* ---- results ---- */
-
-/* The last result that is a number; else 0, as for success. */
-static int64_t result_of(const struct amph_fwd_call *call)
-{
-    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
-
-    if (!desc->nargs)
-        return 0;
-
-    const struct amph_fwd_arg_desc *arg = &desc->arg[desc->nargs - 1];
-    const void *at = (const char *)&call->u + arg->client_at;
-
-    switch (arg->word) {
-    case FWD_OUT_OFFSET:
-        return **(off_t *const *)at;
-    case FWD_OUT_COUNT:
-        return (int64_t) * *(size_t *const *)at;
-    case FWD_OUT_SFLAGS:
-        return **(int *const *)at;
-    case FWD_OUT_STRING:
-    case FWD_OUT_DIRENTS:
-    case FWD_OUT_BUF:
-        return (int64_t) * ((const struct room_arg *)at)->len_p;
-    default:
-        return 0;
     }
 }
 
@@ -261,7 +217,7 @@ void amph_client_recorder_end(struct amph_client_recording *r, const struct amph
     r->call.end_ns = end_ns;
     r->call.err = (uint16_t)err;
     r->call.has |= err ? AMPH_TRACE_HAS_FAILED : 0;
-    r->call.result = err ? -1 : result_of(call);
+    r->call.result = err ? -1 : amph_client_result(&amph_fwd_calls[call->id], &call->u);
     r->extra.start_ns = r->call.start_ns;
     if (sum->requests) {
         r->call.has |= AMPH_TRACE_HAS_EXTRA;

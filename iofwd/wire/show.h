@@ -76,8 +76,8 @@ struct amph_fwd_trace_sum {
     uint64_t seq;      /* ... and the request's among its own */
 };
 
-/* How long they have waited at the servers.  A server knows how long it has been busy, but not when the request
- * came; ns: the call's duration, which has no more room than this for the wait. */
+/* How long the requests have waited at the servers.  A server knows since when it has been busy, but not
+ * when a request arrived; so the wait is at most what the file time leaves of ns, the call's duration. */
 static inline uint64_t amph_fwd_trace_queue(const struct amph_fwd_trace_sum *sum, uint64_t ns)
 {
     uint64_t room = ns > sum->file_ns ? ns - sum->file_ns : 0;
