@@ -35,6 +35,7 @@ dist_check_SCRIPTS += $(mount_scripts)
 TESTS += $(mount_scripts)
 # mount_figures.sh is a part of doc/figures.md.
 EXTRA_DIST += \
+	tests/files/bench.h \
 	tests/files/mount/mount_bench.c \
 	tests/files/mount/mount_figures.sh \
 	tests/files/mount/mount_lib.sh \

@@ -88,7 +88,7 @@ right() {
     [ "$code" != 0 ] || ! grep -q "$right_text" "$mp_dir/one" || return 0
     # 127: of the dynamic linker
     # a stack of 16 KiB may end in the linker or a constructor already, which the launcher reports
-    [ "$2" = s ] && [ "$code" = 139 ] && grep -q 'was killed by signal 11' "$mp_dir/one" && return 1
+    [ "$2" = s ] && [ "$3" -le 16 ] && [ "$code" = 139 ] && grep -q 'was killed by signal 11' "$mp_dir/one" && return 1
     [ "$code" -gt 0 ] && { [ "$code" -lt 124 ] || [ "$code" = 127 ]; } && grep -Eq "$said" "$mp_dir/one" && return 1
     return 2
 }

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tests/files/bench.h"
 
 #define ROUNDS 7
 #define FILE_BYTES ((off_t)32 << 20)
@@ -18,22 +19,6 @@
 
 static char data[1 << 20] __attribute__((aligned(4096)));
 static int file;
-
-static double now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static void need(int ok, const char *what)
 {
@@ -44,25 +29,9 @@ static void need(int ok, const char *what)
     exit(1);
 }
 
-/* before: done in each round, outside of the time; may be NULL. */
 static void measure(const char *name, int calls, void (*call)(int i), void (*before)(void))
 {
-    double mean[ROUNDS];
-
-    for (int r = 0; r < ROUNDS; r++) {
-        if (before)
-            before();
-
-        double begin = now_ns();
-
-        for (int i = 0; i < calls; i++)
-            call(i);
-
-        mean[r] = (now_ns() - begin) / calls;
-    }
-
-    qsort(mean, ROUNDS, sizeof *mean, compare);
-    printf("%s %.0f\n", name, mean[ROUNDS / 2]);
+    bench(name, ROUNDS, calls, call, before);
 }
 
 /* ---- names ---- */

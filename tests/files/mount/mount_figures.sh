@@ -15,7 +15,7 @@ memory=$(mktemp -d /dev/shm/amphora-mount.XXXXXX) || exit 99
 ln -s "$memory" "$mp_dir/kept"
 mount_start
 trap 'mount_end "$mp_dir/far" "$mp_dir/warm" "$mp_dir/peer_far" "$mp_dir/peer_warm"; rm -rf "$memory"' EXIT
-${CC:-cc} -O2 -D_GNU_SOURCE -o "$mp_dir/bench" "$srcdir/tests/files/mount/mount_bench.c" || exit 99
+${CC:-cc} -O2 -D_GNU_SOURCE -I"$srcdir" -o "$mp_dir/bench" "$srcdir/tests/files/mount/mount_bench.c" || exit 99
 # shellcheck disable=SC2046 # words of pkg-config
 ${CC:-cc} -O2 -w -o "$mp_dir/passthrough_ll" "$example" $(pkg-config --cflags --libs fuse3) || exit 99
 

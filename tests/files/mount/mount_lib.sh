@@ -36,6 +36,26 @@ mount_end() {
     rm -rf "$mp_dir"
 }
 
+# mount_run_or_skip WHAT: for tests of iofwd-run -mount, which has a runtime folder of its own here: ends the test with a skip where
+# it is not possible
+mount_run_or_skip() {
+    mount_or_skip "$1"
+    trap 'mount_end "$mp_dir/m"' EXIT
+    mount_off "$mp_dir/m"
+    XDG_RUNTIME_DIR=$mp_dir/runtime
+    export XDG_RUNTIME_DIR
+    mkdir -m 700 "$XDG_RUNTIME_DIR"
+    if ! "$builddir/iofwd-run" -servers "$addresses" -mount true 2>"$mp_dir/why"; then
+        case $(cat "$mp_dir/why") in
+        *forbidden* | *"/dev/fuse cannot"*)
+            echo "1..1"
+            echo "ok 1 - $1 # SKIP $(cat "$mp_dir/why")"
+            exit 0
+            ;;
+        esac
+    fi
+}
+
 # mount_or_skip WHAT: ends the test with a skip where no FUSE file system can be mounted
 mount_or_skip() {
     why=

@@ -3,21 +3,7 @@
 # iofwd-run -mount: the prefix as a mount in a namespace, without privilege.  Where /dev/fuse is for root alone, root tries it; as another
 # user it runs with a /dev/fuse of the test's own.
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
-mount_or_skip "iofwd-run -mount"
-trap 'mount_end "$mp_dir/m"' EXIT
-mount_off "$mp_dir/m"
-XDG_RUNTIME_DIR=$mp_dir/runtime
-export XDG_RUNTIME_DIR
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-if ! "$builddir/iofwd-run" -servers "$addresses" -mount true 2>"$mp_dir/why"; then
-    case $(cat "$mp_dir/why") in
-    *forbidden* | *"/dev/fuse cannot"*)
-        echo "1..1"
-        echo "ok 1 - iofwd-run -mount # SKIP $(cat "$mp_dir/why")"
-        exit 0
-        ;;
-    esac
-fi
+mount_run_or_skip "iofwd-run -mount"
 run() {
     timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -mount "$@"
 }

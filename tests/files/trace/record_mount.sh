@@ -2,21 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # iofwd-run -mount -record, and iofwd-mount with IOFWD_TRACE_DIR: the process that serves the mount records the calls that it forwards.
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
-mount_or_skip "iofwd-run -mount -record"
-trap 'mount_end "$mp_dir/m"' EXIT
-mount_off "$mp_dir/m"
-XDG_RUNTIME_DIR=$mp_dir/runtime
-export XDG_RUNTIME_DIR
-mkdir -m 700 "$XDG_RUNTIME_DIR"
-if ! "$builddir/iofwd-run" -servers "$addresses" -mount true 2>"$mp_dir/why"; then
-    case $(cat "$mp_dir/why") in
-    *forbidden* | *"/dev/fuse cannot"*)
-        echo "1..1"
-        echo "ok 1 - iofwd-run -mount -record # SKIP $(cat "$mp_dir/why")"
-        exit 0
-        ;;
-    esac
-fi
+mount_run_or_skip "iofwd-run -mount -record"
 run() {
     timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -mount "$@"
 }

@@ -17,49 +17,23 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tests/files/bench.h"
+
 #define ROUNDS 15
-
-static double now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static char data[1 << 20] __attribute__((aligned(4096)));
 static char local_path[64];
 static int local_fd, far_fd;
 
-static void measure(const char *name, int calls, void (*call)(void))
+/* A quarter of the calls first, untimed. */
+static void measure(const char *name, int calls, void (*call)(int i))
 {
-    double mean[ROUNDS];
-
     for (int i = 0; i < calls / 4 + 1; i++)
-        call();
+        call(i);
 
-    for (int r = 0; r < ROUNDS; r++) {
-        double begin = now_ns();
-
-        for (int i = 0; i < calls; i++)
-            call();
-
-        mean[r] = (now_ns() - begin) / calls;
-    }
-
-    qsort(mean, ROUNDS, sizeof *mean, compare);
-    printf("%s %.0f\n", name, mean[ROUNDS / 2]);
+    bench(name, ROUNDS, calls, call, NULL);
 }
 
 static void fail(const char *what)
@@ -70,7 +44,7 @@ static void fail(const char *what)
 
 /* ---- an empty supervisor ---- */
 
-static void reported(void)
+static void reported(int i)
 {
     if (syscall(SYS_getppid) != 7)
         fail("getppid");
@@ -177,14 +151,14 @@ static void empty(void)
 
 /* ---- calls ---- */
 
-static void ordinary_pread(void)
+static void ordinary_pread(int i)
 {
     if (pread(local_fd, data, 1, 0) != 1)
         fail("pread");
 }
 
 /* The C library's fstat is a call on an empty path. */
-static void library_fstat(void)
+static void library_fstat(int i)
 {
     struct stat st;
 
@@ -192,13 +166,13 @@ static void library_fstat(void)
         fail("fstat");
 }
 
-static void ordinary_lseek(void)
+static void ordinary_lseek(int i)
 {
     if (lseek(local_fd, 0, SEEK_SET) != 0)
         fail("lseek");
 }
 
-static void local_stat(void)
+static void local_stat(int i)
 {
     struct stat st;
 
@@ -206,25 +180,25 @@ static void local_stat(void)
         fail("stat");
 }
 
-static void relative_access(void)
+static void relative_access(int i)
 {
     if (access("tmp", F_OK) != 0)
         fail("access");
 }
 
-static void far_4k(void)
+static void far_4k(int i)
 {
     if (pread(far_fd, data, 4096, 0) != 4096)
         fail("pread");
 }
 
-static void far_1m(void)
+static void far_1m(int i)
 {
     if (pread(far_fd, data, 1 << 20, 0) != 1 << 20)
         fail("pread");
 }
 
-static void far_stat(void)
+static void far_stat(int i)
 {
     struct stat st;
 

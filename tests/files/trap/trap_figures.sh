@@ -12,8 +12,8 @@ rmdir "$mp_dir/kept" 2>/dev/null
 ln -s "$mp_dir2" "$mp_dir/kept"
 mount_start
 trap 'mount_end; rm -rf "$mp_dir2"' EXIT
-${CC:-cc} -O2 -D_GNU_SOURCE -static -o "$mp_dir/static" "$srcdir/tests/files/trap/trap_bench.c" || exit 99
-${CC:-cc} -O2 -D_GNU_SOURCE -o "$mp_dir/dynamic" "$srcdir/tests/files/trap/trap_bench.c" || exit 99
+${CC:-cc} -O2 -D_GNU_SOURCE -I"$srcdir" -static -o "$mp_dir/static" "$srcdir/tests/files/trap/trap_bench.c" || exit 99
+${CC:-cc} -O2 -D_GNU_SOURCE -I"$srcdir" -o "$mp_dir/dynamic" "$srcdir/tests/files/trap/trap_bench.c" || exit 99
 
 i=0
 while [ $i -lt "$pairs" ]; do
