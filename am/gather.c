@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "am/bruck.h"
 #include "am/job.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
@@ -60,12 +61,8 @@ void amph_am_gather_destroy(struct amph_gather *g)
 /* The bytes of round's blocks; *start_p: the offset of the first of them in `all`. */
 static uint64_t round_bytes(const struct amph_gather *g, uint32_t round, uint64_t *start_p)
 {
-    uint64_t first = UINT64_C(1) << round;
-    uint64_t missing = g->size - first;
-    uint64_t blocks = first < missing ? first : missing;
-
-    *start_p = first * g->block_bytes;
-    return blocks * g->block_bytes;
+    *start_p = amph_am_bruck_first(round) * g->block_bytes;
+    return amph_am_bruck_blocks(g->size, round) * g->block_bytes;
 }
 
 static void drop(uint32_t call, const struct amph_gather *g, const char *why)
@@ -81,7 +78,7 @@ static void store_chunk(struct amph_gather *g, uint32_t round, uint64_t offset, 
     uint64_t start = 0;
     uint64_t len = 0;
 
-    if (round < AMPH_GATHER_ROUNDS_MAX && (UINT64_C(1) << round) < g->size)
+    if (amph_am_bruck_has_round(g->size, round))
         len = round_bytes(g, round, &start);
 
     if (nbytes > len || offset > len - nbytes) {
@@ -200,13 +197,12 @@ static enum amph_status send_chunk(const struct amph_gather *g,
     return amph_am_request(route->ep, route->peer, &am, 0, NULL);
 }
 
-/* Sends the first len bytes to the member 2^round below. */
+/* Sends the first len bytes to the round's receiver. */
 static enum amph_status send_round(const struct amph_gather *g,
                                    const struct amph_gather_group *group, void *arg, uint32_t round,
                                    uint64_t len)
 {
-    uint64_t distance = UINT64_C(1) << round;
-    uint32_t to = (uint32_t)((group->rank + (uint64_t)group->size - distance) % group->size);
+    uint32_t to = amph_am_bruck_to(group->size, group->rank, round);
     struct amph_gather_route route;
 
     group->route(arg, to, &route);
@@ -246,7 +242,8 @@ static enum amph_status run_rounds(const struct amph_gather *g,
 {
     enum amph_status st = AMPH_OK;
 
-    for (uint32_t round = 0; st == AMPH_OK && (UINT64_C(1) << round) < group->size; round++) {
+    for (uint32_t round = 0; st == AMPH_OK && amph_am_bruck_has_round(group->size, round);
+         round++) {
         uint64_t start;
         uint64_t len = round_bytes(g, round, &start);
 
@@ -256,17 +253,6 @@ static enum amph_status run_rounds(const struct amph_gather *g,
     }
 
     return st;
-}
-
-/* Copies the blocks, which begin with this member's own, to their ranks' places. */
-static void copy_by_rank(const struct amph_gather_group *group, const uint8_t *blocks,
-                         size_t len_bytes, uint8_t *all)
-{
-    for (uint32_t i = 0; i < group->size; i++) {
-        size_t rank = (size_t)((group->rank + (uint64_t)i) % group->size);
-
-        memcpy(all + rank * len_bytes, blocks + (size_t)i * len_bytes, len_bytes);
-    }
 }
 
 enum amph_status amph_am_gather_run(struct amph_gather *g, const struct amph_gather_group *group,
@@ -287,7 +273,7 @@ enum amph_status amph_am_gather_run(struct amph_gather *g, const struct amph_gat
 
     end(g);
     if (all && st == AMPH_OK)
-        copy_by_rank(group, blocks, len_bytes, all);
+        amph_am_bruck_copy_by_rank(all, len_bytes, blocks, len_bytes, group->size, group->rank);
 
     free(blocks);
     return st;

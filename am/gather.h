@@ -4,9 +4,7 @@
  * (amph_job_allgather) and the teams of extended/ (team/exchange.c) use the same code; a group says
  * only how its members are reached.
  *
- * Bruck's algorithm: in round k each member sends the first min(2^k, n - 2^k) blocks that it
- * has, in the order own, own+1, ..., to the member 2^k below.  After log2(n) rounds every member
- * has all blocks, and each has sent n-1.
+ * The schedule is Bruck's (bruck.h).
  *
  * Layer: am; internal, also for extended/.  Thread rule: amph_am_gather_run by one thread at a
  * time of a group (another gets AMPH_ERR_STATE); amph_am_gather_deliver from handlers.  The lock

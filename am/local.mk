@@ -13,6 +13,7 @@ libamphora_la_SOURCES += \
 	am/ep.h \
 	am/exit.c \
 	am/gather.c \
+	am/bruck.h \
 	am/gather.h \
 	am/job.c \
 	am/job.h \

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "am/bruck.h"
 #include "extended/coll/coll.h"
 
 static uint8_t *dst_block(const struct amph_coll_op *op, uint32_t i)
@@ -103,8 +104,7 @@ void amph_coll_flat_exchange(struct amph_coll_op *op)
     copy(dst_block(op, net->me), src_block(op, net->me), op->len);
 }
 
-/* ---- gather to all: a ring; each block goes on to the right when it has come from the left
- * ---- */
+/* ---- gather to all: a ring; each block goes on to the right when it has come from the left ---- */
 
 static bool step_ring(struct amph_coll_op *op)
 {
@@ -138,24 +138,15 @@ void amph_coll_flat_gather_all(struct amph_coll_op *op)
     net->step = step_ring;
 }
 
-/* ---- gather to all, small: in each round all blocks that are here go 2^round to the left (Bruck)
- * ---- */
-
-/* Returns the number of blocks received in round k. */
-static uint64_t blocks_received(const struct amph_net *net, uint32_t round)
-{
-    uint64_t first = UINT64_C(1) << round;
-    return first < net->count - first ? first : net->count - first;
-}
+/* ---- gather to all, small: Bruck's schedule ---- */
 
 static bool step_bruck(struct amph_coll_op *op)
 {
     struct amph_net *net = &op->net;
 
-    for (; (UINT64_C(1) << net->round) < net->count; net->round++, net->sent = false) {
-        uint32_t to = (uint32_t)((net->me + (uint64_t)net->count - (UINT64_C(1) << net->round)) %
-                                 net->count);
-        size_t len = blocks_received(net, net->round) * op->len;
+    for (; amph_am_bruck_has_round(net->count, net->round); net->round++, net->sent = false) {
+        uint32_t to = amph_am_bruck_to(net->count, net->me, net->round);
+        size_t len = amph_am_bruck_blocks(net->count, net->round) * op->len;
 
         if (!net->sent)
             amph_coll_mail_out(op->coll, to, net->round, net->scratch, len, len);
@@ -169,10 +160,8 @@ static bool step_bruck(struct amph_coll_op *op)
     if (!amph_coll_mail_pump(op->coll))
         return false;
 
-    for (uint32_t i = 0; i < net->count; i++)
-        memcpy(dst_block(op, (uint32_t)(((uint64_t)net->me + i) % net->count)),
-               net->scratch + i * op->len, op->len);
-
+    amph_am_bruck_copy_by_rank(dst_block(op, 0), op->block, net->scratch, op->len, net->count,
+                               net->me);
     return true;
 }
 
@@ -183,9 +172,10 @@ void amph_coll_bruck_gather_all(struct amph_coll_op *op)
     amph_coll_mail_begin(op->coll, op->seq, 32, 32, net->piece);
     memcpy(net->scratch, op->src + op->off, op->len);
 
-    for (uint32_t k = 0; (UINT64_C(1) << k) < net->count; k++)
-        amph_coll_mail_in(op->coll, k, (uint32_t)((net->me + (UINT64_C(1) << k)) % net->count),
-                          net->scratch + (op->len << k), blocks_received(net, k) * op->len);
+    for (uint32_t k = 0; amph_am_bruck_has_round(net->count, k); k++)
+        amph_coll_mail_in(op->coll, k, amph_am_bruck_from(net->count, net->me, k),
+                          net->scratch + amph_am_bruck_first(k) * op->len,
+                          amph_am_bruck_blocks(net->count, k) * op->len);
 
     net->step = step_bruck;
 }
