@@ -33,8 +33,8 @@ enum {
 
 void amph_agent_finish(struct amph_agent *a, int code)
 {
-    amph_kill_descendants(NULL, 0, KILL_LIMIT_MS);
-    amph_jobdir_remove(a->directory);
+    amph_reap_kill(NULL, 0, KILL_LIMIT_MS);
+    amph_launch_jobdir_remove(a->directory);
     _exit(code);
 }
 
@@ -119,7 +119,7 @@ static size_t signal_orphans(struct amph_agent *a, int sig)
     if (living)
         n += amph_agent_children(a, living + n);
 
-    size_t left = amph_signal_descendants(sig, living, n);
+    size_t left = amph_reap_signal(sig, living, n);
 
     free(living);
     return left;
@@ -199,7 +199,7 @@ static void on_signal_order(struct amph_agent *a, struct amph_rd *r)
         pid_t *ssh = calloc(n + 1, sizeof *ssh);
 
         if (ssh)
-            amph_signal_descendants(sig, ssh, amph_agent_children(a, ssh));
+            amph_reap_signal(sig, ssh, amph_agent_children(a, ssh));
 
         free(ssh);
         return;

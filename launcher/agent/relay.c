@@ -153,7 +153,7 @@ enum amph_status amph_agent_relay_open(struct amph_agent *a, const uint8_t *key,
     snprintf(file.address, sizeof file.address, "unix:amphora-%016" PRIx64, number);
     snprintf(path, sizeof path, "%s/" AMPH_JOBDIR_FILE, a->directory);
 
-    enum amph_status st = amph_jobdir_create(a->directory);
+    enum amph_status st = amph_launch_jobdir_create(a->directory);
 
     if (st == AMPH_OK)
         st = amph_boot_control_listen(file.address, &a->listen_fd);

@@ -282,7 +282,7 @@ static void tell_ready(struct amph_agent *a)
     put_text(&w, client);
     put_text(&w, server);
     put_text(&w, amph_program_own("iofwd-server"));
-    put_text(&w, amph_library_own(AMPH_PRELOAD_NAME));
+    put_text(&w, amph_program_library(AMPH_PRELOAD_NAME));
     amph_agent_send(a, AMPH_AGENT_READY, body, amph_wr_len(&w));
 }
 
@@ -305,8 +305,8 @@ static void guard(pid_t agent, const char *directory)
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
         ;
 
-    amph_kill_descendants(NULL, 0, GUARD_LIMIT_MS);
-    amph_jobdir_remove(directory);
+    amph_reap_kill(NULL, 0, GUARD_LIMIT_MS);
+    amph_launch_jobdir_remove(directory);
     _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -323,7 +323,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     amph_inherit_save(&inherit, &chld);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    a.directory = amph_jobdir_name(false);
+    a.directory = amph_launch_jobdir_name(false);
     if (!a.directory || null < 0 || pipe2(alive, O_CLOEXEC) < 0)
         amph_fatal("the agent of this host cannot start: %m");
 

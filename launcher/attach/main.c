@@ -39,7 +39,7 @@ enum source {
 /* -check: answers from the program's file; needs no servers.  Returns the exit code. */
 static int check_program(const char *name)
 {
-    char *library = amph_library_own(AMPH_PRELOAD_NAME);
+    char *library = amph_program_library(AMPH_PRELOAD_NAME);
     char *program;
     int code = amph_program_find(name, &program);
 
@@ -180,16 +180,16 @@ static int choose_way(struct amph_attach_options *o, const char *program, const 
                                          .forwards = !o->alone };
 
     if ((o->way == AMPH_WAY_MOUNT || o->way == AMPH_WAY_TRAP) && only) {
-        amph_say("-%s is not possible: %s", amph_way_name(o->way), only);
+        amph_say("-%s is not possible: %s", amph_attach_way_name(o->way), only);
         return AMPH_ATTACH_WRONG;
     }
 
     bool ok = true;
 
     if (o->way == AMPH_WAY_ANY)
-        ok = amph_way_choose(&q, &o->way);
+        ok = amph_attach_way_choose(&q, &o->way);
     else if (o->way == AMPH_WAY_PRELOAD)
-        ok = amph_way_check_preload(&q);
+        ok = amph_attach_way_check_preload(&q);
 
     return ok ? -1 : AMPH_PROGRAM_NOT_EXECUTABLE;
 }
@@ -284,10 +284,10 @@ static int execute_program(const struct amph_attach_options *o, const char *prog
 static int execute(const struct amph_attach_options *o, char *program, const char *address_file)
 {
     if (o->way == AMPH_WAY_TRAP)
-        return amph_way_execute_trapped(program, o->program);
+        return amph_attach_way_execute_trapped(program, o->program);
 
-    bool prepared = o->way == AMPH_WAY_MOUNT ? amph_way_set_mount(address_file)
-                                             : amph_way_set_preload();
+    bool prepared = o->way == AMPH_WAY_MOUNT ? amph_attach_way_set_mount(address_file)
+                                             : amph_attach_way_set_preload();
 
     return prepared ? execute_program(o, program) : 1;
 }
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
     char path[PATH_MAX] = "";
 
     if (has_file && !attach_to_file(&o, path))
-        return amph_way_set_none() ? execute_program(&o, program) : 1;
+        return amph_attach_way_set_none() ? execute_program(&o, program) : 1;
 
     code = choose_way(&o, program, only_preload(has_file), preloaded);
     return code >= 0 ? code : execute(&o, program, path);

@@ -162,7 +162,7 @@ static enum taken take_with_value(struct amph_attach_options *o, const char *wor
 static enum amph_way way_of(const char *word)
 {
     for (enum amph_way way = AMPH_WAY_PRELOAD; way <= AMPH_WAY_TRAP; way++)
-        if (is_option(word, amph_way_name(way)))
+        if (is_option(word, amph_attach_way_name(way)))
             return way;
 
     return AMPH_WAY_ANY;
@@ -173,7 +173,7 @@ static enum taken take_way(struct amph_attach_options *o, enum amph_way way)
 {
     if (o->way != AMPH_WAY_ANY && o->way != way) {
         amph_say("-%s and -%s are two ways into the same program; give one of them",
-                 amph_way_name(o->way), amph_way_name(way));
+                 amph_attach_way_name(o->way), amph_attach_way_name(way));
         return REFUSED;
     }
 

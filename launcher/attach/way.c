@@ -28,7 +28,7 @@ enum {
 
 static const char trap_program[] = "iofwd-trap";
 
-const char *amph_way_name(enum amph_way way)
+const char *amph_attach_way_name(enum amph_way way)
 {
     static const char *const names[] = { [AMPH_WAY_ANY] = "any",
                                          [AMPH_WAY_PRELOAD] = "preload",
@@ -158,7 +158,7 @@ static bool warn(const struct amph_way_question *q, const struct amph_image *ima
     return amph_program_warn(image, why);
 }
 
-bool amph_way_check_preload(const struct amph_way_question *q)
+bool amph_attach_way_check_preload(const struct amph_way_question *q)
 {
     struct amph_image image;
 
@@ -166,7 +166,7 @@ bool amph_way_check_preload(const struct amph_way_question *q)
     return !amph_image_evades(&image) || warn(q, &image, &(struct reasons){ "", "" });
 }
 
-bool amph_way_choose(const struct amph_way_question *q, enum amph_way *way_p)
+bool amph_attach_way_choose(const struct amph_way_question *q, enum amph_way *way_p)
 {
     struct amph_image image;
     struct reasons no = { "", "" };
@@ -189,8 +189,8 @@ bool amph_way_choose(const struct amph_way_question *q, enum amph_way *way_p)
     if (!q->verbose || !ok)
         return ok;
 
-    amph_say("the way into %s is %s: %s%s%s", q->program, amph_way_name(*way_p), trait(image.kind),
-             no.mount[0] ? ", and mount is not possible: " : "", no.mount);
+    amph_say("the way into %s is %s: %s%s%s", q->program, amph_attach_way_name(*way_p),
+             trait(image.kind), no.mount[0] ? ", and mount is not possible: " : "", no.mount);
     return true;
 }
 
@@ -199,7 +199,7 @@ bool amph_way_choose(const struct amph_way_question *q, enum amph_way *way_p)
 /* Takes our library out of LD_PRELOAD: the calls of the program are forwarded in another way. */
 static void leave_preload(void)
 {
-    char *list = amph_preload_list(NULL);
+    char *list = amph_program_preload_list(NULL);
 
     if (list && list[0])
         setenv("LD_PRELOAD", list, 1);
@@ -209,10 +209,10 @@ static void leave_preload(void)
     free(list);
 }
 
-bool amph_way_set_preload(void)
+bool amph_attach_way_set_preload(void)
 {
-    char *library = amph_library_own(AMPH_PRELOAD_NAME);
-    char *list = library ? amph_preload_list(library) : NULL;
+    char *library = amph_program_library(AMPH_PRELOAD_NAME);
+    char *list = library ? amph_program_preload_list(library) : NULL;
     bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
 
     if (!ok)
@@ -225,7 +225,7 @@ bool amph_way_set_preload(void)
     return ok;
 }
 
-bool amph_way_set_mount(const char *address_file)
+bool amph_attach_way_set_mount(const char *address_file)
 {
     const char *prefixes = amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
     bool inside;
@@ -233,7 +233,7 @@ bool amph_way_set_mount(const char *address_file)
                   ? amph_attach_mount_or_stay(address_file, prefixes, &inside)
                   : amph_attach_mount(address_file, prefixes, &inside);
 
-    if (!ok && (inside || !amph_way_set_none()))
+    if (!ok && (inside || !amph_attach_way_set_none()))
         return false;
 
     leave_preload();
@@ -241,7 +241,7 @@ bool amph_way_set_mount(const char *address_file)
     return true;
 }
 
-bool amph_way_set_none(void)
+bool amph_attach_way_set_none(void)
 {
     if (!amph_env_bool(AMPH_ENV_IOFWD_OPTIONAL))
         return false;
@@ -253,7 +253,7 @@ bool amph_way_set_none(void)
     return true;
 }
 
-int amph_way_execute_trapped(char *program, char *const *argv)
+int amph_attach_way_execute_trapped(char *program, char *const *argv)
 {
     char *supervisor = amph_program_own(trap_program);
     size_t n = 0;

@@ -28,28 +28,28 @@ struct amph_way_question {
 };
 
 /* The word that follows the dash of its option. */
-const char *amph_way_name(enum amph_way way);
+const char *amph_attach_way_name(enum amph_way way);
 
 /* Chooses preload if the library catches the program's calls, else mount, else trap, if this host
  * allows it.  Nothing but the program's file is looked at if the answer is preload.  If no way suits:
  * preload after a warning, or false after a message with IOFWD_STRICT. */
-bool amph_way_choose(const struct amph_way_question *q, enum amph_way *way_p);
+bool amph_attach_way_choose(const struct amph_way_question *q, enum amph_way *way_p);
 
 /* Prints the warning about a program that the chosen preload library does not catch.  Returns false if
  * it must not be started therefore (IOFWD_STRICT). */
-bool amph_way_check_preload(const struct amph_way_question *q);
+bool amph_attach_way_check_preload(const struct amph_way_question *q);
 
 /* Take the library of another way out of LD_PRELOAD, and prepare the environment and the namespaces of
  * the program.  Return false after a message. */
-bool amph_way_set_preload(void);
-bool amph_way_set_mount(const char *address_file);
+bool amph_attach_way_set_preload(void);
+bool amph_attach_way_set_mount(const char *address_file);
 
 /* For servers that cannot be found, which was printed: prepares the program to run without forwarding.
  * Returns false if it must not (IOFWD_OPTIONAL is not set). */
-bool amph_way_set_none(void);
+bool amph_attach_way_set_none(void);
 
 /* Executes the supervisor, which executes `program` with the arguments argv.  Returns the exit code if
  * that fails, after a message. */
-int amph_way_execute_trapped(char *program, char *const *argv);
+int amph_attach_way_execute_trapped(char *program, char *const *argv);
 
 #endif

@@ -207,7 +207,7 @@ static bool is_ours(const char *path, size_t n)
     return false;
 }
 
-char *amph_preload_list(const char *add)
+char *amph_program_preload_list(const char *add)
 {
     const char *now = amph_env_foreign("LD_PRELOAD");
     char *text = NULL;
@@ -279,7 +279,7 @@ char *amph_program_own(const char *name)
     return path ? path : join(AMPH_BINDIR, "", name);
 }
 
-char *amph_library_own(const char *name)
+char *amph_program_library(const char *name)
 {
     char dir[4096];
     char *path = NULL;

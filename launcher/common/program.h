@@ -42,8 +42,8 @@ int amph_program_explain(const char *path, const char *host, int error);
 /* Return the path of a program or library of this installation: in the directory of amphora-run, else
  * in those given to configure.  NULL if it does not exist. */
 char *amph_program_own(const char *name);
-char *amph_library_own(const char *name);
+char *amph_program_library(const char *name);
 /* Returns the list of LD_PRELOAD without our library, with `add` (unless NULL) appended; allocated. */
-char *amph_preload_list(const char *add);
+char *amph_program_preload_list(const char *add);
 
 #endif

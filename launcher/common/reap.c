@@ -129,7 +129,7 @@ static bool is_below(const struct table *t, const struct entry *e, pid_t self, c
     return false;
 }
 
-size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip)
+size_t amph_reap_signal(int sig, const pid_t *skip, size_t nskip)
 {
     struct table t = { 0 };
     pid_t self = getpid();
@@ -146,7 +146,7 @@ size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip)
     return n;
 }
 
-size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
+size_t amph_reap_kill(const pid_t *skip, size_t nskip, int limit_ms)
 {
     uint64_t deadline = amph_now_ns() + (uint64_t)limit_ms * AMPH_NS_PER_MS;
     sigset_t chld;
@@ -155,7 +155,7 @@ size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
 
-    while ((left = amph_signal_descendants(SIGKILL, skip, nskip)) > 0 && amph_now_ns() < deadline) {
+    while ((left = amph_reap_signal(SIGKILL, skip, nskip)) > 0 && amph_now_ns() < deadline) {
         /* SIGCHLD is blocked in launcher and agents, so it ends this wait.  The time limit is for ends
          * of indirect descendants, which send no SIGCHLD. */
         struct timespec limit = { .tv_nsec = 2000000 };

@@ -15,10 +15,10 @@
 
 /* Sends sig to every living descendant of the caller, except the processes `skip` and their
  * descendants.  Returns the number of signalled processes. */
-size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip);
+size_t amph_reap_signal(int sig, const pid_t *skip, size_t nskip);
 
 /* Kills (SIGKILL) and reaps the same processes repeatedly, until none is left or limit_ms have
  * passed.  Returns the number of remaining processes. */
-size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms);
+size_t amph_reap_kill(const pid_t *skip, size_t nskip, int limit_ms);
 
 #endif

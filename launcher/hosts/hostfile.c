@@ -569,7 +569,7 @@ enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_job
         st = assign_slots(o, &list, job, hosts_p);
 
     if (st == AMPH_OK)
-        st = amph_map_servers(job, o->map);
+        st = amph_launch_map_servers(job, o->map);
 
     if (st == AMPH_OK && (o->hosts || o->host_list || o->server_hosts))
         st = amph_hosts_find(job, o->ssh || amph_env_is_set(AMPH_ENV_SSH), o->pretend,

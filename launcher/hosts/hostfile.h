@@ -67,7 +67,7 @@ void amph_hostset_free(struct amph_hostset *hosts, uint32_t nhosts);
 
 /* Fills in server_of by a rule (mod, block, near) or a list of server numbers.  AMPH_ERR_ARG
  * after a message. */
-enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule);
+enum amph_status amph_launch_map_servers(struct amph_jobdesc *job, const char *rule);
 
 /* Determines which of the job's hosts are not this machine.  A name without an address is another
  * host if the user gave a command to reach hosts (ssh_given), or if other names of the list are

@@ -36,7 +36,7 @@ static void tell_local(struct amph_lagent *agent, uint16_t type, const void *bod
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
-void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
+void amph_tree_report(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
     if (agent->gone)
         return;
@@ -56,7 +56,7 @@ void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *bod
         amph_wr_u32(&w, agent->host);
         amph_wr_u16(&w, type);
         amph_wr_bytes(&w, body, len_bytes);
-        amph_agent_report(agent->above, AMPH_AGENT_ROUTE, wrapped, amph_wr_len(&w));
+        amph_tree_report(agent->above, AMPH_AGENT_ROUTE, wrapped, amph_wr_len(&w));
         free(wrapped);
     }
 }
@@ -113,7 +113,7 @@ static bool fold_ways(struct amph_launch *l, struct way *way, const void *bytes,
                  amph_boot_bytes_add(&body, own.buf, own.len) &&
                  amph_boot_bytes_add(&body, bytes, len_bytes);
             if (ok)
-                amph_agent_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
+                amph_tree_report(agent, AMPH_AGENT_SPREAD, body.buf, body.len);
 
             amph_boot_bytes_free(&body);
         }
@@ -157,7 +157,7 @@ static const char *path_of(const struct amph_lagent *agent, enum amph_path which
 const char *amph_tree_program(struct amph_lproc *p)
 {
     const struct amph_options *o = p->launch->o;
-    const struct amph_lagent *agent = amph_agent_of(p);
+    const struct amph_lagent *agent = amph_launch_agent_of(p);
     const char *own = path_of(agent,
                               p->group == AMPH_SERVER ? AMPH_PATH_SERVER : AMPH_PATH_PROGRAM);
 
@@ -209,7 +209,7 @@ static void start_agent(struct amph_lagent *agent)
         agent->link.host = agent->host;
 
         if (amph_remote_start(&agent->link, &l->loop, &l->inherit, &spec) != AMPH_OK)
-            amph_host_lost(
+            amph_launch_host_lost(
                 agent, 1,
                 "cannot be reached: its ssh cannot be started (no memory or descriptors)");
     } else if (line) {
@@ -220,7 +220,7 @@ static void start_agent(struct amph_lagent *agent)
         amph_wr_blob(&w, line, strlen(line));
         amph_wr_u32(&w, (uint32_t)(spec.start_limit_ns / AMPH_NS_PER_MS));
         amph_wr_u32(&w, (uint32_t)(spec.silence_ns / AMPH_NS_PER_MS));
-        amph_agent_report(agent->above, AMPH_AGENT_ADOPT, body, amph_wr_len(&w));
+        amph_tree_report(agent->above, AMPH_AGENT_ADOPT, body, amph_wr_len(&w));
     }
 
     free(line);
@@ -269,9 +269,10 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
         return;
 
     if (version != AMPH_AGENT_VERSION) {
-        amph_host_lost(agent, 1,
-                       "has another version of amphora-run; use one version everywhere (run=PATH "
-                       "in the host file)");
+        amph_launch_host_lost(
+            agent, 1,
+            "has another version of amphora-run; use one version everywhere (run=PATH "
+            "in the host file)");
         return;
     }
 
@@ -283,7 +284,7 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
     agent->ready = !r->bad;
 
     if (r->bad) {
-        amph_host_lost(agent, 1, "has an agent that does not speak this version's protocol");
+        amph_launch_host_lost(agent, 1, "has an agent that does not speak this version's protocol");
         return;
     }
 
@@ -292,7 +293,7 @@ static void on_ready(struct amph_lagent *agent, struct amph_rd *r)
             start_agent(&l->agents[i]);
 
     if (--l->nunready == 0 && l->phase == AMPH_PHASE_RUN && amph_launch_spawn(l) != AMPH_OK)
-        amph_host_lost(agent, 1, "cannot be given its processes: no memory");
+        amph_launch_host_lost(agent, 1, "cannot be given its processes: no memory");
 }
 
 static void say_line(const struct amph_lagent *agent, const char *line, size_t len)
@@ -362,7 +363,7 @@ bool amph_tree_take(struct amph_lagent *agent, const struct amph_frame *frame)
         const char *text = amph_rd_blob(&r, &len);
 
         snprintf(why, sizeof why, "%.*s", text ? (int)len : 0, text ? text : "");
-        amph_host_lost(of, code > 0 && code < 256 ? code : 1, why);
+        amph_launch_host_lost(of, code > 0 && code < 256 ? code : 1, why);
     }
 
     return true;
@@ -380,7 +381,7 @@ static void on_said(struct amph_remote *r, const char *line)
 
 static void on_gone(struct amph_remote *r, int code, const char *why)
 {
-    amph_host_lost(r->user, code, why);
+    amph_launch_host_lost(r->user, code, why);
 }
 
 static const struct amph_remote_calls calls = { on_frame, on_said, on_gone };

@@ -45,8 +45,9 @@ static void write_measured(struct amph_lagent *agent, uint64_t at_ns, int64_t of
 {
     char line[128];
     int len = snprintf(line, sizeof line, "%llu %llu %lld %llu\n",
-                       (unsigned long long)amph_clocks_number(agent), (unsigned long long)at_ns,
-                       (long long)offset_ns, (unsigned long long)error_ns);
+                       (unsigned long long)amph_launch_clocks_number(agent),
+                       (unsigned long long)at_ns, (long long)offset_ns,
+                       (unsigned long long)error_ns);
 
     write_line(agent->launch, line, len);
 }
@@ -58,7 +59,7 @@ static void ask(struct amph_lagent *agent)
 
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u64(&w, amph_now_ns());
-    amph_agent_report(agent, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
+    amph_tree_report(agent, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
 }
 
 static void ask_all(struct amph_launch *l, unsigned questions)
@@ -83,7 +84,7 @@ static void on_time(void *arg)
     amph_timer_set(&l->loop, &l->clocks.timer, AGAIN_NS, on_time, l);
 }
 
-void amph_clocks_answer(struct amph_lagent *agent, struct amph_rd *r)
+void amph_launch_clocks_answer(struct amph_lagent *agent, struct amph_rd *r)
 {
     uint64_t now_ns = amph_now_ns();
     uint64_t asked_ns = amph_rd_u64(r);
@@ -106,20 +107,20 @@ void amph_clocks_answer(struct amph_lagent *agent, struct amph_rd *r)
         write_measured(agent, agent->clock.at_ns, agent->clock.offset_ns, agent->clock.error_ns);
 }
 
-uint64_t amph_clocks_number(const struct amph_lagent *agent)
+uint64_t amph_launch_clocks_number(const struct amph_lagent *agent)
 {
     const struct amph_launch *l = agent->launch;
 
     return l->clocks.job ? l->clocks.job << 16 | (agent->host & 0xffff) : 0;
 }
 
-void amph_clocks_finish(struct amph_launch *l)
+void amph_launch_clocks_finish(struct amph_launch *l)
 {
     amph_timer_stop(&l->loop, &l->clocks.timer);
     ask_all(l, 1);
 }
 
-void amph_clocks_start(struct amph_launch *l)
+void amph_launch_clocks_start(struct amph_launch *l)
 {
     const char *dir = amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR);
     struct timespec real;

@@ -70,7 +70,7 @@ static void send_via_agent(struct amph_conn *c, uint8_t what, const void *head, 
     amph_wr_u8(&w, what);
     amph_wr_bytes(&w, head, head_len);
     amph_wr_bytes(&w, body, len);
-    amph_agent_report(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
+    amph_tree_report(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
     free(whole);
 }
 
@@ -94,7 +94,7 @@ static void conn_drop(struct amph_conn *c)
     if (c->joined && c->proc->conn == c) {
         c->proc->conn = NULL;
         if (!c->proc->left)
-            amph_proc_lost(c->proc);
+            amph_launch_proc_lost(c->proc);
     }
 }
 
@@ -166,8 +166,8 @@ static void send_event(struct amph_conn *c, struct amph_boot_event event)
     conn_send(c, AMPH_CONTROL_EVENT, body, amph_wr_len(&w));
 }
 
-void amph_control_event(struct amph_launch *l, int group, bool attached,
-                        struct amph_boot_event event)
+void amph_launch_control_event(struct amph_launch *l, int group, bool attached,
+                               struct amph_boot_event event)
 {
     for (struct amph_conn *c = l->conns; c; c = c->next)
         if (c->welcome && !c->dead &&
@@ -306,7 +306,7 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
         return;
     }
 
-    amph_control_changed(c->proc); /* answers look-ups that wait for this value */
+    amph_launch_control_changed(c->proc); /* answers look-ups that wait for this value */
 }
 
 static void answer_servers(struct amph_conn *c)
@@ -320,7 +320,7 @@ static void answer_servers(struct amph_conn *c)
     for (uint32_t i = 0; i < n; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
 
-        if (l->job.proc[first + i].stated || amph_proc_is_replaced(p))
+        if (l->job.proc[first + i].stated || amph_launch_proc_is_replaced(p))
             continue;
 
         dead = dead || p->ended;
@@ -372,7 +372,7 @@ static void on_state(struct amph_conn *c, struct amph_rd *r)
         if (other->wants_servers && !other->dead)
             answer_servers(other);
 
-    amph_table_check(l);
+    amph_launch_table_check(l);
 }
 
 /* ---- exchange ---- */
@@ -454,7 +454,7 @@ static bool all_exchanged(const struct amph_launch *l, enum amph_group group)
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
 
-        if (!p->exchanged && !amph_proc_is_replaced(p))
+        if (!p->exchanged && !amph_launch_proc_is_replaced(p))
             return false;
     }
 
@@ -500,7 +500,7 @@ static void on_exchange(struct amph_conn *c, struct amph_rd *r)
 
     c->proc->exchanged = true;
     l->nexchanged[group]++;
-    amph_check_absent(l, group, "for the exchange of addresses");
+    amph_launch_check_absent(l, group, "for the exchange of addresses");
     try_exchange(l, group);
 }
 
@@ -562,7 +562,7 @@ static void on_lookup(struct amph_conn *c, struct amph_rd *r)
 }
 
 /* p has published a value or ended. */
-void amph_control_changed(struct amph_lproc *p)
+void amph_launch_control_changed(struct amph_lproc *p)
 {
     try_exchange(p->launch, p->group);
 
@@ -595,14 +595,14 @@ static void on_leave(struct amph_conn *c, struct amph_rd *r)
     int code = (int)amph_rd_u32(r);
 
     if (!r->bad)
-        amph_proc_left(c->proc, exit_called, code);
+        amph_launch_proc_left(c->proc, exit_called, code);
 }
 
 static void on_abort(struct amph_conn *c, struct amph_rd *r)
 {
     int code = (int)amph_rd_u32(r);
     if (!r->bad)
-        amph_proc_abort(c->proc, code);
+        amph_launch_proc_abort(c->proc, code);
 }
 
 enum {
@@ -669,7 +669,7 @@ static void receive(struct amph_conn *c)
         conn_drop(c);
 }
 
-void amph_control_receive_event(struct amph_lproc *p)
+void amph_launch_control_receive_event(struct amph_lproc *p)
 {
     if (p->conn &&
         !p->conn->via) /* an agent forwards all data of a process before it reports its end */
@@ -759,7 +759,7 @@ static void accept_forwarded(struct amph_lagent *agent, uint32_t number)
     challenge(c);
 }
 
-void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
+void amph_launch_control_carried(struct amph_lagent *agent, struct amph_rd *r)
 {
     uint32_t number = amph_rd_u32(r);
     uint8_t what = amph_rd_u8(r);
@@ -782,7 +782,7 @@ void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r)
     conn_sweep(agent->launch);
 }
 
-void amph_control_agent_gone(struct amph_lagent *agent)
+void amph_launch_control_agent_gone(struct amph_lagent *agent)
 {
     for (uint32_t i = 0; i < agent->nconns; i++)
         if (agent->conn[i])
@@ -809,7 +809,7 @@ static void on_listen(void *arg, uint32_t events)
     conn_sweep(l);
 }
 
-enum amph_status amph_control_start(struct amph_launch *l)
+enum amph_status amph_launch_control_start(struct amph_launch *l)
 {
     uint64_t number;
 
@@ -829,7 +829,7 @@ enum amph_status amph_control_start(struct amph_launch *l)
     return st;
 }
 
-void amph_control_stop(struct amph_launch *l)
+void amph_launch_control_stop(struct amph_launch *l)
 {
     for (struct amph_conn *c = l->conns; c; c = c->next) {
         if (c->joined)

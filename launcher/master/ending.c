@@ -51,7 +51,7 @@ static void advance(struct amph_launch *l);
 static void send_agents(struct amph_launch *l, uint16_t type)
 {
     for (uint32_t i = 0; i < l->nagents; i++)
-        amph_agent_report(&l->agents[i], type, NULL, 0);
+        amph_tree_report(&l->agents[i], type, NULL, 0);
 }
 
 static bool some_joined(const struct amph_launch *l)
@@ -89,12 +89,12 @@ static void quit(struct amph_launch *l)
         return;
 
     l->phase = AMPH_PHASE_DONE;
-    amph_table_print(l);
-    amph_stdio_stop_input(l);
+    amph_launch_table_print(l);
+    amph_launch_stdio_stop_input(l);
 
     /* those further down first: those above wait for them */
     for (uint32_t i = l->nagents; i-- > 0;)
-        amph_agent_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
+        amph_tree_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
 
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
 }
@@ -104,8 +104,9 @@ static void quit(struct amph_launch *l)
 static void shut_servers_down(struct amph_launch *l)
 {
     if (!l->servers_shut_down)
-        amph_control_event(l, AMPH_SERVER, false,
-                           (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, l->blamed, l->code });
+        amph_launch_control_event(
+            l, AMPH_SERVER, false,
+            (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, l->blamed, l->code });
 
     l->servers_shut_down = true;
 }
@@ -115,14 +116,14 @@ static void on_kill_step(void *arg)
     struct amph_launch *l = arg;
 
     shut_servers_down(l);
-    amph_signal_all(l, l->kill_step == 0 ? SIGTERM : SIGKILL);
+    amph_launch_signal_all(l, l->kill_step == 0 ? SIGTERM : SIGKILL);
     if (l->kill_step++ < KILL_STEPS_MAX)
         amph_timer_set(&l->loop, &l->step, l->kill_step == 1 ? TERM_NS : KILL_NS, on_kill_step, l);
     else
         quit(l);
 }
 
-void amph_cause_print(struct amph_launch *l)
+void amph_launch_cause_print(struct amph_launch *l)
 {
     if (l->cause[0])
         amph_say("%s; the job ends", l->cause);
@@ -132,7 +133,7 @@ void amph_cause_print(struct amph_launch *l)
 
 static void on_cause_due(void *arg)
 {
-    amph_cause_print(arg);
+    amph_launch_cause_print(arg);
 }
 
 static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt, ...)
@@ -152,7 +153,7 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
     vsnprintf(l->cause, sizeof l->cause, fmt, ap);
     va_end(ap);
     amph_timer_set(&l->loop, &l->cause_timer, CAUSE_NS, on_cause_due, l);
-    amph_stdio_stop_input(l);
+    amph_launch_stdio_stop_input(l);
     amph_tree_set_silence(l, SILENCE_NS);
 
     if (!l->spawned) { /* no process was started */
@@ -161,8 +162,8 @@ static void fail(struct amph_launch *l, uint32_t rank, int code, const char *fmt
         l->nliving[AMPH_COMPUTE] = l->nliving[AMPH_SERVER] = 0;
     }
 
-    amph_control_event(l, AMPH_COMPUTE, true,
-                       (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
+    amph_launch_control_event(l, AMPH_COMPUTE, true,
+                              (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, rank, code });
     amph_timer_set(&l->loop, &l->step, some_joined(l) ? SHUTDOWN_NS : 0, on_kill_step, l);
     advance(l);
 }
@@ -179,8 +180,8 @@ static void drain(struct amph_launch *l)
     bool joined = false;
 
     l->phase = AMPH_PHASE_DRAIN;
-    amph_control_event(l, AMPH_SERVER, false,
-                       (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
+    amph_launch_control_event(l, AMPH_SERVER, false,
+                              (struct amph_boot_event){ AMPH_BOOT_DRAIN, AMPH_RANK_NONE, 0 });
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++)
         joined = joined || (l->procs[i].joined && !l->procs[i].ended);
 
@@ -190,7 +191,7 @@ static void drain(struct amph_launch *l)
          i++)
         if (!l->procs[i].ended) {
             l->procs[i].signalled = true; /* it has no clients, or is not an iofwd-server */
-            amph_signal_proc(&l->procs[i], SIGTERM);
+            amph_launch_signal_proc(&l->procs[i], SIGTERM);
         }
 
     amph_timer_set(&l->loop, &l->step, DRAIN_NS, on_drain_late, l);
@@ -226,7 +227,7 @@ static bool one_is_dying(struct amph_launch *l)
         if (p->ended || !p->joined || p->left)
             continue;
 
-        amph_control_receive_event(p);
+        amph_launch_control_receive_event(p);
         if (!p->conn && !p->left)
             return true;
     }
@@ -255,7 +256,7 @@ static void advance(struct amph_launch *l)
     if (l->phase == AMPH_PHASE_RUN && l->nliving[AMPH_COMPUTE] == 0) {
         l->phase = AMPH_PHASE_ORPHANS;
         amph_timer_stop(&l->loop, &l->step);
-        amph_clocks_finish(l); /* the answers come before those that follow */
+        amph_launch_clocks_finish(l); /* the answers come before those that follow */
         send_agents(l, AMPH_AGENT_ORPHANS);
     }
 
@@ -272,7 +273,7 @@ static void advance(struct amph_launch *l)
         quit(l);
 }
 
-void amph_orphans_gone(struct amph_lagent *agent)
+void amph_launch_orphans_gone(struct amph_lagent *agent)
 {
     agent->orphans_gone = true;
     advance(agent->launch);
@@ -280,7 +281,7 @@ void amph_orphans_gone(struct amph_lagent *agent)
 
 /* ---- processes ---- */
 
-bool amph_proc_is_replaced(const struct amph_lproc *p)
+bool amph_launch_proc_is_replaced(const struct amph_lproc *p)
 {
     return p->group == AMPH_SERVER && (p->ended || p->death_code) &&
            survives_server_deaths(p->launch);
@@ -293,19 +294,19 @@ static void died(struct amph_lproc *p, int code, const char *how)
     struct amph_launch *l = p->launch;
 
     p->death_code = code;
-    amph_control_event(l, AMPH_NGROUPS, true,
-                       (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
+    amph_launch_control_event(l, AMPH_NGROUPS, true,
+                              (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
 
     if (p->group == AMPH_SERVER && survives_server_deaths(l) && l->phase < AMPH_PHASE_DRAIN)
-        amph_say("%s %s; %s", amph_proc_name(p), how,
+        amph_say("%s %s; %s", amph_launch_proc_name(p), how,
                  strcmp(l->o->on_server_death, "failover") == 0
                      ? "the next server takes over"
                      : "calls on its files fail with EIO from now on");
     else
-        fail(l, p->rank, code, "%s %s", amph_proc_name(p), how);
+        fail(l, p->rank, code, "%s %s", amph_launch_proc_name(p), how);
 }
 
-void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *what)
+void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, const char *what)
 {
     uint32_t first = group == AMPH_COMPUTE ? 0 : l->job.nproc[AMPH_COMPUTE];
     bool pmi = l->pmi[group].nwaiting > 0;
@@ -317,11 +318,11 @@ void amph_check_absent(struct amph_launch *l, enum amph_group group, const char 
         if (p->rank == l->abort_rank)
             continue; /* its end is reported soon */
 
-        bool awaited = exchange && !p->exchanged && !amph_proc_is_replaced(p);
+        bool awaited = exchange && !p->exchanged && !amph_launch_proc_is_replaced(p);
 
         if (p->ended && ((pmi && !p->pmi_waits) || awaited))
             fail(l, p->rank, 1, "%s has ended, but other processes wait for it %s",
-                 amph_proc_name(p), what);
+                 amph_launch_proc_name(p), what);
     }
 }
 
@@ -370,7 +371,7 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
         died(p, 1, "ended with exit code 0 while compute processes still run");
     }
 
-    amph_check_absent(l, p->group, "to start");
+    amph_launch_check_absent(l, p->group, "to start");
 }
 
 static void on_exit_late(void *arg)
@@ -386,14 +387,15 @@ static void on_exit_late(void *arg)
             "%u compute processes are still running %.3g s after the first gasnet_exit(0); they "
             "are ended now",
             l->nliving[AMPH_COMPUTE], (double)(amph_now_ns() - l->exit_ns) / 1e9);
-        amph_control_event(l, AMPH_COMPUTE, false,
-                           (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
+        amph_launch_control_event(
+            l, AMPH_COMPUTE, false,
+            (struct amph_boot_event){ AMPH_BOOT_SHUTDOWN, AMPH_RANK_NONE, 0 });
     }
 
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && !first; i++)
         if (!l->procs[i].ended) {
             l->procs[i].signalled = true;
-            amph_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
+            amph_launch_signal_proc(&l->procs[i], l->kill_step == 2 ? SIGTERM : SIGKILL);
         }
 
     amph_timer_set(&l->loop, &l->step, first ? SHUTDOWN_NS : TERM_NS, on_exit_late, l);
@@ -418,11 +420,11 @@ static void extend_exit_limit(struct amph_launch *l)
     amph_timer_set(&l->loop, &l->step, limit < left ? limit : left, on_exit_late, l);
 }
 
-void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
+void amph_launch_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
 
-    amph_control_receive_event(p);
+    amph_launch_control_receive_event(p);
     if (p->ended)
         return;
 
@@ -430,15 +432,15 @@ void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core
     l->nliving[p->group]--;
     amph_timer_stop(&l->loop, &p->lost_timer);
     if (p->rank == 0)
-        amph_stdio_stop_input(l);
+        amph_launch_stdio_stop_input(l);
 
     check_end(p, by_signal, number, core);
-    amph_control_changed(p);
+    amph_launch_control_changed(p);
     extend_exit_limit(l);
     advance(l);
 }
 
-void amph_proc_failed_to_start(struct amph_lproc *p, int error)
+void amph_launch_proc_failed_to_start(struct amph_lproc *p, int error)
 {
     struct amph_launch *l = p->launch;
 
@@ -446,7 +448,7 @@ void amph_proc_failed_to_start(struct amph_lproc *p, int error)
     l->nliving[p->group]--;
 
     if (l->phase < AMPH_PHASE_ENDING) {
-        const struct amph_lagent *agent = amph_agent_of(p);
+        const struct amph_lagent *agent = amph_launch_agent_of(p);
         int code = amph_program_explain(
             amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
 
@@ -468,10 +470,10 @@ static void on_lost(void *arg)
          "closed its connection to the job without leaving it (its program was replaced, or "
          "ended below the process that was "
          "started)");
-    amph_control_changed(p);
+    amph_launch_control_changed(p);
 }
 
-void amph_proc_lost(struct amph_lproc *p)
+void amph_launch_proc_lost(struct amph_lproc *p)
 {
     if (p->launch->phase < AMPH_PHASE_ENDING && !p->ended)
         amph_timer_set(&p->launch->loop, &p->lost_timer, LOST_NS, on_lost, p);
@@ -495,11 +497,12 @@ static void on_abort_due(void *arg)
 
     switch (l->abort_what) {
     case AMPH_PENDING_EXIT:
-        fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_proc_name(p), l->abort_code);
+        fail(l, p->rank, code, "%s called gasnet_exit(%d)", amph_launch_proc_name(p),
+             l->abort_code);
         break;
     case AMPH_PENDING_ABORT:
-        fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d", amph_proc_name(p),
-             code ? code : 1);
+        fail(l, p->rank, code ? code : 1, "%s ended the job with exit code %d",
+             amph_launch_proc_name(p), code ? code : 1);
         break;
     case AMPH_PENDING_END:
         died(p, code, l->abort_how);
@@ -524,7 +527,7 @@ static void set_pending_abort(struct amph_lproc *p, int code, enum amph_pending 
     amph_timer_set(&l->loop, &l->abort_timer, ABORT_NS, on_abort_due, l);
 }
 
-void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
+void amph_launch_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     struct amph_launch *l = p->launch;
 
@@ -536,7 +539,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
         /* a client's reaction to a death may arrive before the death is reported */
         set_pending_abort(p, code, AMPH_PENDING_EXIT, "");
     } else if (code & 255) {
-        fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_proc_name(p), code);
+        fail(l, p->rank, code & 255, "%s called gasnet_exit(%d)", amph_launch_proc_name(p), code);
     } else if (!l->exit_called) {
         /* The other processes get time, so that one that prints results after the last barrier does
          * not lose them. */
@@ -547,7 +550,7 @@ void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
     }
 }
 
-void amph_proc_abort(struct amph_lproc *p, int code)
+void amph_launch_proc_abort(struct amph_lproc *p, int code)
 {
     p->left = p->aborted = true;
     set_pending_abort(p, code, AMPH_PENDING_ABORT, "");
@@ -566,7 +569,7 @@ static void kill_strays(struct amph_launch *l)
             living[n++] = l->agents[i].remote ? l->agents[i].link.pid : l->agents[i].pid;
 
     if (living)
-        amph_kill_descendants(living, n, 2000);
+        amph_reap_kill(living, n, 2000);
 
     free(living);
 }
@@ -618,9 +621,9 @@ static void replace_servers(struct amph_lagent *agent, int code)
 
         amph_timer_stop(&l->loop, &p->lost_timer);
         p->death_code = code;
-        amph_control_event(l, AMPH_NGROUPS, true,
-                           (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
-        amph_control_changed(p);
+        amph_launch_control_event(l, AMPH_NGROUPS, true,
+                                  (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
+        amph_launch_control_changed(p);
     }
 }
 
@@ -644,10 +647,10 @@ static void lose_host(struct amph_lagent *agent, int code, const char *sentence)
                  ? "%s; other servers take over from its %u %s"
                  : "%s; calls on files of its %u %s fail with EIO from now on",
              sentence, nservers, nservers == 1 ? "server" : "servers");
-    amph_check_absent(l, AMPH_SERVER, "to start");
+    amph_launch_check_absent(l, AMPH_SERVER, "to start");
 }
 
-void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
+void amph_launch_host_lost(struct amph_lagent *agent, int code, const char *why)
 {
     struct amph_launch *l = agent->launch;
     char sentence[1024];
@@ -656,19 +659,19 @@ void amph_host_lost(struct amph_lagent *agent, int code, const char *why)
     if (!agent->gone)
         lose_host(agent, code, sentence);
 
-    amph_control_agent_gone(agent);
+    amph_launch_control_agent_gone(agent);
     if (agent->remote && !agent->above && agent->link.pid)
         amph_remote_drop(&agent->link);
 
     for (uint32_t i = 0; i < l->nagents; i++)
         if (l->agents[i].above == agent && !l->agents[i].gone)
-            amph_host_lost(&l->agents[i], code,
-                           "is lost, because the host above it in the tree is lost");
+            amph_launch_host_lost(&l->agents[i], code,
+                                  "is lost, because the host above it in the tree is lost");
 
     advance(l);
 }
 
-void amph_agent_lost(struct amph_lagent *agent, int status)
+void amph_launch_agent_lost(struct amph_lagent *agent, int status)
 {
     struct amph_launch *l = agent->launch;
     const char *host = l->job.host_name[agent->host];
@@ -708,7 +711,7 @@ static void on_grace_over(void *arg)
              strsignal(SIGTERM));
 }
 
-void amph_job_signal(struct amph_launch *l, int sig)
+void amph_launch_job_signal(struct amph_launch *l, int sig)
 {
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 
@@ -720,7 +723,7 @@ void amph_job_signal(struct amph_launch *l, int sig)
 
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE]; i++)
         if (!l->procs[i].ended)
-            amph_signal_proc(&l->procs[i], sig);
+            amph_launch_signal_proc(&l->procs[i], sig);
 
     if (sig == SIGTERM)
         amph_timer_set(&l->loop, &l->grace, (uint64_t)(l->o->grace_s * 1e9), on_grace_over, l);
@@ -736,7 +739,7 @@ static void on_timeout(void *arg)
          amph_boot_jobdesc_total(&l->job));
 }
 
-void amph_ending_start(struct amph_launch *l)
+void amph_launch_ending_start(struct amph_launch *l)
 {
     l->phase = AMPH_PHASE_RUN;
     l->blamed = l->abort_rank = AMPH_RANK_NONE;

@@ -133,7 +133,7 @@ static enum amph_status find_preload(struct amph_launch *l)
 {
     bool is_used_here = is_here(l, AMPH_COMPUTE);
 
-    l->preload = amph_library_own(AMPH_PRELOAD_NAME);
+    l->preload = amph_program_library(AMPH_PRELOAD_NAME);
     if (!l->preload && !is_used_here)
         l->preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
 
@@ -146,7 +146,7 @@ static enum amph_status find_preload(struct amph_launch *l)
     return AMPH_ERR_NOENT;
 }
 
-enum amph_status amph_setting_prepare(struct amph_launch *l)
+enum amph_status amph_launch_setting_prepare(struct amph_launch *l)
 {
     const char *text = l->o->prefixes;
 
@@ -184,7 +184,7 @@ enum amph_status amph_setting_prepare(struct amph_launch *l)
     return find_preload(l);
 }
 
-enum amph_status amph_setting_write_file(struct amph_launch *l)
+enum amph_status amph_launch_setting_write_file(struct amph_launch *l)
 {
     char path[4096];
 
@@ -291,13 +291,13 @@ static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FI
 
     fclose(out);
     if (ok)
-        amph_agent_report(agent, type, *text, *len);
+        amph_tree_report(agent, type, *text, *len);
 
     free(*text);
     return ok ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
-enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *agent)
+enum amph_status amph_launch_setting_agent(struct amph_launch *l, struct amph_lagent *agent)
 {
     char *text = NULL;
     char cwd[4096];
@@ -324,7 +324,7 @@ enum amph_status amph_setting_agent(struct amph_launch *l, struct amph_lagent *a
 /* Adds LD_PRELOAD without our library; if `add`, with it at the end. */
 static void set_preload(struct list *list, const char *add)
 {
-    char *text = amph_preload_list(add);
+    char *text = amph_program_preload_list(add);
 
     if (text && text[0])
         list_set(list, "LD_PRELOAD", text);
@@ -370,7 +370,7 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
 {
     char file[4096];
     uint32_t first = p->group == AMPH_SERVER ? l->job.nproc[AMPH_COMPUTE] : 0;
-    const struct amph_lagent *agent = amph_agent_of(p);
+    const struct amph_lagent *agent = amph_launch_agent_of(p);
 
     snprintf(file, sizeof file, "%s/" AMPH_JOBDIR_FILE, l->directory);
     if (!agent->remote) /* other agents use their own library */
@@ -383,10 +383,11 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     if (*address)
         list_set(list, amph_env_name(AMPH_ENV_INTERFACE), address);
 
-    if (amph_clocks_number(agent)) {
+    if (amph_launch_clocks_number(agent)) {
         char number[24];
 
-        snprintf(number, sizeof number, "%llu", (unsigned long long)amph_clocks_number(agent));
+        snprintf(number, sizeof number, "%llu",
+                 (unsigned long long)amph_launch_clocks_number(agent));
         list_set(list, AMPH_PRIVATE_CLOCK, number);
     }
 
@@ -419,7 +420,7 @@ static void set_all(struct list *list, struct amph_launch *l, struct amph_lproc 
     set_preload(list, p->group == AMPH_COMPUTE ? preload : NULL);
 }
 
-enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
+enum amph_status amph_launch_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
 {
     char *text = NULL;
     size_t len = 0;
@@ -447,5 +448,5 @@ enum amph_status amph_setting_spawn(struct amph_launch *l, struct amph_lproc *p)
     list_close(&args, out);
     list_close(&env, out);
 
-    return send_stream(amph_agent_of(p), AMPH_AGENT_SPAWN, out, &text, &len);
+    return send_stream(amph_launch_agent_of(p), AMPH_AGENT_SPAWN, out, &text, &len);
 }

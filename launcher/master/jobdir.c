@@ -24,7 +24,7 @@ static bool is_directory(const char *path)
     return path && *path == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-char *amph_jobdir_name(bool forwards)
+char *amph_launch_jobdir_name(bool forwards)
 {
     uint64_t number;
     char *path;
@@ -41,7 +41,7 @@ char *amph_jobdir_name(bool forwards)
     return asprintf(&path, "%s/amphora-%016" PRIx64, tmp, number) < 0 ? NULL : path;
 }
 
-enum amph_status amph_jobdir_create(const char *path)
+enum amph_status amph_launch_jobdir_create(const char *path)
 {
     if (mkdir(path, 0700) == 0)
         return AMPH_OK;
@@ -52,7 +52,7 @@ enum amph_status amph_jobdir_create(const char *path)
     return AMPH_ERR_SYS;
 }
 
-void amph_jobdir_remove(const char *path)
+void amph_launch_jobdir_remove(const char *path)
 {
     DIR *d = opendir(path);
 

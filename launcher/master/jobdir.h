@@ -16,9 +16,9 @@
 
 /* Returns a name that no other job has, in TMPDIR or /tmp; creates nothing.  forwards: the job has
  * I/O servers, so TMPDIR may be a forwarded directory.  Allocated. */
-char *amph_jobdir_name(bool forwards);
-enum amph_status amph_jobdir_create(const char *path);
+char *amph_launch_jobdir_name(bool forwards);
+enum amph_status amph_launch_jobdir_create(const char *path);
 /* Removes the address file and the directory, if they exist. */
-void amph_jobdir_remove(const char *path);
+void amph_launch_jobdir_remove(const char *path);
 
 #endif

@@ -242,93 +242,93 @@ bool amph_tree_is_above(const struct amph_lagent *agent, const struct amph_lagen
 /* Returns the file that a process executes: the host file's, for its host or its machine type, or
  * the one of the command line. */
 const char *amph_tree_program(struct amph_lproc *p);
-void amph_agent_report(struct amph_lagent *agent, uint16_t type, const void *body,
-                       size_t len_bytes);
-struct amph_lagent *amph_agent_of(struct amph_lproc *p);
+void amph_tree_report(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes);
+struct amph_lagent *amph_launch_agent_of(struct amph_lproc *p);
 /* Signals every descendant of the agents. */
-void amph_signal_all(struct amph_launch *l, int sig);
+void amph_launch_signal_all(struct amph_launch *l, int sig);
 /* Signals the process group of p. */
-void amph_signal_proc(struct amph_lproc *p, int sig);
+void amph_launch_signal_proc(struct amph_lproc *p, int sig);
 
 /* ---- control.c ---- */
 
-enum amph_status amph_control_start(struct amph_launch *l);
-void amph_control_stop(struct amph_launch *l);
+enum amph_status amph_launch_control_start(struct amph_launch *l);
+void amph_launch_control_stop(struct amph_launch *l);
 /* Sends an event to the joined members of a group (AMPH_NGROUPS: all) and, where attached is set,
  * to attached file clients. */
-void amph_control_event(struct amph_launch *l, int group, bool attached,
-                        struct amph_boot_event event);
+void amph_launch_control_event(struct amph_launch *l, int group, bool attached,
+                               struct amph_boot_event event);
 /* Handles all messages that the process has sent so far, so that those sent before its end count. */
-void amph_control_receive_event(struct amph_lproc *p);
-/* Handles a CONN frame: bytes of a process on another host.  amph_control_agent_gone closes all
+void amph_launch_control_receive_event(struct amph_lproc *p);
+/* Handles a CONN frame: bytes of a process on another host.  amph_launch_control_agent_gone closes all
  * connections that the agent forwards. */
-void amph_control_carried(struct amph_lagent *agent, struct amph_rd *r);
-void amph_control_agent_gone(struct amph_lagent *agent);
+void amph_launch_control_carried(struct amph_lagent *agent, struct amph_rd *r);
+void amph_launch_control_agent_gone(struct amph_lagent *agent);
 /* Answers pending look-ups and a pending exchange after p has published a value or ended. */
-void amph_control_changed(struct amph_lproc *p);
+void amph_launch_control_changed(struct amph_lproc *p);
 
 /* ---- pmi.c ---- */
 
-void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes);
-void amph_pmi_stop(struct amph_launch *l);
+void amph_launch_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes);
+void amph_launch_pmi_stop(struct amph_launch *l);
 /* Stores the process mapping of each group. */
-enum amph_status amph_pmi_start(struct amph_launch *l);
+enum amph_status amph_launch_pmi_start(struct amph_launch *l);
 
 /* ---- stdio.c ---- */
 
-enum amph_status amph_stdio_start(struct amph_launch *l);
-void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size_t len_bytes);
-void amph_stdio_input_taken(struct amph_launch *l, bool taken);
-void amph_stdio_stop_input(struct amph_launch *l);
+enum amph_status amph_launch_stdio_start(struct amph_launch *l);
+void amph_launch_stdio_output(struct amph_lproc *p, int stream, const void *bytes,
+                              size_t len_bytes);
+void amph_launch_stdio_input_taken(struct amph_launch *l, bool taken);
+void amph_launch_stdio_stop_input(struct amph_launch *l);
 /* Writes all remaining output. */
-void amph_stdio_finish(struct amph_launch *l);
+void amph_launch_stdio_finish(struct amph_launch *l);
 
 /* ---- ending.c ---- */
 
 /* Starts the timer of the time limit. */
-void amph_ending_start(struct amph_launch *l);
-void amph_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core);
-void amph_proc_failed_to_start(struct amph_lproc *p, int error);
-void amph_proc_left(struct amph_lproc *p, bool exit_called, int code);
-void amph_proc_abort(struct amph_lproc *p, int code);
+void amph_launch_ending_start(struct amph_launch *l);
+void amph_launch_proc_ended(struct amph_lproc *p, bool by_signal, int number, bool core);
+void amph_launch_proc_failed_to_start(struct amph_lproc *p, int error);
+void amph_launch_proc_left(struct amph_lproc *p, bool exit_called, int code);
+void amph_launch_proc_abort(struct amph_lproc *p, int code);
 /* The control connection of p closed although p has not left the job. */
-void amph_proc_lost(struct amph_lproc *p);
-void amph_agent_lost(struct amph_lagent *agent, int status);
+void amph_launch_proc_lost(struct amph_lproc *p);
+void amph_launch_agent_lost(struct amph_lagent *agent, int status);
 /* An agent of another host is lost, and with it all agents below it.  why: for example "cannot be
  * reached: ...". */
-void amph_host_lost(struct amph_lagent *agent, int code, const char *why);
+void amph_launch_host_lost(struct amph_lagent *agent, int code, const char *why);
 /* Prints why the job has failed, unless that was printed. */
-void amph_cause_print(struct amph_launch *l);
-void amph_orphans_gone(struct amph_lagent *agent);
-void amph_job_signal(struct amph_launch *l, int sig);
+void amph_launch_cause_print(struct amph_launch *l);
+void amph_launch_orphans_gone(struct amph_lagent *agent);
+void amph_launch_job_signal(struct amph_launch *l, int sig);
 /* Returns whether p is a server that has died in a job that continues without it
  * (-on-server-death): nobody waits for it. */
-bool amph_proc_is_replaced(const struct amph_lproc *p);
+bool amph_launch_proc_is_replaced(const struct amph_lproc *p);
 /* A member of `group` waits for all members: fails the job if one of them has ended before it
  * arrived. */
-void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *what);
+void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, const char *what);
 
 /* ---- report.c ---- */
 
 /* Returns for example "compute 3 (process 1234) on hostA", valid until the next
  * call. */
-const char *amph_proc_name(const struct amph_lproc *p);
+const char *amph_launch_proc_name(const struct amph_lproc *p);
 /* Starts iofwd-ctl progress, and waits for its end after the servers'. */
-void amph_progress_start(struct amph_launch *l);
-void amph_progress_stop(struct amph_launch *l);
-void amph_table_start(struct amph_launch *l);
+void amph_launch_progress_start(struct amph_launch *l);
+void amph_launch_progress_stop(struct amph_launch *l);
+void amph_launch_table_start(struct amph_launch *l);
 /* Prints the table once all processes have reported. */
-void amph_table_check(struct amph_launch *l);
-void amph_table_print(struct amph_launch *l);
+void amph_launch_table_check(struct amph_launch *l);
+void amph_launch_table_print(struct amph_launch *l);
 
 /* ---- clocks.c: of a recorded job ---- */
 
 /* Before the first process is started. */
-void amph_clocks_start(struct amph_launch *l);
+void amph_launch_clocks_start(struct amph_launch *l);
 /* When the last compute process has ended. */
-void amph_clocks_finish(struct amph_launch *l);
-void amph_clocks_answer(struct amph_lagent *agent, struct amph_rd *r);
+void amph_launch_clocks_finish(struct amph_launch *l);
+void amph_launch_clocks_answer(struct amph_lagent *agent, struct amph_rd *r);
 /* The number of the clock of an agent's host; 0: the job is not recorded. */
-uint64_t amph_clocks_number(const struct amph_lagent *agent);
+uint64_t amph_launch_clocks_number(const struct amph_lagent *agent);
 
 #endif

@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     if (is_agent(argc, argv, &silence_ns))
         amph_agent_remote_main(silence_ns);
 
-    switch (amph_options_read(o, argc, argv)) {
+    switch (amph_launch_options_read(o, argc, argv)) {
     case AMPH_OPTIONS_DONE:
         return 0;
     case AMPH_OPTIONS_WRONG:

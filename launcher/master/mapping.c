@@ -98,7 +98,7 @@ static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
     return AMPH_OK;
 }
 
-enum amph_status amph_map_servers(struct amph_jobdesc *job, const char *rule)
+enum amph_status amph_launch_map_servers(struct amph_jobdesc *job, const char *rule)
 {
     uint32_t nc = job->nproc[AMPH_COMPUTE];
 

@@ -52,10 +52,10 @@ static void agent_gone(struct amph_lagent *agent)
     while (waitpid(agent->pid, &status, 0) < 0 && errno == EINTR)
         ;
 
-    amph_agent_lost(agent, status);
+    amph_launch_agent_lost(agent, status);
 }
 
-struct amph_lagent *amph_agent_of(struct amph_lproc *p)
+struct amph_lagent *amph_launch_agent_of(struct amph_lproc *p)
 {
     return &p->launch->agents[p->launch->job.proc[p->rank].host];
 }
@@ -68,18 +68,18 @@ static void tell_signal(struct amph_lagent *agent, uint32_t rank, int sig)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, rank);
     amph_wr_u32(&w, (uint32_t)sig);
-    amph_agent_report(agent, AMPH_AGENT_SIGNAL, body, sizeof body);
+    amph_tree_report(agent, AMPH_AGENT_SIGNAL, body, sizeof body);
 }
 
-void amph_signal_all(struct amph_launch *l, int sig)
+void amph_launch_signal_all(struct amph_launch *l, int sig)
 {
     for (uint32_t i = 0; i < l->nagents; i++)
         tell_signal(&l->agents[i], AMPH_RANK_NONE, sig);
 }
 
-void amph_signal_proc(struct amph_lproc *p, int sig)
+void amph_launch_signal_proc(struct amph_lproc *p, int sig)
 {
-    tell_signal(amph_agent_of(p), p->rank, sig);
+    tell_signal(amph_launch_agent_of(p), p->rank, sig);
 }
 
 /* ---- what agents say ---- */
@@ -92,24 +92,24 @@ static void on_started(struct amph_lagent *agent, struct amph_lproc *p, struct a
 
 static void on_failed(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r)
 {
-    amph_proc_failed_to_start(p, (int)amph_rd_u32(r));
+    amph_launch_proc_failed_to_start(p, (int)amph_rd_u32(r));
 }
 
 static void on_output(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r)
 {
     uint8_t stream = amph_rd_u8(r);
     if (!r->bad && (stream == 1 || stream == 2))
-        amph_stdio_output(p, stream, r->at, amph_rd_left(r));
+        amph_launch_stdio_output(p, stream, r->at, amph_rd_left(r));
 }
 
 static void on_input_taken(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r)
 {
-    amph_stdio_input_taken(p->launch, amph_rd_u8(r));
+    amph_launch_stdio_input_taken(p->launch, amph_rd_u8(r));
 }
 
 static void on_pmi(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r)
 {
-    amph_pmi_bytes(p, r->at, amph_rd_left(r));
+    amph_launch_pmi_bytes(p, r->at, amph_rd_left(r));
 }
 
 static void on_ended(struct amph_lagent *agent, struct amph_lproc *p, struct amph_rd *r)
@@ -117,7 +117,7 @@ static void on_ended(struct amph_lagent *agent, struct amph_lproc *p, struct amp
     bool by_signal = amph_rd_u8(r);
     int number = (int)amph_rd_u32(r);
 
-    amph_proc_ended(p, by_signal, number, amph_rd_u8(r));
+    amph_launch_proc_ended(p, by_signal, number, amph_rd_u8(r));
 }
 
 /* All these frames begin with the rank of a process. */
@@ -137,18 +137,18 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
         return;
 
     if (frame->type == AMPH_AGENT_ORPHANS_GONE) {
-        amph_orphans_gone(agent);
+        amph_launch_orphans_gone(agent);
         return;
     }
 
     amph_rd_init(&r, frame->body, frame->len_bytes);
     if (frame->type == AMPH_AGENT_CLOCK) {
-        amph_clocks_answer(agent, &r);
+        amph_launch_clocks_answer(agent, &r);
         return;
     }
 
     if (frame->type == AMPH_AGENT_CONN) {
-        amph_control_carried(agent, &r);
+        amph_launch_control_carried(agent, &r);
         return;
     }
 
@@ -254,16 +254,16 @@ enum amph_status amph_launch_spawn(struct amph_launch *l)
 
     l->spawned = true;
     for (uint32_t i = 0; i < l->nagents && st == AMPH_OK; i++)
-        st = amph_setting_agent(l, &l->agents[i]);
+        st = amph_launch_setting_agent(l, &l->agents[i]);
 
-    amph_clocks_start(l);
+    amph_launch_clocks_start(l);
 
     /* Servers first, so that they open their listeners while the compute processes start. */
     for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < total && st == AMPH_OK; i++)
-        st = amph_setting_spawn(l, &l->procs[i]);
+        st = amph_launch_setting_spawn(l, &l->procs[i]);
 
     for (uint32_t i = 0; i < l->job.nproc[AMPH_COMPUTE] && st == AMPH_OK; i++)
-        st = amph_setting_spawn(l, &l->procs[i]);
+        st = amph_launch_setting_spawn(l, &l->procs[i]);
 
     amph_watch_want(l->input, EPOLLIN);
     return st;
@@ -282,8 +282,8 @@ static bool some_here(const struct amph_launch *l)
  * agent here would remove it. */
 static enum amph_status make_directory(struct amph_launch *l)
 {
-    enum amph_status st = amph_jobdir_create(l->directory);
-    return st == AMPH_OK ? amph_setting_write_file(l) : st;
+    enum amph_status st = amph_launch_jobdir_create(l->directory);
+    return st == AMPH_OK ? amph_launch_setting_write_file(l) : st;
 }
 
 static enum amph_status make_procs(struct amph_launch *l)
@@ -318,7 +318,7 @@ static void on_signal(void *arg, uint32_t events)
     while (read(s->fd, &info, sizeof info) == sizeof info)
         /* this signal only ends a sleep; ends of agents are noticed at their streams */
         if (info.ssi_signo != SIGCHLD)
-            amph_job_signal(s->launch, (int)info.ssi_signo);
+            amph_launch_job_signal(s->launch, (int)info.ssi_signo);
 }
 
 static void handled_signals(sigset_t *set)
@@ -357,7 +357,7 @@ static enum amph_status start(struct amph_launch *l, struct signals *s)
         st = start_agents(l);
 
     if (st == AMPH_OK)
-        st = amph_control_start(l);
+        st = amph_launch_control_start(l);
 
     if (st == AMPH_OK && some_here(l))
         st = make_directory(l);
@@ -366,13 +366,13 @@ static enum amph_status start(struct amph_launch *l, struct signals *s)
         st = watch_signals(l, s);
 
     if (st == AMPH_OK)
-        st = amph_stdio_start(l);
+        st = amph_launch_stdio_start(l);
 
     if (st == AMPH_OK)
-        st = amph_pmi_start(l);
+        st = amph_launch_pmi_start(l);
 
     if (st == AMPH_OK)
-        amph_ending_start(l);
+        amph_launch_ending_start(l);
 
     if (st == AMPH_OK)
         st = amph_tree_start(l);
@@ -391,17 +391,17 @@ static bool all_agents_gone(const struct amph_launch *l)
 
 static void stop(struct amph_launch *l)
 {
-    amph_stdio_finish(l);
-    amph_progress_stop(l);
-    amph_cause_print(l);
-    amph_control_stop(l);
-    amph_pmi_stop(l);
+    amph_launch_stdio_finish(l);
+    amph_launch_progress_stop(l);
+    amph_launch_cause_print(l);
+    amph_launch_control_stop(l);
+    amph_launch_pmi_stop(l);
     for (uint32_t i = 0; i < l->nagents; i++)
         amph_boot_frames_close(&l->agents[i].frames);
 
     amph_tree_stop(l);
-    amph_kill_descendants(NULL, 0, 5000);
-    amph_jobdir_remove(l->directory);
+    amph_reap_kill(NULL, 0, 5000);
+    amph_launch_jobdir_remove(l->directory);
     amph_loop_close(&l->loop);
     amph_hostset_free(l->hosts, l->job.nhosts);
     amph_boot_jobdesc_free(&l->job);
@@ -421,16 +421,16 @@ int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
     l->listen_fd = -1;
     l->job = *job;
     l->hosts = hosts;
-    if (!(l->directory = amph_jobdir_name(o->nservers > 0)) || make_procs(l) != AMPH_OK ||
-        amph_setting_prepare(l) != AMPH_OK)
+    if (!(l->directory = amph_launch_jobdir_name(o->nservers > 0)) || make_procs(l) != AMPH_OK ||
+        amph_launch_setting_prepare(l) != AMPH_OK)
         return 1;
 
     enum amph_status st = start(l, &s);
 
     if (st == AMPH_OK) {
-        amph_table_start(l);
+        amph_launch_table_start(l);
         if (o->progress)
-            amph_progress_start(l);
+            amph_launch_progress_start(l);
 
         while (!all_agents_gone(l))
             amph_loop_step(&l->loop);

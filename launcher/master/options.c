@@ -404,7 +404,7 @@ static enum amph_options_result take(struct amph_options *o, char **argv, int *a
                                                                : AMPH_OPTIONS_RUN;
 }
 
-enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv)
+enum amph_options_result amph_launch_options_read(struct amph_options *o, int argc, char **argv)
 {
     *o = (struct amph_options){
         .ncompute = 1, .map = "mod", .bind = AMPH_BIND_NONE, .grace_s = GRACE_S

@@ -40,6 +40,6 @@ enum amph_options_result {
 };
 
 /* Reads argv.  DONE: help or version was printed.  WRONG: a message was printed. */
-enum amph_options_result amph_options_read(struct amph_options *o, int argc, char **argv);
+enum amph_options_result amph_launch_options_read(struct amph_options *o, int argc, char **argv);
 
 #endif

@@ -85,7 +85,7 @@ static void reply(struct amph_lproc *p, const char *fmt, ...)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, p->rank);
     amph_wr_bytes(&w, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    amph_agent_report(amph_agent_of(p), AMPH_AGENT_PMI, body, amph_wr_len(&w));
+    amph_tree_report(amph_launch_agent_of(p), AMPH_AGENT_PMI, body, amph_wr_len(&w));
 }
 
 static uint32_t group_size(const struct amph_lproc *p)
@@ -173,7 +173,7 @@ static void do_barrier(struct amph_lproc *p, const char *line)
 
     p->pmi_waits = true;
     if (++space->nwaiting < group_size(p)) {
-        amph_check_absent(p->launch, p->group, "in a PMI barrier");
+        amph_launch_check_absent(p->launch, p->group, "in a PMI barrier");
         return;
     }
 
@@ -195,7 +195,7 @@ static void do_abort(struct amph_lproc *p, const char *line)
     char code[16] = "1";
 
     amph_boot_pmi_word(line, "exitcode", code, sizeof code);
-    amph_proc_abort(p, atoi(code));
+    amph_launch_proc_abort(p, atoi(code));
 }
 
 /* Service names are not supported; the reply says so. */
@@ -259,7 +259,7 @@ static void do_line(struct amph_lproc *p, const char *line)
     reply(p, "cmd=%s_result rc=-1 msg=unknown_command\n", cmd);
 }
 
-void amph_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
+void amph_launch_pmi_bytes(struct amph_lproc *p, const void *bytes, size_t len_bytes)
 {
     struct amph_bytes *b = &p->pmi_line;
 
@@ -308,13 +308,13 @@ static enum amph_status store_mapping(struct amph_launch *l, enum amph_group gro
     return store(&l->pmi[group], "PMI_process_mapping", text) ? AMPH_ERR_NOMEM : AMPH_OK;
 }
 
-enum amph_status amph_pmi_start(struct amph_launch *l)
+enum amph_status amph_launch_pmi_start(struct amph_launch *l)
 {
     enum amph_status st = store_mapping(l, AMPH_COMPUTE);
     return st == AMPH_OK ? store_mapping(l, AMPH_SERVER) : st;
 }
 
-void amph_pmi_stop(struct amph_launch *l)
+void amph_launch_pmi_stop(struct amph_launch *l)
 {
     for (int group = 0; group < AMPH_NGROUPS; group++)
         for (size_t i = 0; i < AMPH_COUNTOF(l->pmi[group].bucket); i++)

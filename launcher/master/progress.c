@@ -36,7 +36,7 @@ static void become(const struct amph_launch *l, const char *program, char *file)
     _exit(127);
 }
 
-void amph_progress_start(struct amph_launch *l)
+void amph_launch_progress_start(struct amph_launch *l)
 {
     char file[4096];
 
@@ -78,7 +78,7 @@ static bool has_ended(pid_t pid)
     return ended;
 }
 
-void amph_progress_stop(struct amph_launch *l)
+void amph_launch_progress_stop(struct amph_launch *l)
 {
     if (l->progress_pid <= 0)
         return;

@@ -19,7 +19,7 @@
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
-const char *amph_proc_name(const struct amph_lproc *p)
+const char *amph_launch_proc_name(const struct amph_lproc *p)
 {
     char *text = p->launch->proc_name;
     size_t cap = sizeof p->launch->proc_name;
@@ -73,7 +73,7 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
             host_width, job->host_name[facts->host], server, order, page, area);
 }
 
-void amph_table_print(struct amph_launch *l)
+void amph_launch_table_print(struct amph_launch *l)
 {
     char *text = NULL;
     size_t len = 0;
@@ -113,18 +113,18 @@ void amph_table_print(struct amph_launch *l)
 
 static void on_table_due(void *arg)
 {
-    amph_table_print(arg); /* some programs never join, and so never report */
+    amph_launch_table_print(arg); /* some programs never join, and so never report */
 }
 
-void amph_table_start(struct amph_launch *l)
+void amph_launch_table_start(struct amph_launch *l)
 {
     if (l->o->verbose)
         amph_timer_set(&l->loop, &l->table_timer, TABLE_NS, on_table_due, l);
 }
 
-void amph_table_check(struct amph_launch *l)
+void amph_launch_table_check(struct amph_launch *l)
 {
     if (l->nstated[AMPH_COMPUTE] == l->job.nproc[AMPH_COMPUTE] &&
         l->nstated[AMPH_SERVER] == l->job.nproc[AMPH_SERVER])
-        amph_table_print(l);
+        amph_launch_table_print(l);
 }

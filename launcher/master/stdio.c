@@ -43,7 +43,7 @@ static void acknowledge(struct amph_launch *l)
         amph_wr_init(&w, body, sizeof body);
         amph_wr_u32(&w, (uint32_t)agent->unacknowledged_bytes);
         agent->unacknowledged_bytes = 0;
-        amph_agent_report(agent, AMPH_AGENT_OUTPUT_TAKEN, body, sizeof body);
+        amph_tree_report(agent, AMPH_AGENT_OUTPUT_TAKEN, body, sizeof body);
     }
 }
 
@@ -64,7 +64,7 @@ static void outlet_close(struct amph_launch *l, struct amph_outlet *out)
     amph_watch_del(out->watch);
     out->watch = NULL;
     for (uint32_t i = 0; i < l->nagents; i++)
-        amph_agent_report(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
+        amph_tree_report(&l->agents[i], AMPH_AGENT_CLOSE_OUTPUT, &stream, 1);
 }
 
 /* Returns how many bytes to write: at most what a ready pipe accepts without blocking, and up to a
@@ -175,14 +175,14 @@ static bool passes_raw(const struct amph_lproc *p)
     return p->launch->o->ncompute == 1 && p->group == AMPH_COMPUTE && !p->launch->o->label;
 }
 
-void amph_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size_t len_bytes)
+void amph_launch_stdio_output(struct amph_lproc *p, int stream, const void *bytes, size_t len_bytes)
 {
     struct amph_launch *l = p->launch;
     struct amph_line *line = &p->line[stream - 1];
     const uint8_t *at = bytes;
     const uint8_t *end = at + len_bytes;
 
-    amph_agent_of(p)->unacknowledged_bytes += len_bytes;
+    amph_launch_agent_of(p)->unacknowledged_bytes += len_bytes;
     while (at < end) {
         const uint8_t *stop = at;
 
@@ -228,10 +228,10 @@ static void send_input(struct amph_launch *l, const uint8_t *bytes, size_t len)
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, 0);
     amph_wr_bytes(&w, bytes, len);
-    amph_agent_report(amph_agent_of(&l->procs[0]), AMPH_AGENT_INPUT, body, amph_wr_len(&w));
+    amph_tree_report(amph_launch_agent_of(&l->procs[0]), AMPH_AGENT_INPUT, body, amph_wr_len(&w));
 }
 
-void amph_stdio_stop_input(struct amph_launch *l)
+void amph_launch_stdio_stop_input(struct amph_launch *l)
 {
     amph_watch_del(l->input);
     l->input = NULL;
@@ -249,22 +249,22 @@ static void on_input(void *arg, uint32_t events)
     /* an error (such as reading a terminal in the background) counts as end of input */
     send_input(l, bytes, n > 0 ? (size_t)n : 0);
     if (n <= 0)
-        amph_stdio_stop_input(l);
+        amph_launch_stdio_stop_input(l);
     else
         amph_watch_want(l->input, 0); /* until the process has read it */
 }
 
-void amph_stdio_input_taken(struct amph_launch *l, bool taken)
+void amph_launch_stdio_input_taken(struct amph_launch *l, bool taken)
 {
     if (taken)
         amph_watch_want(l->input, EPOLLIN);
     else
-        amph_stdio_stop_input(l);
+        amph_launch_stdio_stop_input(l);
 }
 
 /* ---- start and end ---- */
 
-enum amph_status amph_stdio_start(struct amph_launch *l)
+enum amph_status amph_launch_stdio_start(struct amph_launch *l)
 {
     void (*const ready[2])(void *arg, uint32_t events) = { on_stdout, on_stderr };
     for (int i = 0; i < 2; i++) {
@@ -279,7 +279,7 @@ enum amph_status amph_stdio_start(struct amph_launch *l)
     return l->input ? AMPH_OK : AMPH_ERR_SYS;
 }
 
-void amph_stdio_finish(struct amph_launch *l)
+void amph_launch_stdio_finish(struct amph_launch *l)
 {
     flush_lines(l);
     for (int i = 0; i < 2; i++) {

@@ -59,12 +59,12 @@ void fuzz_exit(int code)
     longjmp(end, 1);
 }
 
-char *amph_jobdir_name(bool forwards)
+char *amph_launch_jobdir_name(bool forwards)
 {
     return NULL;
 }
 
-enum amph_status amph_jobdir_create(const char *path)
+enum amph_status amph_launch_jobdir_create(const char *path)
 {
     return AMPH_OK;
 }
@@ -74,7 +74,7 @@ enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_job
     return AMPH_OK;
 }
 
-void amph_jobdir_remove(const char *path)
+void amph_launch_jobdir_remove(const char *path)
 {
     if (path[0] != '/')
         /* no order makes the agent remove what lies elsewhere than the launcher can mean */
@@ -96,17 +96,17 @@ char *amph_program_own(const char *name)
     return NULL;
 }
 
-char *amph_library_own(const char *name)
+char *amph_program_library(const char *name)
 {
     return NULL;
 }
 
-size_t amph_signal_descendants(int sig, const pid_t *skip, size_t nskip)
+size_t amph_reap_signal(int sig, const pid_t *skip, size_t nskip)
 {
     return 0;
 }
 
-size_t amph_kill_descendants(const pid_t *skip, size_t nskip, int limit_ms)
+size_t amph_reap_kill(const pid_t *skip, size_t nskip, int limit_ms)
 {
     return 0;
 }

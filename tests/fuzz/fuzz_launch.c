@@ -53,7 +53,7 @@ static void told(struct amph_lagent *to, uint32_t number, struct amph_rd *r)
         memcpy(nonce[to - agent][number - 1], r->at + 6, AMPH_CONTROL_NONCE_BYTES);
 }
 
-void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
+void amph_tree_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_rd r;
 
@@ -82,36 +82,36 @@ bool amph_tree_spread(struct amph_launch *launch, struct amph_lagent *const *via
     return true;
 }
 
-void amph_check_absent(struct amph_launch *launch, enum amph_group group, const char *where)
+void amph_launch_check_absent(struct amph_launch *launch, enum amph_group group, const char *where)
 {
 }
 
 /* Every third input is a job that continues without its dead servers. */
 static bool survives;
 
-bool amph_proc_is_replaced(const struct amph_lproc *p)
+bool amph_launch_proc_is_replaced(const struct amph_lproc *p)
 {
     return survives && p->group == AMPH_SERVER && p->ended;
 }
 
-void amph_table_check(struct amph_launch *launch)
+void amph_launch_table_check(struct amph_launch *launch)
 {
 }
 
-void amph_proc_left(struct amph_lproc *p, bool exit_called, int code)
+void amph_launch_proc_left(struct amph_lproc *p, bool exit_called, int code)
 {
     p->left = true;
 }
 
-void amph_proc_abort(struct amph_lproc *p, int code)
+void amph_launch_proc_abort(struct amph_lproc *p, int code)
 {
     p->death_code = code;
 }
 
-void amph_proc_lost(struct amph_lproc *p)
+void amph_launch_proc_lost(struct amph_lproc *p)
 {
     p->ended = true;
-    amph_control_changed(p);
+    amph_launch_control_changed(p);
 }
 
 /* ---- steps ---- */
@@ -129,7 +129,7 @@ static void carried(struct amph_lagent *a, uint32_t number, uint8_t what, const 
     amph_wr_u8(&w, what);
     amph_wr_bytes(&w, bytes, len);
     amph_rd_init(&r, body, amph_wr_len(&w));
-    amph_control_carried(a, &r);
+    amph_launch_control_carried(a, &r);
     free(body);
 }
 
@@ -185,11 +185,11 @@ static void step(unsigned what, const uint8_t *bytes, size_t len)
         break;
     case ENDED:
         l.procs[first % TOTAL].ended = true;
-        amph_control_changed(&l.procs[first % TOTAL]);
+        amph_launch_control_changed(&l.procs[first % TOTAL]);
         break;
     case EVENT:
-        amph_control_event(&l, first % 3, first & 8,
-                           (struct amph_boot_event){ AMPH_BOOT_DEATH, first % TOTAL, 1 });
+        amph_launch_control_event(&l, first % 3, first & 8,
+                                  (struct amph_boot_event){ AMPH_BOOT_DEATH, first % TOTAL, 1 });
         break;
     case FRAME:
         if (len)
@@ -248,8 +248,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         len -= 2 + n;
     }
 
-    amph_control_agent_gone(&agent[0]);
-    amph_control_stop(&l);
+    amph_launch_control_agent_gone(&agent[0]);
+    amph_launch_control_stop(&l);
     for (uint32_t i = 0; i < AGENTS; i++)
         free(agent[i].conn);
 

@@ -20,13 +20,13 @@ enum {
 static struct amph_lagent agent;
 static unsigned answers;
 
-struct amph_lagent *amph_agent_of(struct amph_lproc *p)
+struct amph_lagent *amph_launch_agent_of(struct amph_lproc *p)
 {
     return &agent;
 }
 
 /* An answer is one line to one process, whatever was asked. */
-void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
+void amph_tree_report(struct amph_lagent *to, uint16_t type, const void *body, size_t len_bytes)
 {
     struct amph_rd r;
 
@@ -42,16 +42,16 @@ void amph_agent_report(struct amph_lagent *to, uint16_t type, const void *body, 
     answers++;
 }
 
-void amph_check_absent(struct amph_launch *l, enum amph_group group, const char *where)
+void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, const char *where)
 {
 }
 
-bool amph_proc_is_replaced(const struct amph_lproc *p)
+bool amph_launch_proc_is_replaced(const struct amph_lproc *p)
 {
     return false;
 }
 
-void amph_proc_abort(struct amph_lproc *p, int code)
+void amph_launch_proc_abort(struct amph_lproc *p, int code)
 {
 }
 
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         procs[i].group = i < COMPUTE ? AMPH_COMPUTE : AMPH_SERVER;
     }
 
-    if (amph_pmi_start(&l) != AMPH_OK)
+    if (amph_launch_pmi_start(&l) != AMPH_OK)
         abort();
 
     while (len > 0) {
@@ -88,12 +88,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         uint8_t *copy = malloc(n ? n : 1);
 
         memcpy(copy, bytes + 1, n);
-        amph_pmi_bytes(&procs[bytes[0] % 4], copy, n);
+        amph_launch_pmi_bytes(&procs[bytes[0] % 4], copy, n);
         free(copy);
         bytes += 1 + n;
         len -= 1 + n;
     }
 
-    amph_pmi_stop(&l);
+    amph_launch_pmi_stop(&l);
     return 0;
 }

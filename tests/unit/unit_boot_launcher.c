@@ -106,7 +106,7 @@ Test(mapping, wrong_lists)
     for (size_t i = 0; i < AMPH_COUNTOF(wrong); i++) {
         struct amph_jobdesc job = { .nproc = { 2, 2 }, .proc = procs };
 
-        cr_assert_eq(amph_map_servers(&job, wrong[i]), AMPH_ERR_ARG, "\"%s\"", wrong[i]);
+        cr_assert_eq(amph_launch_map_servers(&job, wrong[i]), AMPH_ERR_ARG, "\"%s\"", wrong[i]);
         free(job.server_of);
     }
 }
@@ -135,7 +135,7 @@ Test(options, one_or_two_dashes_and_both_forms)
                      "9",
                      NULL };
 
-    cr_assert_eq(amph_options_read(&o, (int)AMPH_COUNTOF(argv) - 1, argv), AMPH_OPTIONS_RUN);
+    cr_assert_eq(amph_launch_options_read(&o, (int)AMPH_COUNTOF(argv) - 1, argv), AMPH_OPTIONS_RUN);
     cr_assert(o.ncompute == 4 && o.nservers == 2 && o.label && o.verbose &&
               strcmp(o.on_server_death, "eio") == 0 && o.timeout_s == 2.5);
     cr_assert_str_eq(o.conduit, "tcp");

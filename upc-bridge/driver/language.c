@@ -45,11 +45,11 @@ static void line_marker(struct reader *r, const char *line, size_t n)
 
     r->system = memchr(end, '3', (size_t)(line + n - end)) != NULL;
     if (strncmp(file, r->upc_include, dir) == 0 && file[dir] == '/') {
-        r->upc |= !ends_in(file, "/upcx.h");
+        r->upc |= !upcc_ends_in(file, "/upcx.h");
         r->system = true;
     }
 
-    r->bridge |= ends_in(file, "/upc_bridge.h");
+    r->bridge |= upcc_ends_in(file, "/upc_bridge.h");
     free(file);
 }
 
@@ -164,7 +164,7 @@ static char *read_file(const char *file, size_t *len_p)
     return s;
 }
 
-bool language_is_upc(const char *file, const char *upc_include)
+bool upcc_language_is_upc(const char *file, const char *upc_include)
 {
     size_t len = 0;
     char *s = read_file(file, &len);

@@ -37,7 +37,7 @@ static const char usage[] =
     "Other options are the C compiler's.  A .c file is compiled as UPC if it contains UPC.\n";
 
 /* ---- lists ---- */
-void list_add(struct list *l, const char *s)
+void upcc_list_add(struct list *l, const char *s)
 {
     if (l->n + 1 >= l->cap) {
         l->cap = l->cap * 2 + 16;
@@ -53,13 +53,13 @@ void list_add(struct list *l, const char *s)
     l->v[l->n] = NULL;
 }
 
-void list_add_all(struct list *to, const struct list *from)
+void upcc_list_add_all(struct list *to, const struct list *from)
 {
     for (int i = 0; i < from->n; i++)
-        list_add(to, from->v[i]);
+        upcc_list_add(to, from->v[i]);
 }
 
-bool ends_in(const char *s, const char *suffix)
+bool upcc_ends_in(const char *s, const char *suffix)
 {
     size_t n = strlen(s);
     size_t m = strlen(suffix);
@@ -107,7 +107,7 @@ static enum language language_by_name(const char *file)
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (ends_in(file, table[i].suffix))
+        if (upcc_ends_in(file, table[i].suffix))
             return table[i].language;
 
     return LANGUAGE_LINKER;
@@ -194,7 +194,7 @@ static void set_network(struct options *o, const char *s, struct list *ignored)
     else if (word_of(AMPH_CONDUIT_WORDS, s))
         o->network = s;
     else if (word_of(elsewhere, s))
-        list_add(ignored, text("-network=%s", s));
+        upcc_list_add(ignored, upcc_text("-network=%s", s));
     else
         wrong("no network is called '%s'; -network takes %s", s, AMPH_CONDUIT_WORDS);
 }
@@ -202,11 +202,11 @@ static void set_network(struct options *o, const char *s, struct list *ignored)
 /* -Wc,a,b */
 static void add_compiler_words(struct options *o, const char *words)
 {
-    char *copy = text("%s", words);
+    char *copy = upcc_text("%s", words);
 
     for (char *w = strtok(copy, ","); w; w = strtok(NULL, ",")) {
-        list_add(&o->cc, w);
-        list_add(&o->c, w);
+        upcc_list_add(&o->cc, w);
+        upcc_list_add(&o->c, w);
     }
 }
 
@@ -215,16 +215,17 @@ static bool own_option(struct options *o, int argc, char **argv, int *i, struct 
     const char *a = argv[*i];
     const char *v;
 
-    if ((v = option_value(argc, argv, i, "network")) ||
-        (v = option_value(argc, argv, i, "conduit")))
+    if ((v = upcc_option_value(argc, argv, i, "network")) ||
+        (v = upcc_option_value(argc, argv, i, "conduit")))
         set_network(o, v, ignored);
-    else if ((v = option_value(argc, argv, i, "servers")))
+    else if ((v = upcc_option_value(argc, argv, i, "servers")))
         o->servers = number("-servers", v, 0);
-    else if ((v = option_value(argc, argv, i, "cc")))
+    else if ((v = upcc_option_value(argc, argv, i, "cc")))
         o->compiler = v;
-    else if ((v = option_value(argc, argv, i, "link-with")))
+    else if ((v = upcc_option_value(argc, argv, i, "link-with")))
         o->linker = v;
-    else if ((v = option_value(argc, argv, i, "T")) || (v = option_value(argc, argv, i, "threads")))
+    else if ((v = upcc_option_value(argc, argv, i, "T")) ||
+             (v = upcc_option_value(argc, argv, i, "threads")))
         o->threads = number("-T", v, 1);
     else if (strncmp(a, "-T", 2) == 0 && a[2])
         o->threads = number("-T", a + 2, 1);
@@ -286,17 +287,17 @@ static bool foreign_option(int argc, char **argv, int *i, struct list *ignored)
             if (!matches(foreign[k], a))
                 continue;
 
-            list_add(ignored, argv[*i]);
+            upcc_list_add(ignored, argv[*i]);
             return true;
         }
 
-        char *name = text("%.*s", (int)n - 2, foreign[k] + 1);
+        char *name = upcc_text("%.*s", (int)n - 2, foreign[k] + 1);
         const char *shown = argv[*i];
-        const char *v = option_value(argc, argv, i, name);
+        const char *v = upcc_option_value(argc, argv, i, name);
 
         free(name);
         if (v) {
-            list_add(ignored, shown);
+            upcc_list_add(ignored, shown);
             return true;
         }
     }
@@ -354,19 +355,19 @@ static const struct {
 static void to_steps(struct options *o, int steps, const char *argument)
 {
     if (steps & CPP)
-        list_add(&o->cpp, argument);
+        upcc_list_add(&o->cpp, argument);
 
     if (steps & CC)
-        list_add(&o->cc, argument);
+        upcc_list_add(&o->cc, argument);
 
     if (steps & (CPP | CC))
-        list_add(&o->c, argument);
+        upcc_list_add(&o->c, argument);
 
     if (steps & LINK)
         add_linker_option(o, argument);
 
     if (steps & TEXT)
-        list_add(&o->text_only, argument);
+        upcc_list_add(&o->text_only, argument);
 }
 
 /* Is a the option compiler_options[k]?  *more_p: its value is the next argument. */
@@ -399,18 +400,18 @@ static bool depend_option(struct options *o, int argc, char **argv, int *i)
 
     if (strcmp(a, "-M") == 0 || strcmp(a, "-MM") == 0) {
         o->product = PRODUCT_TEXT;
-        list_add(&o->text_only, a);
+        upcc_list_add(&o->text_only, a);
     } else if (strcmp(a, "-MD") == 0 || strcmp(a, "-MMD") == 0) {
         o->depend = a;
     } else if (strcmp(a, "-MP") == 0) {
-        list_add(&o->depend_args, a);
+        upcc_list_add(&o->depend_args, a);
     } else if (strncmp(a, "-MF", 3) == 0) {
         o->depend_file = a[3] ? a + 3 : next_argument(argc, argv, i);
     } else if (strncmp(a, "-MT", 3) == 0 || strncmp(a, "-MQ", 3) == 0) {
-        list_add(&o->depend_args, a);
+        upcc_list_add(&o->depend_args, a);
         o->depend_target = true;
         if (a[3] == 0)
-            list_add(&o->depend_args, next_argument(argc, argv, i));
+            upcc_list_add(&o->depend_args, next_argument(argc, argv, i));
     } else {
         return false;
     }
@@ -428,7 +429,7 @@ static bool product_option(struct options *o, int argc, char **argv, int *i)
     else if (strcmp(a, "-S") == 0)
         o->product = PRODUCT_ASSEMBLY;
     else if (strcmp(a, "-E") == 0)
-        o->product = PRODUCT_TEXT, list_add(&o->text_only, a);
+        o->product = PRODUCT_TEXT, upcc_list_add(&o->text_only, a);
     else if (strcmp(a, "-fsyntax-only") == 0)
         o->product = PRODUCT_NOTHING;
     else if (strcmp(a, "-static") == 0)
@@ -473,9 +474,9 @@ static void answer_question(const struct options *o, int argc, char **argv)
         if (strncmp(argv[i], "-dump", 5) == 0 || strncmp(argv[i], "-print-", 7) == 0) {
             struct list c = { 0 };
 
-            list_add(&c, o->compiler);
+            upcc_list_add(&c, o->compiler);
             for (int k = 1; k < argc; k++)
-                list_add(&c, argv[k]);
+                upcc_list_add(&c, argv[k]);
 
             execvp(c.v[0], c.v);
             wrong("%s: %s", c.v[0], strerror(errno));
@@ -493,7 +494,7 @@ static void check(const struct options *o)
             continue;
 
         files++;
-        if (strcmp(in->text, "-") != 0 && !is_file(in->text)) {
+        if (strcmp(in->text, "-") != 0 && !upcc_is_file(in->text)) {
             fprintf(stderr, "amphora-upcc: %s: %s\n", in->text, strerror(errno));
             exit(1);
         }
@@ -512,7 +513,7 @@ static void check(const struct options *o)
         wrong("-MF names one file, and there are several");
 }
 
-void options_read(struct options *o, int argc, char **argv)
+void upcc_options_read(struct options *o, int argc, char **argv)
 {
     struct list ignored = { 0 };
     const char *language = NULL;

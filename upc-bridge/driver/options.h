@@ -23,8 +23,8 @@ struct list {
     int n, cap;
 };
 
-void list_add(struct list *l, const char *s);
-void list_add_all(struct list *to, const struct list *from);
+void upcc_list_add(struct list *l, const char *s);
+void upcc_list_add_all(struct list *to, const struct list *from);
 
 enum language {
     LANGUAGE_LINKER, /* objects, libraries and options of the linker: not compiled */
@@ -75,9 +75,9 @@ struct options {
 };
 
 /* Ends the program if there is nothing to do or an option is wrong. */
-void options_read(struct options *o, int argc, char **argv);
+void upcc_options_read(struct options *o, int argc, char **argv);
 
 /* Ends in suffix, with something before it. */
-bool ends_in(const char *s, const char *suffix);
+bool upcc_ends_in(const char *s, const char *suffix);
 
 #endif

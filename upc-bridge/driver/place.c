@@ -12,7 +12,7 @@
 
 #include "base/program/install.h"
 
-char *text(const char *fmt, ...)
+char *upcc_text(const char *fmt, ...)
 {
     char *s;
     va_list ap;
@@ -27,7 +27,7 @@ char *text(const char *fmt, ...)
     return s;
 }
 
-bool is_file(const char *path)
+bool upcc_is_file(const char *path)
 {
     return access(path, R_OK) == 0;
 }
@@ -35,7 +35,7 @@ bool is_file(const char *path)
 /* Returns the source tree of a build tree, from its Makefile. */
 static char *source_of(const char *build)
 {
-    char *makefile = text("%s/Makefile", build);
+    char *makefile = upcc_text("%s/Makefile", build);
     char *found = NULL;
     FILE *f = fopen(makefile, "r");
     char line[4096];
@@ -43,7 +43,7 @@ static char *source_of(const char *build)
     while (f && !found && fgets(line, sizeof line, f))
         if (strncmp(line, "abs_top_srcdir = ", 17) == 0) {
             line[strcspn(line, "\n")] = 0;
-            found = text("%s", line + 17);
+            found = upcc_text("%s", line + 17);
         }
 
     if (f)
@@ -53,7 +53,7 @@ static char *source_of(const char *build)
     return found;
 }
 
-bool place_find(struct place *p, const char *self)
+bool upcc_place_find(struct place *p, const char *self)
 {
     char *bin = amph_install_bin();
 
@@ -62,25 +62,25 @@ bool place_find(struct place *p, const char *self)
         return false;
     }
 
-    char *la = text("%s/libamphora-upc.la", bin);
-    char *source = is_file(la) ? source_of(bin) : NULL;
+    char *la = upcc_text("%s/libamphora-upc.la", bin);
+    char *source = upcc_is_file(la) ? source_of(bin) : NULL;
 
     free(la);
     p->bin = bin;
 
     if (source) {
-        p->lib = text("%s/.libs", bin);
-        p->include = text("%s/include", source);
-        p->upc_include = text("%s/upc-bridge/include", source);
+        p->lib = upcc_text("%s/.libs", bin);
+        p->include = upcc_text("%s/include", source);
+        p->upc_include = upcc_text("%s/upc-bridge/include", source);
         return true;
     }
 
-    p->lib = text("%s", amph_install_moved(AMPH_LIBDIR, bin));
-    p->include = text("%s", amph_install_moved(AMPH_INCLUDEDIR, bin));
-    p->upc_include = text("%s/amphora-upc", p->include);
+    p->lib = upcc_text("%s", amph_install_moved(AMPH_LIBDIR, bin));
+    p->include = upcc_text("%s", amph_install_moved(AMPH_INCLUDEDIR, bin));
+    p->upc_include = upcc_text("%s/amphora-upc", p->include);
 
-    char *header = text("%s/upcx.h", p->upc_include);
-    bool ok = is_file(header);
+    char *header = upcc_text("%s/upcx.h", p->upc_include);
+    bool ok = upcc_is_file(header);
 
     if (!ok)
         fprintf(stderr, "%s: %s is missing; is Amphora installed completely?\n", self, header);
@@ -89,7 +89,7 @@ bool place_find(struct place *p, const char *self)
     return ok;
 }
 
-const char *option_value(int argc, char **argv, int *i, const char *name)
+const char *upcc_option_value(int argc, char **argv, int *i, const char *name)
 {
     const char *a = argv[*i];
     size_t n = strlen(name);

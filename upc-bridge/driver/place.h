@@ -17,18 +17,18 @@ struct place {
 };
 
 /* Finds the installation from the path of this program.  Returns false after a message. */
-bool place_find(struct place *p, const char *self);
+bool upcc_place_find(struct place *p, const char *self);
 
 /* The line that amphora-upcc stores in a program: "@(#)amphora-upc: threads=4 network=udp
  * servers=2".  0 and "": not chosen. */
 #define PLACE_STAMP "@(#)amphora-upc:"
 #define PLACE_STAMP_FORMAT PLACE_STAMP " threads=%d network=%s servers=%d"
 
-__attribute__((format(printf, 1, 2))) char *text(const char *fmt, ...); /* never NULL */
-bool is_file(const char *path);
+__attribute__((format(printf, 1, 2))) char *upcc_text(const char *fmt, ...); /* never NULL */
+bool upcc_is_file(const char *path);
 /* The argument of a long option that is written -name VALUE, --name VALUE, -name=VALUE or
  * --name=VALUE, or NULL when argv[*i] is another one; *i moves on.  A missing value ends the
  * program. */
-const char *option_value(int argc, char **argv, int *i, const char *name);
+const char *upcc_option_value(int argc, char **argv, int *i, const char *name);
 
 #endif

@@ -34,7 +34,7 @@ static void remove_work(void)
 
     for (int i = -1; i < state.options.ninputs; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            char *f = text("%s/%d.%s", state.work, i, kinds[k]);
+            char *f = upcc_text("%s/%d.%s", state.work, i, kinds[k]);
 
             unlink(f);
             free(f);
@@ -113,7 +113,7 @@ static char *named(const char *source, const char *suffix)
 
     const char *dot = strrchr(base, '.');
 
-    return text("%.*s%s", dot ? (int)(dot - base) : (int)strlen(base), base, suffix);
+    return upcc_text("%.*s%s", dot ? (int)(dot - base) : (int)strlen(base), base, suffix);
 }
 
 /* dir/file.o -> dir/file.d */
@@ -125,7 +125,7 @@ static char *resuffixed(const char *file, const char *suffix)
     if (dot && slash && dot < slash)
         dot = NULL;
 
-    return text("%.*s%s", dot ? (int)(dot - file) : (int)strlen(file), file, suffix);
+    return upcc_text("%.*s%s", dot ? (int)(dot - file) : (int)strlen(file), file, suffix);
 }
 
 /* ---- dependencies: -MD and -MMD, named as the compiler would if it saw all steps ---- */
@@ -134,7 +134,7 @@ static char *resuffixed(const char *file, const char *suffix)
 static char *depend_file(const char *source)
 {
     if (state.options.depend_file)
-        return text("%s", state.options.depend_file);
+        return upcc_text("%s", state.options.depend_file);
 
     if (state.options.product != PRODUCT_PROGRAM)
         return state.options.output ? resuffixed(state.options.output, ".d") : named(source, ".d");
@@ -142,7 +142,8 @@ static char *depend_file(const char *source)
     if (state.options.output && state.options.nsources == 1)
         return resuffixed(state.options.output, ".d");
 
-    return text("%s-%s", state.options.output ? state.options.output : "a", named(source, ".d"));
+    return upcc_text("%s-%s", state.options.output ? state.options.output : "a",
+                     named(source, ".d"));
 }
 
 /* Returns the target of the rule. */
@@ -151,7 +152,7 @@ static char *depend_target(const char *source)
     if (state.options.product == PRODUCT_ASSEMBLY && !state.options.output)
         return named(source, ".s");
 
-    return state.options.output ? text("%s", state.options.output) : named(source, ".o");
+    return state.options.output ? upcc_text("%s", state.options.output) : named(source, ".o");
 }
 
 static void add_depend(struct list *c, const char *source)
@@ -159,14 +160,14 @@ static void add_depend(struct list *c, const char *source)
     if (state.options.depend == NULL)
         return;
 
-    list_add(c, state.options.depend);
-    list_add(c, "-MF");
-    list_add(c, depend_file(source));
-    list_add_all(c, &state.options.depend_args);
+    upcc_list_add(c, state.options.depend);
+    upcc_list_add(c, "-MF");
+    upcc_list_add(c, depend_file(source));
+    upcc_list_add_all(c, &state.options.depend_args);
 
     if (!state.options.depend_target) {
-        list_add(c, "-MQ");
-        list_add(c, depend_target(source));
+        upcc_list_add(c, "-MQ");
+        upcc_list_add(c, depend_target(source));
     }
 }
 
@@ -175,22 +176,22 @@ static void add_depend(struct list *c, const char *source)
 /* Adds the preprocessor's command, for UPC or C, up to the options that depend on the use. */
 static void add_preprocessor(struct list *c, bool upc)
 {
-    list_add(c, state.options.compiler);
+    upcc_list_add(c, state.options.compiler);
     if (!upc) {
-        list_add_all(c, &state.options.c);
-        list_add(c, text("-I%s", state.place.include));
+        upcc_list_add_all(c, &state.options.c);
+        upcc_list_add(c, upcc_text("-I%s", state.place.include));
         return;
     }
 
     /* before all other includes, because the program's own -include may include upc.h */
-    list_add(c, "-include");
-    list_add(c, text("%s/upcx.h", state.place.upc_include));
+    upcc_list_add(c, "-include");
+    upcc_list_add(c, upcc_text("%s/upcx.h", state.place.upc_include));
 
-    list_add_all(c, &state.options.cpp);
-    list_add(c, text("-I%s", state.place.upc_include));
-    list_add(c, text("-I%s", state.place.include));
+    upcc_list_add_all(c, &state.options.cpp);
+    upcc_list_add(c, upcc_text("-I%s", state.place.upc_include));
+    upcc_list_add(c, upcc_text("-I%s", state.place.include));
     if (state.options.threads)
-        list_add(c, text("-DUPC_STATIC_THREADS=%d", state.options.threads));
+        upcc_list_add(c, upcc_text("-DUPC_STATIC_THREADS=%d", state.options.threads));
 }
 
 /* Returns the preprocessor's exit code.  quiet: the file that receives its messages, or NULL. */
@@ -199,13 +200,13 @@ static int preprocess(const char *source, bool upc, const char *to, const char *
     struct list c = { 0 };
 
     add_preprocessor(&c, upc);
-    list_add(&c, "-E");
+    upcc_list_add(&c, "-E");
     add_depend(&c, source);
-    list_add(&c, "-x");
-    list_add(&c, "c");
-    list_add(&c, source);
-    list_add(&c, "-o");
-    list_add(&c, to);
+    upcc_list_add(&c, "-x");
+    upcc_list_add(&c, "c");
+    upcc_list_add(&c, source);
+    upcc_list_add(&c, "-o");
+    upcc_list_add(&c, to);
 
     return run_status(&c, quiet);
 }
@@ -218,8 +219,8 @@ static void add_language(struct list *c, const struct input *in)
     if (in->language == LANGUAGE_OTHER && !in->gcc_language)
         return;
 
-    list_add(c, "-x");
-    list_add(c, language);
+    upcc_list_add(c, "-x");
+    upcc_list_add(c, language);
 }
 
 /* -E, -M and -MM: what the preprocessor prints is the product. */
@@ -228,22 +229,22 @@ static void print_text(const struct input *in, bool upc)
     struct list c = { 0 };
 
     add_preprocessor(&c, upc);
-    list_add_all(&c, &state.options.text_only);
+    upcc_list_add_all(&c, &state.options.text_only);
     if (state.options.depend)
-        list_add(&c, state.options.depend);
+        upcc_list_add(&c, state.options.depend);
 
     if (state.options.depend_file) {
-        list_add(&c, "-MF");
-        list_add(&c, state.options.depend_file);
+        upcc_list_add(&c, "-MF");
+        upcc_list_add(&c, state.options.depend_file);
     }
 
-    list_add_all(&c, &state.options.depend_args);
+    upcc_list_add_all(&c, &state.options.depend_args);
     add_language(&c, in);
-    list_add(&c, in->text);
+    upcc_list_add(&c, in->text);
 
     if (state.options.output) {
-        list_add(&c, "-o");
-        list_add(&c, state.options.output);
+        upcc_list_add(&c, "-o");
+        upcc_list_add(&c, state.options.output);
     }
 
     run(&c);
@@ -253,15 +254,15 @@ static void translate(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    list_add(&c, text("%s/upcxlate", state.place.bin));
+    upcc_list_add(&c, upcc_text("%s/upcxlate", state.place.bin));
     if (state.options.threads) {
-        list_add(&c, "-T");
-        list_add(&c, text("%d", state.options.threads));
+        upcc_list_add(&c, "-T");
+        upcc_list_add(&c, upcc_text("%d", state.options.threads));
     }
 
-    list_add(&c, "-o");
-    list_add(&c, to);
-    list_add(&c, from);
+    upcc_list_add(&c, "-o");
+    upcc_list_add(&c, to);
+    upcc_list_add(&c, from);
     run(&c);
 }
 
@@ -269,13 +270,14 @@ static void translate(const char *from, const char *to)
 static void add_product(struct list *c, const char *to)
 {
     if (state.options.product == PRODUCT_NOTHING) {
-        list_add(c, "-fsyntax-only");
+        upcc_list_add(c, "-fsyntax-only");
         return;
     }
 
-    list_add(c, state.options.product == PRODUCT_ASSEMBLY || ends_in(to, ".s") ? "-S" : "-c");
-    list_add(c, "-o");
-    list_add(c, to);
+    upcc_list_add(c, state.options.product == PRODUCT_ASSEMBLY || upcc_ends_in(to, ".s") ? "-S"
+                                                                                         : "-c");
+    upcc_list_add(c, "-o");
+    upcc_list_add(c, to);
 }
 
 /* Compiles preprocessed C. */
@@ -283,12 +285,13 @@ static void compile(const char *from, const char *to)
 {
     struct list c = { 0 };
 
-    list_add(&c, state.options.compiler);
-    list_add_all(&c, &state.options.cc);
-    list_add(&c, "-Wno-unused-value"); /* a translated assignment has a value, perhaps unused */
-    list_add(&c, "-x");
-    list_add(&c, "cpp-output");
-    list_add(&c, from);
+    upcc_list_add(&c, state.options.compiler);
+    upcc_list_add_all(&c, &state.options.cc);
+    upcc_list_add(&c,
+                  "-Wno-unused-value"); /* a translated assignment has a value, perhaps unused */
+    upcc_list_add(&c, "-x");
+    upcc_list_add(&c, "cpp-output");
+    upcc_list_add(&c, from);
     add_product(&c, to);
     run(&c);
 }
@@ -296,7 +299,7 @@ static void compile(const char *from, const char *to)
 /* -save-temps: by way of an assembly file that stays. */
 static void compile_by_assembly(const char *source, const char *from, const char *to)
 {
-    char *assembly = state.options.product == PRODUCT_ASSEMBLY ? text("%s", to)
+    char *assembly = state.options.product == PRODUCT_ASSEMBLY ? upcc_text("%s", to)
                                                                : named(source, ".s");
 
     compile(from, assembly);
@@ -305,9 +308,9 @@ static void compile_by_assembly(const char *source, const char *from, const char
 
     struct list c = { 0 };
 
-    list_add(&c, state.options.compiler);
-    list_add_all(&c, &state.options.cc);
-    list_add(&c, assembly);
+    upcc_list_add(&c, state.options.compiler);
+    upcc_list_add_all(&c, &state.options.cc);
+    upcc_list_add(&c, assembly);
     add_product(&c, to);
     run(&c);
 }
@@ -322,7 +325,7 @@ static void compile_other(const struct input *in, const char *to)
         add_depend(&c, in->text);
 
     add_language(&c, in);
-    list_add(&c, in->text);
+    upcc_list_add(&c, in->text);
     add_product(&c, to);
     run(&c);
 }
@@ -331,11 +334,11 @@ static void compile_other(const struct input *in, const char *to)
  * is an archive. */
 static void add_dependencies(struct list *c, const char *library)
 {
-    char *la = text("%s/%s.la", state.place.lib, library);
+    char *la = upcc_text("%s/%s.la", state.place.lib, library);
 
-    if (!is_file(la)) {
+    if (!upcc_is_file(la)) {
         free(la);
-        la = text("%s/%s.la", state.place.bin, library);
+        la = upcc_text("%s/%s.la", state.place.bin, library);
     }
 
     FILE *f = fopen(la, "r");
@@ -347,8 +350,8 @@ static void add_dependencies(struct list *c, const char *library)
             continue;
 
         for (char *w = strtok(line + 17, " '\n"); w; w = strtok(NULL, " '\n"))
-            if (!ends_in(w, ".la"))
-                list_add(c, text("%s", w));
+            if (!upcc_ends_in(w, ".la"))
+                upcc_list_add(c, upcc_text("%s", w));
     }
 
     if (f)
@@ -361,8 +364,8 @@ static void add_dependencies(struct list *c, const char *library)
 /* Writes the line that amphora-upcrun reads in the program. */
 static char *stamp(void)
 {
-    char *c = text("%s/-1.c", state.work);
-    char *o = text("%s/-1.o", state.work);
+    char *c = upcc_text("%s/-1.c", state.work);
+    char *o = upcc_text("%s/-1.o", state.work);
     FILE *f = fopen(c, "w");
 
     if (f)
@@ -379,13 +382,13 @@ static char *stamp(void)
 
     struct list l = { 0 };
 
-    list_add(&l, state.options.compiler);
-    list_add_all(&l, &state.options.cc);
-    list_add(&l, "-w");
-    list_add(&l, "-c");
-    list_add(&l, c);
-    list_add(&l, "-o");
-    list_add(&l, o);
+    upcc_list_add(&l, state.options.compiler);
+    upcc_list_add_all(&l, &state.options.cc);
+    upcc_list_add(&l, "-w");
+    upcc_list_add(&l, "-c");
+    upcc_list_add(&l, c);
+    upcc_list_add(&l, "-o");
+    upcc_list_add(&l, o);
     run(&l);
 
     return o;
@@ -395,28 +398,29 @@ static char *stamp(void)
 static void link_program(const struct list *inputs)
 {
     struct list c = { 0 };
-    char *so = text("%s/libamphora-upc.so", state.place.lib);
-    bool archive = state.options.static_link || !is_file(so);
-    char *linker = text("%s", state.options.linker ? state.options.linker : state.options.compiler);
+    char *so = upcc_text("%s/libamphora-upc.so", state.place.lib);
+    bool archive = state.options.static_link || !upcc_is_file(so);
+    char *linker = upcc_text("%s",
+                             state.options.linker ? state.options.linker : state.options.compiler);
 
     for (char *w = strtok(linker, " "); w; w = strtok(NULL, " "))
-        list_add(&c, w);
+        upcc_list_add(&c, w);
 
-    list_add_all(&c, &state.options.cc);
+    upcc_list_add_all(&c, &state.options.cc);
     if (state.options.static_link)
-        list_add(&c, "-static");
+        upcc_list_add(&c, "-static");
 
-    list_add(&c, "-o");
-    list_add(&c, state.options.output ? state.options.output : "a.out");
-    list_add(&c, stamp());
-    list_add_all(&c, inputs);
-    list_add(&c, text("-L%s", state.place.lib));
+    upcc_list_add(&c, "-o");
+    upcc_list_add(&c, state.options.output ? state.options.output : "a.out");
+    upcc_list_add(&c, stamp());
+    upcc_list_add_all(&c, inputs);
+    upcc_list_add(&c, upcc_text("-L%s", state.place.lib));
     if (!archive)
-        list_add(&c, text("-Wl,-rpath,%s", state.place.lib));
+        upcc_list_add(&c, upcc_text("-Wl,-rpath,%s", state.place.lib));
 
-    list_add(&c, "-lamphora-upc");
-    list_add(&c, "-liofwd");
-    list_add(&c, "-lamphora");
+    upcc_list_add(&c, "-lamphora-upc");
+    upcc_list_add(&c, "-liofwd");
+    upcc_list_add(&c, "-lamphora");
     if (archive)
         add_dependencies(&c, "libamphora");
 
@@ -441,9 +445,9 @@ static void print_file(const char *file)
  * C, because the compiler prints its own. */
 static bool holds_upc(int i, const char *to)
 {
-    char *messages = text("%s/%d.messages", state.work, i);
+    char *messages = upcc_text("%s/%d.messages", state.work, i);
     int status = preprocess(state.options.inputs[i].text, true, to, messages);
-    bool upc = status == 0 && language_is_upc(to, state.place.upc_include);
+    bool upc = status == 0 && upcc_language_is_upc(to, state.place.upc_include);
 
     if (upc)
         print_file(messages);
@@ -458,9 +462,9 @@ static char *product_of(int i)
     const char *suffix = state.options.product == PRODUCT_ASSEMBLY ? ".s" : ".o";
 
     if (state.options.product == PRODUCT_PROGRAM || state.options.product == PRODUCT_NOTHING)
-        return text("%s/%d.o", state.work, i);
+        return upcc_text("%s/%d.o", state.work, i);
 
-    return state.options.output ? text("%s", state.options.output)
+    return state.options.output ? upcc_text("%s", state.options.output)
                                 : named(state.options.inputs[i].text, suffix);
 }
 
@@ -469,10 +473,10 @@ static void build_upc(int i, const char *pre, const char *product)
 {
     const char *source = state.options.inputs[i].text;
     bool only = state.options.product == PRODUCT_TRANSLATION;
-    char *c = text("%s/%d.i", state.work, i);
+    char *c = upcc_text("%s/%d.i", state.work, i);
 
     if (only && state.options.output)
-        c = text("%s", state.options.output);
+        c = upcc_text("%s", state.options.output);
     else if (only || state.options.save_temps)
         c = named(source, ".trans.c");
 
@@ -505,7 +509,7 @@ static const char *build(int i)
         return in->text;
 
     bool keep = state.options.save_temps && state.options.product != PRODUCT_TEXT;
-    char *pre = keep ? named(in->text, ".i") : text("%s/%d.i0", state.work, i);
+    char *pre = keep ? named(in->text, ".i") : upcc_text("%s/%d.i0", state.work, i);
     char *product = product_of(i);
     bool upc = in->language == LANGUAGE_UPC ||
                (in->language == LANGUAGE_C_OR_UPC && holds_upc(i, pre));
@@ -539,8 +543,8 @@ int main(int argc, char **argv)
 
     amph_stdout_check();
 
-    options_read(&state.options, argc, argv);
-    if (!place_find(&state.place, "amphora-upcc"))
+    upcc_options_read(&state.options, argc, argv);
+    if (!upcc_place_find(&state.place, "amphora-upcc"))
         return 2;
 
     state.work = mkdtemp(dir);
@@ -552,7 +556,7 @@ int main(int argc, char **argv)
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     for (int i = 0; i < state.options.ninputs; i++)
-        list_add(&products, build(i));
+        upcc_list_add(&products, build(i));
 
     if (state.options.product == PRODUCT_PROGRAM)
         link_program(&products);

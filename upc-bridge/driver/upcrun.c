@@ -68,11 +68,11 @@ static FILE *open_program(const char *name)
     if (strchr(name, '/'))
         return fopen(name, "r");
 
-    char *path = text("%s", amph_env_foreign("PATH") ? amph_env_foreign("PATH") : "");
+    char *path = upcc_text("%s", amph_env_foreign("PATH") ? amph_env_foreign("PATH") : "");
     FILE *f = NULL;
 
     for (char *dir = strtok(path, ":"); dir && !f; dir = strtok(NULL, ":")) {
-        char *file = text("%s/%s", dir, name);
+        char *file = upcc_text("%s/%s", dir, name);
 
         if (access(file, X_OK) == 0)
             f = fopen(file, "r");
@@ -129,7 +129,7 @@ static bool read_stamp(FILE *f, struct stamp *stamp)
  * hosts report for themselves. */
 static void check_network(const char *bin, const char *network)
 {
-    char *command = text("'%s/amphora-info' -n 2>/dev/null", bin);
+    char *command = upcc_text("'%s/amphora-info' -n 2>/dev/null", bin);
     char line[1024], name[32], has[8];
     FILE *f = popen(command, "r");
 
@@ -174,7 +174,7 @@ static bool foreign_option(int argc, char **argv, int *i)
         ours |= strcmp(a, alone[k]) == 0;
 
     for (size_t k = 0; k < sizeof with_value / sizeof *with_value && !ours; k++)
-        ours = option_value(argc, argv, i, with_value[k]) != NULL;
+        ours = upcc_option_value(argc, argv, i, with_value[k]) != NULL;
 
     if (ours)
         fprintf(stderr, "amphora-upcrun: without effect here: %s\n", a);
@@ -203,12 +203,13 @@ static int take_options(int argc, char **argv, struct chosen *said, struct line 
             exit(0);
         }
 
-        if ((v = option_value(argc, argv, &i, "n")) || (v = option_value(argc, argv, &i, "np")))
+        if ((v = upcc_option_value(argc, argv, &i, "n")) ||
+            (v = upcc_option_value(argc, argv, &i, "np")))
             said->threads = number("-n", v, 1);
-        else if ((v = option_value(argc, argv, &i, "servers")))
+        else if ((v = upcc_option_value(argc, argv, &i, "servers")))
             said->servers = number("-servers", v, 0);
-        else if ((v = option_value(argc, argv, &i, "network")) ||
-                 (v = option_value(argc, argv, &i, "conduit")))
+        else if ((v = upcc_option_value(argc, argv, &i, "network")) ||
+                 (v = upcc_option_value(argc, argv, &i, "conduit")))
             said->network = v;
         else if (!foreign_option(argc, argv, &i)) {
             if (!stands_alone(argv[i]) && i + 1 < argc)
@@ -292,18 +293,18 @@ int main(int argc, char **argv)
     int refused = complete(argv[i], &built, &said);
     if (refused)
         return refused;
-    if (!place_find(&place, "amphora-upcrun"))
+    if (!upcc_place_find(&place, "amphora-upcrun"))
         return 2;
 
     /* the others exist on every machine */
     if (said.network && strcmp(said.network, "verbs") == 0 && !names_hosts(&run))
         check_network(place.bin, said.network);
 
-    run.argv[0] = text("%s/amphora-run", place.bin);
+    run.argv[0] = upcc_text("%s/amphora-run", place.bin);
     add(&run, "-n");
-    add(&run, text("%d", said.threads));
+    add(&run, upcc_text("%d", said.threads));
     add(&run, "-servers");
-    add(&run, text("%d", said.servers));
+    add(&run, upcc_text("%d", said.servers));
 
     if (said.network) {
         add(&run, "-conduit");

@@ -9,20 +9,20 @@
 
 #include "xlate.h"
 
-const char *place_text(struct expr *e)
+const char *xl_place_text(struct expr *e)
 {
     if (!e->idx)
         return e->base;
 
-    struct type *el = ty_element(e->type);
+    struct type *el = xl_ty_element(e->type);
 
-    return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx, element_size(e->type, e->a),
-                  ty_block_text(el));
+    return xl_fmt("upcx_add(%s, %s, %s, %s)", e->base, e->idx, xl_element_size(e->type, e->a),
+                  xl_ty_block_text(el));
 }
 
-const char *mode_suffix(struct type *t)
+const char *xl_mode_suffix(struct type *t)
 {
-    unsigned q = ty_element(t)->quals;
+    unsigned q = xl_ty_element(t)->quals;
     bool strict = q & Q_STRICT || (xl.strict_mode && !(q & Q_RELAXED));
 
     return strict ? "_strict" : "";
@@ -31,28 +31,29 @@ const char *mode_suffix(struct type *t)
 static void check_access(struct expr *e)
 {
     if (e->type->kind == TY_VOID)
-        refuse(e->a, "an object of type 'shared void' has no value");
+        xl_refuse(e->a, "an object of type 'shared void' has no value");
 
     if (e->type->kind == TY_RECORD && !e->type->rec->complete && !e->type->rec->is_enum)
-        refuse(e->a, "%s is not complete here", ty_words(e->type));
+        xl_refuse(e->a, "%s is not complete here", xl_ty_words(e->type));
 
-    if (ty_varies(e->type))
-        refuse(e->a, "a shared object that points to an array of variable size is not translated");
+    if (xl_ty_varies(e->type))
+        xl_refuse(e->a,
+                  "a shared object that points to an array of variable size is not translated");
 
     if (e->type->quals & Q_ATOMIC)
-        refuse(e->a, "_Atomic shared objects are not translated; use upc_atomic.h");
+        xl_refuse(e->a, "_Atomic shared objects are not translated; use upc_atomic.h");
 
     if (!xl.in_function)
-        refuse(e->a, "a shared object has no value outside functions");
+        xl_refuse(e->a, "a shared object has no value outside functions");
 }
 
-void use_value(struct expr *e)
+void xl_use_value(struct expr *e)
 {
     if (!e->place) {
-        if (ty_pts(e->type) && !e->null)
+        if (xl_ty_pts(e->type) && !e->null)
             xl.pts_computed = true;
 
-        e->type = ty_decay(e->type);
+        e->type = xl_ty_decay(e->type);
         if (e->lvalue)
             e->sym = NULL;
 
@@ -64,82 +65,83 @@ void use_value(struct expr *e)
     e->sym = NULL;
 
     if (e->type->kind == TY_ARRAY) {
-        edit(e->a, e->b, place_text(e));
-        e->type = ty_pointer(e->type->of);
+        xl_edit(e->a, e->b, xl_place_text(e));
+        e->type = xl_ty_pointer(e->type->of);
         xl.pts_computed = true;
         return;
     }
 
     check_access(e);
 
-    int n = unique();
-    struct type *t = ty_unqualified(e->type);
-    const char *suffix = mode_suffix(e->type);
+    int n = xl_unique();
+    struct type *t = xl_ty_unqualified(e->type);
+    const char *suffix = xl_mode_suffix(e->type);
 
     xl.relaxed_reads += !*suffix;
     if (e->bits) {
         const char *v = xl_fmt("upcx_v%d", n);
 
-        edit(e->a, e->b,
-             xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
-                    ty_text(ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
-                    e->bits_name));
+        xl_edit(e->a, e->b,
+                xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
+                       xl_ty_text(xl_ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
+                       e->bits_name));
         e->bits = false;
-    } else if (ty_padded(t)) {
-        const char *name = ty_text(t, "", e->a);
+    } else if (xl_ty_padded(t)) {
+        const char *name = xl_ty_text(t, "", e->a);
 
-        edit(e->a, e->b,
-             xl_fmt("(*(%s *)upcx_get_whole%s(__extension__ &(%s){ }, %s, sizeof(%s)))", name,
-                    suffix, name, place_text(e), name));
+        xl_edit(e->a, e->b,
+                xl_fmt("(*(%s *)upcx_get_whole%s(__extension__ &(%s){ }, %s, sizeof(%s)))", name,
+                       suffix, name, xl_place_text(e), name));
     } else {
         const char *v = xl_fmt("upcx_v%d", n);
 
-        edit(e->a, e->b,
-             xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })",
-                    ty_text(t, v, e->a), suffix, v, place_text(e), v, v));
+        xl_edit(e->a, e->b,
+                xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })",
+                       xl_ty_text(t, v, e->a), suffix, v, xl_place_text(e), v, v));
     }
 
     e->type = t;
-    if (ty_pts(t))
+    if (xl_ty_pts(t))
         xl.pts_computed = true;
 }
 
-void use_void(struct expr *e)
+void xl_use_void(struct expr *e)
 {
     if (e->place && (e->type->kind == TY_ARRAY || e->type->kind == TY_VOID)) {
-        edit(e->a, e->b, xl_fmt("((void)%s)", e->base));
+        xl_edit(e->a, e->b, xl_fmt("((void)%s)", e->base));
         e->place = false;
-        e->type = ty_basic(TY_VOID);
+        e->type = xl_ty_basic(TY_VOID);
         return;
     }
 
-    use_value(e);
+    xl_use_value(e);
 }
 
-void use_condition(struct expr *e)
+void xl_use_condition(struct expr *e)
 {
-    use_value(e);
-    if (ty_pts(e->type)) {
-        edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
-        e->type = ty_basic(TY_INT);
-    } else if (!ty_scalar(e->type)) {
-        refuse(e->a, "a condition needs a number or a pointer, this is '%s'", ty_words(e->type));
+    xl_use_value(e);
+    if (xl_ty_pts(e->type)) {
+        xl_edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", xl_render(e->a, e->b)));
+        e->type = xl_ty_basic(TY_INT);
+    } else if (!xl_ty_scalar(e->type)) {
+        xl_refuse(e->a, "a condition needs a number or a pointer, this is '%s'",
+                  xl_ty_words(e->type));
     }
 }
 
-const char *value_text(struct expr *e)
+const char *xl_value_text(struct expr *e)
 {
-    use_value(e);
-    return render(e->a, e->b);
+    xl_use_value(e);
+    return xl_render(e->a, e->b);
 }
 
 static void check_writable(struct expr *e)
 {
     if (e->type->kind == TY_ARRAY)
-        refuse(e->a, "an array cannot be assigned to");
+        xl_refuse(e->a, "an array cannot be assigned to");
 
     if (e->type->quals & Q_CONST)
-        refuse(e->a, "a const shared object cannot be written");
+        xl_refuse(e->a, "a const shared object cannot be written");
 
     check_access(e);
 }
@@ -153,16 +155,16 @@ static void check_writable(struct expr *e)
 static const char *store_bits(struct expr *e, int n, bool before, const char *next,
                               const char *result)
 {
-    struct type *in = ty_unqualified(e->bits_in);
-    struct type *t = ty_unqualified(e->type);
-    const char *sfx = mode_suffix(e->type);
+    struct type *in = xl_ty_unqualified(e->bits_in);
+    struct type *t = xl_ty_unqualified(e->type);
+    const char *sfx = xl_mode_suffix(e->type);
     const char *name = e->bits_name;
     const char *field = xl_fmt("upcx_s%d.%s", n, name);
-    const char *whole = ty_text(in, xl_fmt("upcx_s%d", n), e->a);
-    const char *mask = ty_text(in, xl_fmt("upcx_m%d", n), e->a);
+    const char *whole = xl_ty_text(in, xl_fmt("upcx_s%d", n), e->a);
+    const char *mask = xl_ty_text(in, xl_fmt("upcx_m%d", n), e->a);
     const char *read = before
                            ? xl_fmt("upcx_get%s(&upcx_s%d, upcx_p%d, sizeof upcx_s%d); %s = %s; ",
-                                    sfx, n, n, n, ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
+                                    sfx, n, n, n, xl_ty_text(t, xl_fmt("upcx_o%d", n), e->a), field)
                            : "";
 
     return xl_fmt(
@@ -181,10 +183,10 @@ static const char *store_bits(struct expr *e, int n, bool before, const char *ne
  */
 static const char *store_whole(struct expr *l, struct expr *r)
 {
-    const char *name = ty_text(ty_unqualified(l->type), "", l->a);
+    const char *name = xl_ty_text(xl_ty_unqualified(l->type), "", l->a);
 
     return xl_fmt("(*(%s *)upcx_put_whole%s(%s, (%s[1]){ (%s) }, sizeof(%s)))", name,
-                  mode_suffix(l->type), place_text(l), name, render(r->a, r->b), name);
+                  xl_mode_suffix(l->type), xl_place_text(l), name, xl_render(r->a, r->b), name);
 }
 
 /* What v op= r is, for v of type t; the right side has been converted. */
@@ -193,130 +195,132 @@ static const char *compute(struct type *t, const char *v, unsigned op, struct ex
     char o[4] = { (char)op, (char)(op >> 8), (char)(op >> 16), 0 };
 
     o[strlen(o) - 1] = 0; /* without '=' */
-    if (ty_pts(t)) {
-        const char *n = pts_scaled(t->of, render(r->a, r->b));
-        struct type *el = ty_element(t->of);
+    if (xl_ty_pts(t)) {
+        const char *n = xl_pts_scaled(t->of, xl_render(r->a, r->b));
+        struct type *el = xl_ty_element(t->of);
 
         return xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, op == P2('-', '=') ? "-" : "", n,
-                      element_size(t->of, r->a), ty_block_text(el));
+                      xl_element_size(t->of, r->a), xl_ty_block_text(el));
     }
 
-    return xl_fmt("%s %s (%s)", v, o, render(r->a, r->b));
+    return xl_fmt("%s %s (%s)", v, o, xl_render(r->a, r->b));
 }
 
-void store(struct expr *l, unsigned op, struct expr *r, int op_tok)
+void xl_store(struct expr *l, unsigned op, struct expr *r, int op_tok)
 {
-    struct type *t = ty_unqualified(l->type);
+    struct type *t = xl_ty_unqualified(l->type);
     struct expr out = { .a = l->a, .b = r->b, .type = t };
 
     if (!l->lvalue && l->type->kind != TY_UNKNOWN && !l->place)
-        refuse(op_tok, "what stands left of the assignment cannot be assigned to");
+        xl_refuse(op_tok, "what stands left of the assignment cannot be assigned to");
 
     if (op == '=') {
         if (!l->place || l->type->kind != TY_ARRAY)
-            convert_to(r, t, "assignment", false);
+            xl_convert_to(r, t, "assignment", false);
     } else {
-        use_value(r);
+        xl_use_value(r);
 
         bool add = op == P2('+', '=') || op == P2('-', '=');
 
-        if (l->type->kind == TY_POINTER ? !add || !ty_arithmetic(r->type)
-                                        : !ty_arithmetic(l->type) || !ty_arithmetic(r->type))
-            refuse(op_tok, "this assignment operator does not fit '%s' and '%s'", ty_words(l->type),
-                   ty_words(r->type));
+        if (l->type->kind == TY_POINTER ? !add || !xl_ty_arithmetic(r->type)
+                                        : !xl_ty_arithmetic(l->type) || !xl_ty_arithmetic(r->type))
+            xl_refuse(op_tok, "this assignment operator does not fit '%s' and '%s'",
+                      xl_ty_words(l->type), xl_ty_words(r->type));
     }
 
-    int n = unique();
+    int n = xl_unique();
 
     if (l->place) {
         check_writable(l);
 
         const char *v = xl_fmt("upcx_v%d", n);
-        const char *sfx = mode_suffix(l->type);
-        const char *decl = ty_text(t, v, l->a);
+        const char *sfx = xl_mode_suffix(l->type);
+        const char *decl = xl_ty_text(t, v, l->a);
 
         if (l->bits)
-            edit(out.a, out.b,
-                 store_bits(l, n, op != '=',
-                            op == '=' ? xl_fmt("(%s)", render(r->a, r->b))
-                                      : compute(t, xl_fmt("upcx_o%d", n), op, r),
-                            NULL));
-        else if (op == '=' && ty_padded(t))
-            edit(out.a, out.b, store_whole(l, r));
+            xl_edit(out.a, out.b,
+                    store_bits(l, n, op != '=',
+                               op == '=' ? xl_fmt("(%s)", xl_render(r->a, r->b))
+                                         : compute(t, xl_fmt("upcx_o%d", n), op, r),
+                               NULL));
+        else if (op == '=' && xl_ty_padded(t))
+            xl_edit(out.a, out.b, store_whole(l, r));
         else if (op == '=')
-            edit(out.a, out.b,
-                 xl_fmt("__extension__ ({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,
-                        render(r->a, r->b), sfx, place_text(l), v, v, v));
+            xl_edit(out.a, out.b,
+                    xl_fmt("__extension__ ({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })",
+                           decl, xl_render(r->a, r->b), sfx, xl_place_text(l), v, v, v));
         else
-            edit(out.a, out.b,
-                 xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, "
-                        "sizeof(%s)); %s "
-                        "= %s; upcx_put%s(upcx_p%d, &%s, "
-                        "sizeof(%s)); %s; })",
-                        n, place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v,
-                        v));
-    } else if (ty_pts(l->type) && op != '=') {
+            xl_edit(out.a, out.b,
+                    xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, "
+                           "sizeof(%s)); %s "
+                           "= %s; upcx_put%s(upcx_p%d, &%s, "
+                           "sizeof(%s)); %s; })",
+                           n, xl_place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n,
+                           v, v, v));
+    } else if (xl_ty_pts(l->type) && op != '=') {
         const char *v = xl_fmt("(*upcx_q%d)", n);
 
-        edit(out.a, out.b,
-             xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n,
-                    render(l->a, l->b), v, compute(t, v, op, r)));
+        xl_edit(out.a, out.b,
+                xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s); %s = %s; })", n,
+                       xl_render(l->a, l->b), v, compute(t, v, op, r)));
     }
 
     *l = out;
 }
 
-void step(struct expr *e, bool up, bool after)
+void xl_step(struct expr *e, bool up, bool after)
 {
-    struct expr out = { .a = e->a, .b = xl.pos, .type = ty_unqualified(e->type) };
-    int n = unique();
+    struct expr out = { .a = e->a, .b = xl.pos, .type = xl_ty_unqualified(e->type) };
+    int n = xl_unique();
 
     if (!e->lvalue && e->type->kind != TY_UNKNOWN)
-        refuse(e->a, "'%s' needs an object", up ? "++" : "--");
+        xl_refuse(e->a, "'%s' needs an object", up ? "++" : "--");
 
-    if (!ty_scalar(e->type))
-        refuse(e->a, "'%s' does not fit '%s'", up ? "++" : "--", ty_words(e->type));
+    if (!xl_ty_scalar(e->type))
+        xl_refuse(e->a, "'%s' does not fit '%s'", up ? "++" : "--", xl_ty_words(e->type));
 
-    struct type *el = e->type->kind == TY_POINTER ? ty_element(e->type->of) : NULL;
+    struct type *el = e->type->kind == TY_POINTER ? xl_ty_element(e->type->of) : NULL;
     const char *v = xl_fmt("upcx_v%d", n);
     const char *next;
 
-    if (ty_pts(e->type))
-        next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-", pts_scaled(e->type->of, "1"),
-                      element_size(e->type->of, e->a), ty_block_text(el));
+    if (xl_ty_pts(e->type))
+        next = xl_fmt("upcx_add(%s, %s%s, %s, %s)", v, up ? "" : "-",
+                      xl_pts_scaled(e->type->of, "1"), xl_element_size(e->type->of, e->a),
+                      xl_ty_block_text(el));
     else
         next = xl_fmt("%s %c 1", v, up ? '+' : '-');
 
     if (e->place) {
         check_writable(e);
 
-        struct type *t = ty_unqualified(e->type);
-        const char *sfx = mode_suffix(e->type);
+        struct type *t = xl_ty_unqualified(e->type);
+        const char *sfx = xl_mode_suffix(e->type);
         const char *old = xl_fmt("upcx_o%d", n);
 
         if (e->bits)
-            edit(
+            xl_edit(
                 out.a, out.b,
                 store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
         else
-            edit(out.a, out.b,
-                 xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, "
-                        "upcx_p%d, sizeof(%s)); "
-                        "upcx_w%d = %s; upcx_put%s(upcx_p%d, "
-                        "&upcx_w%d, sizeof(%s)); %s; })",
-                        n, place_text(e), ty_text(t, v, e->a),
-                        ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx, n, n,
-                        v, after ? v : xl_fmt("upcx_w%d", n)));
-    } else if (ty_pts(e->type)) {
+            xl_edit(out.a, out.b,
+                    xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, "
+                           "upcx_p%d, sizeof(%s)); "
+                           "upcx_w%d = %s; upcx_put%s(upcx_p%d, "
+                           "&upcx_w%d, sizeof(%s)); %s; })",
+                           n, xl_place_text(e), xl_ty_text(t, v, e->a),
+                           xl_ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx,
+                           n, n, v, after ? v : xl_fmt("upcx_w%d", n)));
+    } else if (xl_ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1;
         int last = after ? xl.pos - 1 : xl.pos;
 
-        edit(out.a, out.b,
-             xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; "
-                    "*upcx_q%d = "
-                    "upcx_w%d; %s; })",
-                    n, render(first, last), v, n, n, next, n, n,
-                    after ? v : xl_fmt("upcx_w%d", n)));
+        xl_edit(
+            out.a, out.b,
+            xl_fmt("__extension__ ({ upcx_pts *upcx_q%d = &(%s), %s = *upcx_q%d, upcx_w%d = %s; "
+                   "*upcx_q%d = "
+                   "upcx_w%d; %s; })",
+                   n, xl_render(first, last), v, n, n, next, n, n,
+                   after ? v : xl_fmt("upcx_w%d", n)));
     }
 
     *e = out;

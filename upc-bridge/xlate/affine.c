@@ -26,7 +26,7 @@ static struct term read_sum(struct reader *r);
 
 static bool takes(struct reader *r, unsigned punct)
 {
-    bool is = r->at < r->end && is_punct(r->at, punct);
+    bool is = r->at < r->end && xl_is_punct(r->at, punct);
 
     r->at += is;
     r->computes |= is;
@@ -54,14 +54,14 @@ static struct term read_single(struct reader *r)
         r->fails |= !takes(r, ')');
     } else {
         const struct token *k = &xl.tokens[r->at];
-        const struct sym *s = name_at(r->at++);
+        const struct sym *s = xl_name_at(r->at++);
 
         if (s == r->var && s)
             t.by = "1";
         else if (s)
-            r->fails |= !is_plain_integer(s) || !is_signed(s);
+            r->fails |= !xl_is_plain_integer(s) || !is_signed(s);
         else if (k->kind == T_NUM)
-            r->fails |= !is_integer_text(k) || memchr(k->text, 'u', (size_t)k->len) ||
+            r->fails |= !xl_is_integer_text(k) || memchr(k->text, 'u', (size_t)k->len) ||
                         memchr(k->text, 'U', (size_t)k->len);
         else
             r->fails |= k->kind != T_ID || (k->kw != K_THREADS && k->kw != K_MYTHREAD);
@@ -89,8 +89,8 @@ static struct term read_product(struct reader *r)
 
         r->fails = times ? t.by && u.by : t.by || u.by;
         if (t.by || u.by)
-            t.by = t.by ? xl_fmt("(%s) * (%s)", t.by, render_bare(u.a, u.b))
-                        : xl_fmt("(%s) * (%s)", render_bare(t.a, t.b), u.by);
+            t.by = t.by ? xl_fmt("(%s) * (%s)", t.by, xl_render_bare(u.a, u.b))
+                        : xl_fmt("(%s) * (%s)", xl_render_bare(t.a, t.b), u.by);
 
         t.b = r->at;
     }
@@ -119,11 +119,11 @@ static struct term read_sum(struct reader *r)
     return t;
 }
 
-const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p)
+const char *xl_affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p)
 {
     struct reader r = { .var = var, .at = a, .end = b };
-    bool cyclic = threads && b - a > 2 && is_punct(b - 2, '%') && xl.tokens[b - 1].kind == T_ID &&
-                  xl.tokens[b - 1].kw == K_THREADS;
+    bool cyclic = threads && b - a > 2 && xl_is_punct(b - 2, '%') &&
+                  xl.tokens[b - 1].kind == T_ID && xl.tokens[b - 1].kw == K_THREADS;
     const char *by = read_sum(&r).by;
 
     if (cyclic && (r.fails || r.at < b)) { /* E % THREADS: the same thread as E */

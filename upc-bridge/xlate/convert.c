@@ -9,28 +9,29 @@
 #include "xlate.h"
 
 /* n objects of this type, in elements. */
-const char *pts_scaled(struct type *pointee, const char *n)
+const char *xl_pts_scaled(struct type *pointee, const char *n)
 {
-    return pointee->kind == TY_ARRAY ? xl_fmt("(long)(%s) * (long)(%s)", n, ty_count(pointee))
+    return pointee->kind == TY_ARRAY ? xl_fmt("(long)(%s) * (long)(%s)", n, xl_ty_count(pointee))
                                      : xl_fmt("(long)(%s)", n);
 }
 
 static bool incomplete(struct type *t)
 {
-    struct type *el = ty_element(t);
+    struct type *el = xl_ty_element(t);
 
     return el->kind == TY_RECORD && !el->rec->complete;
 }
 
 /* Its size as C; shared void moves by bytes. */
-const char *element_size(struct type *pointee, int tok)
+const char *xl_element_size(struct type *pointee, int tok)
 {
-    struct type *el = ty_element(pointee);
+    struct type *el = xl_ty_element(pointee);
 
     if (incomplete(el))
-        refuse(tok, "%s is not complete here", ty_words(el));
+        xl_refuse(tok, "%s is not complete here", xl_ty_words(el));
 
-    return el->kind == TY_VOID ? "1" : xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
+    return el->kind == TY_VOID ? "1"
+                               : xl_fmt("sizeof(%s)", xl_ty_text(xl_ty_unqualified(el), "", tok));
 }
 
 static bool generic(struct type *p)
@@ -40,10 +41,10 @@ static bool generic(struct type *p)
 
 static bool same_element(struct type *a, struct type *b)
 {
-    a = ty_element(a);
-    b = ty_element(b);
-    return ty_same(a, b) || (ty_integer(a) && ty_integer(b) && a->kind != TY_OPAQUE &&
-                             ty_size(a) > 0 && ty_size(a) == ty_size(b));
+    a = xl_ty_element(a);
+    b = xl_ty_element(b);
+    return xl_ty_same(a, b) || (xl_ty_integer(a) && xl_ty_integer(b) && a->kind != TY_OPAQUE &&
+                                xl_ty_size(a) > 0 && xl_ty_size(a) == xl_ty_size(b));
 }
 
 static void shared_to_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
@@ -54,130 +55,132 @@ static void shared_to_shared(struct expr *e, struct type *to, const char *what, 
         return;
 
     if (generic(from)) {
-        struct type *el = ty_element(to->of);
+        struct type *el = xl_ty_element(to->of);
 
         if (!el->block.text && el->block.value <= 1)
-            edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
+            xl_edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", xl_render(e->a, e->b)));
 
         return;
     }
 
-    if (same_element(from->of, to->of) && ty_same_block(from->of, to->of))
+    if (same_element(from->of, to->of) && xl_ty_same_block(from->of, to->of))
         return;
 
     if (!is_cast)
-        refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, ty_words(from),
-               ty_words(to));
+        xl_refuse(e->a, "%s: '%s' does not go with '%s' without a cast", what, xl_ty_words(from),
+                  xl_ty_words(to));
 
     /* No arithmetic gave it a phase, and nobody knows whether the sizes agree. */
     if (incomplete(to->of) || (incomplete(from->of) && !same_element(from->of, to->of))) {
-        edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
+        xl_edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", xl_render(e->a, e->b)));
         return;
     }
 
-    if (same_element(from->of, to->of) || ty_element(to->of)->rec || ty_element(from->of)->rec) {
+    if (same_element(from->of, to->of) || xl_ty_element(to->of)->rec ||
+        xl_ty_element(from->of)->rec) {
         /* The phase stays where element size and block size stay; the compiler knows sizes that are
          * not known here. */
         const char *a = "1";
         const char *b = "1";
 
         if (!same_element(from->of, to->of)) {
-            a = element_size(from->of, e->a);
-            b = element_size(to->of, e->a);
+            a = xl_element_size(from->of, e->a);
+            b = xl_element_size(to->of, e->a);
         }
 
-        edit(e->a, e->b,
-             xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", render(e->a, e->b), a, b,
-                    ty_block_text(from->of), ty_block_text(to->of)));
+        xl_edit(e->a, e->b,
+                xl_fmt("upcx_recast(%s, %s == %s && %s == %s)", xl_render(e->a, e->b), a, b,
+                       xl_ty_block_text(from->of), xl_ty_block_text(to->of)));
         return;
     }
 
-    long long m = ty_size(ty_element(from->of));
-    long long n = ty_size(ty_element(to->of));
+    long long m = xl_ty_size(xl_ty_element(from->of));
+    long long n = xl_ty_size(xl_ty_element(to->of));
 
-    if (m < 0 || n < 0 || m != n || !ty_same_block(from->of, to->of))
-        edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", render(e->a, e->b)));
+    if (m < 0 || n < 0 || m != n || !xl_ty_same_block(from->of, to->of))
+        xl_edit(e->a, e->b, xl_fmt("upcx_phase0(%s)", xl_render(e->a, e->b)));
 }
 
 static void to_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
     if (e->null)
-        edit(e->a, e->b, "(upcx_pts){ 0 }");
-    else if (ty_pts(e->type))
+        xl_edit(e->a, e->b, "(upcx_pts){ 0 }");
+    else if (xl_ty_pts(e->type))
         shared_to_shared(e, to, what, is_cast);
     else
-        refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what, ty_words(e->type),
-               ty_words(to));
+        xl_refuse(e->a, "%s: '%s' cannot become the pointer to shared '%s'", what,
+                  xl_ty_words(e->type), xl_ty_words(to));
 }
 
 static void from_shared(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
     if (to->kind == TY_BOOL) {
-        edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", render(e->a, e->b)));
+        xl_edit(e->a, e->b, xl_fmt("upcx_nonnull(%s)", xl_render(e->a, e->b)));
         return;
     }
 
     if (to->kind != TY_POINTER)
-        refuse(e->a,
-               "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and "
-               "upc_threadof give numbers",
-               what, ty_words(e->type), ty_words(to));
+        xl_refuse(e->a,
+                  "%s: the pointer to shared '%s' cannot become '%s'; upc_addrfield and "
+                  "upc_threadof give numbers",
+                  what, xl_ty_words(e->type), xl_ty_words(to));
 
     if (!is_cast)
-        refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only", what,
-               ty_words(e->type), ty_words(to));
+        xl_refuse(e->a, "%s: the pointer to shared '%s' becomes the private '%s' by a cast only",
+                  what, xl_ty_words(e->type), xl_ty_words(to));
 
-    if (ty_involves_shared(to->of) && to->of->kind == TY_FUNCTION)
-        refuse(e->a, "a pointer to shared cannot become a function's address");
+    if (xl_ty_involves_shared(to->of) && to->of->kind == TY_FUNCTION)
+        xl_refuse(e->a, "a pointer to shared cannot become a function's address");
 
-    edit(e->a, e->b, xl_fmt("upcx_local(%s)", render(e->a, e->b)));
+    xl_edit(e->a, e->b, xl_fmt("upcx_local(%s)", xl_render(e->a, e->b)));
 }
 
 /* Do the two pointers hide different pointers to shared behind one more pointer? */
 static bool mixes_worlds(struct type *from, struct type *to)
 {
     return from->kind == TY_POINTER && to->kind == TY_POINTER && from->of->kind != TY_VOID &&
-           to->of->kind != TY_VOID && (ty_involves_shared(from) || ty_involves_shared(to)) &&
-           !ty_same(from, to);
+           to->of->kind != TY_VOID && (xl_ty_involves_shared(from) || xl_ty_involves_shared(to)) &&
+           !xl_ty_same(from, to);
 }
 
-void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
+void xl_convert_to(struct expr *e, struct type *to, const char *what, bool is_cast)
 {
-    use_value(e);
+    xl_use_value(e);
 
     struct type *from = e->type;
     if (from->kind == TY_FUNCTION || to->kind == TY_UNKNOWN || to->kind == TY_VOID)
         return;
 
-    if (ty_pts(to)) {
+    if (xl_ty_pts(to)) {
         to_shared(e, to, what, is_cast);
         e->type = to;
         return;
     }
 
-    if (ty_pts(from)) {
+    if (xl_ty_pts(from)) {
         from_shared(e, to, what, is_cast);
         e->type = to;
         return;
     }
 
     if (!is_cast && !e->null && mixes_worlds(from, to))
-        refuse(e->a, "%s: '%s' does not go with '%s'", what, ty_words(from), ty_words(to));
+        xl_refuse(e->a, "%s: '%s' does not go with '%s'", what, xl_ty_words(from), xl_ty_words(to));
 
     e->type = to->kind == TY_ARRAY ? from : to;
 }
 
-void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out)
+void xl_pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out)
 {
-    struct type *el = ty_element(p->type->of);
+    struct type *el = xl_ty_element(p->type->of);
 
-    if (!ty_integer(n->type) && n->type->kind != TY_UNKNOWN)
-        refuse(n->a, "only an integer can be added to a pointer, this is '%s'", ty_words(n->type));
+    if (!xl_ty_integer(n->type) && n->type->kind != TY_UNKNOWN)
+        xl_refuse(n->a, "only an integer can be added to a pointer, this is '%s'",
+                  xl_ty_words(n->type));
 
-    edit(out->a, out->b,
-         xl_fmt("upcx_add(%s, %s%s, %s, %s)", render(p->a, p->b), minus ? "-" : "",
-                pts_scaled(p->type->of, render(n->a, n->b)), element_size(p->type->of, p->a),
-                ty_block_text(el)));
+    xl_edit(out->a, out->b,
+            xl_fmt("upcx_add(%s, %s%s, %s, %s)", xl_render(p->a, p->b), minus ? "-" : "",
+                   xl_pts_scaled(p->type->of, xl_render(n->a, n->b)),
+                   xl_element_size(p->type->of, p->a), xl_ty_block_text(el)));
     out->type = p->type;
 }
 
@@ -189,25 +192,27 @@ static struct type *pts_compare(unsigned op, int op_tok, struct expr *x, struct 
         struct expr *p = x->null ? y : x;
 
         if (!equality)
-            refuse(op_tok, "a null pointer comes neither before nor after another");
+            xl_refuse(op_tok, "a null pointer comes neither before nor after another");
 
-        edit(x->a, y->b,
-             xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", render(p->a, p->b)));
-        return ty_basic(TY_INT);
+        xl_edit(
+            x->a, y->b,
+            xl_fmt("(%supcx_nonnull(%s))", op == P2('=', '=') ? "!" : "", xl_render(p->a, p->b)));
+        return xl_ty_basic(TY_INT);
     }
 
-    if (!ty_pts(x->type) || !ty_pts(y->type))
-        refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type), ty_words(y->type));
+    if (!xl_ty_pts(x->type) || !xl_ty_pts(y->type))
+        xl_refuse(op_tok, "'%s' and '%s' cannot be compared", xl_ty_words(x->type),
+                  xl_ty_words(y->type));
 
     if (equality) {
         if (!generic(x->type) && !generic(y->type) && !same_element(x->type->of, y->type->of))
-            refuse(op_tok, "'%s' and '%s' cannot be compared", ty_words(x->type),
-                   ty_words(y->type));
+            xl_refuse(op_tok, "'%s' and '%s' cannot be compared", xl_ty_words(x->type),
+                      xl_ty_words(y->type));
 
-        edit(x->a, y->b,
-             xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", render(x->a, x->b),
-                    render(y->a, y->b)));
-        return ty_basic(TY_INT);
+        xl_edit(x->a, y->b,
+                xl_fmt("(%supcx_eq(%s, %s))", op == P2('=', '=') ? "" : "!", xl_render(x->a, x->b),
+                       xl_render(y->a, y->b)));
+        return xl_ty_basic(TY_INT);
     }
 
     return NULL;
@@ -225,8 +230,8 @@ static bool is_relation(unsigned op)
 
 __attribute__((noreturn)) static void refuse_operands(int op_tok, struct expr *x, struct expr *y)
 {
-    refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
-           xl.tokens[op_tok].text, ty_words(x->type), ty_words(y->type));
+    xl_refuse(op_tok, "'%.*s' does not fit '%s' and '%s'", xl.tokens[op_tok].len,
+              xl.tokens[op_tok].text, xl_ty_words(x->type), xl_ty_words(y->type));
 }
 
 /* p - q, p < q and the like, for two pointers to shared of one layout. */
@@ -234,27 +239,28 @@ static struct type *pts_distance(bool relation, int op_tok, struct expr *x, stru
 {
     struct type *pointee = x->type->of;
 
-    if (!same_element(pointee, y->type->of) || !ty_same_block(pointee, y->type->of))
-        refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
-               ty_words(x->type), ty_words(y->type));
+    if (!same_element(pointee, y->type->of) || !xl_ty_same_block(pointee, y->type->of))
+        xl_refuse(op_tok, "'%s' and '%s' point to different layouts; cast one of them",
+                  xl_ty_words(x->type), xl_ty_words(y->type));
 
-    const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff", render(x->a, x->b),
-                           render(y->a, y->b), element_size(pointee, x->a), ty_block_text(pointee));
+    const char *d = xl_fmt("upcx_%s(%s, %s, %s, %s)", relation ? "cmp" : "diff",
+                           xl_render(x->a, x->b), xl_render(y->a, y->b),
+                           xl_element_size(pointee, x->a), xl_ty_block_text(pointee));
 
     if (relation)
         d = xl_fmt("(%s %.*s 0)", d, xl.tokens[op_tok].len, xl.tokens[op_tok].text);
     else if (pointee->kind == TY_ARRAY)
-        d = xl_fmt("(%s / (long)(%s))", d, ty_count(pointee));
+        d = xl_fmt("(%s / (long)(%s))", d, xl_ty_count(pointee));
 
-    edit(x->a, y->b, d);
-    return ty_basic(relation ? TY_INT : TY_LONG);
+    xl_edit(x->a, y->b, d);
+    return xl_ty_basic(relation ? TY_INT : TY_LONG);
 }
 
 /* One operand or both are pointers to shared. */
 static struct type *pts_binary(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
-    bool px = ty_pts(x->type);
-    bool py = ty_pts(y->type);
+    bool px = xl_ty_pts(x->type);
+    bool py = xl_ty_pts(y->type);
 
     if (is_equality(op) || is_relation(op)) {
         struct type *t = pts_compare(op, op_tok, x, y);
@@ -265,12 +271,12 @@ static struct type *pts_binary(unsigned op, int op_tok, struct expr *x, struct e
     struct expr out = { .a = x->a, .b = y->b };
 
     if (px && !py && (op == '+' || op == '-')) {
-        pointer_add(x, y, op == '-', &out);
+        xl_pointer_add(x, y, op == '-', &out);
         return out.type;
     }
 
     if (!px && op == '+') {
-        pointer_add(y, x, false, &out);
+        xl_pointer_add(y, x, false, &out);
         return out.type;
     }
 
@@ -282,26 +288,26 @@ static struct type *pts_binary(unsigned op, int op_tok, struct expr *x, struct e
 
 /* Operands that are values; the result's type, with an edit where a pointer to shared takes
  * part. */
-struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y)
+struct type *xl_binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y)
 {
-    if (ty_pts(x->type) || ty_pts(y->type))
+    if (xl_ty_pts(x->type) || xl_ty_pts(y->type))
         return pts_binary(op, op_tok, x, y);
 
     if (is_equality(op) || is_relation(op))
-        return ty_basic(TY_INT);
+        return xl_ty_basic(TY_INT);
     if (x->type->kind == TY_UNKNOWN || y->type->kind == TY_UNKNOWN)
-        return ty_basic(TY_UNKNOWN);
+        return xl_ty_basic(TY_UNKNOWN);
     if (x->type->kind == TY_POINTER && y->type->kind == TY_POINTER)
-        return ty_basic(TY_LONG);
+        return xl_ty_basic(TY_LONG);
     if (x->type->kind == TY_POINTER)
         return x->type;
     if (y->type->kind == TY_POINTER)
         return y->type;
 
-    if (!ty_arithmetic(x->type) || !ty_arithmetic(y->type))
+    if (!xl_ty_arithmetic(x->type) || !xl_ty_arithmetic(y->type))
         refuse_operands(op_tok, x, y);
 
     bool shift = op == P2('<', '<') || op == P2('>', '>');
 
-    return shift ? ty_promote(x->type) : ty_arith(x->type, y->type);
+    return shift ? xl_ty_promote(x->type) : xl_ty_arith(x->type, y->type);
 }

@@ -27,46 +27,47 @@ static struct type *parse_dimension(void)
             xl.tokens[xl.pos].kw == K_VOLATILE || xl.tokens[xl.pos].kw == K_RESTRICT))
         xl.pos++;
 
-    if (accept(']'))
+    if (xl_accept(']'))
         return t;
 
-    if (is_punct(xl.pos, '*') && is_punct(xl.pos + 1, ']')) {
+    if (xl_is_punct(xl.pos, '*') && xl_is_punct(xl.pos + 1, ']')) {
         xl.pos += 2;
         t->dim_varies = true;
         return t;
     }
 
     int a = xl.pos;
-    struct expr e = parse_assign();
+    struct expr e = xl_parse_assign();
 
-    use_value(&e);
-    expect(']');
-    t->dim = render_bare(e.a, e.b);
+    xl_use_value(&e);
+    xl_expect(']');
+    t->dim = xl_render_bare(e.a, e.b);
 
     if (e.is_const) {
         if (e.value < 0)
-            refuse(a, "an array of %lld elements", e.value);
+            xl_refuse(a, "an array of %lld elements", e.value);
 
         t->dim_value = e.value;
         t->dim = xl_fmt("%lld", e.value);
     } else if (e.threads) {
         t->dim_threads = true;
     } else {
-        t->dim_varies = xl.deepest_name > 0 || scope_level() > 0;
+        t->dim_varies = xl.deepest_name > 0 || xl_scope_level() > 0;
     }
 
     return t;
 }
 
-struct type *adjust_param(struct type *t, int tok)
+struct type *xl_adjust_param(struct type *t, int tok)
 {
     if (t->kind == TY_ARRAY)
-        t = ty_pointer(t->of);
+        t = xl_ty_pointer(t->of);
     else if (t->kind == TY_FUNCTION)
-        t = ty_pointer(t);
+        t = xl_ty_pointer(t);
 
-    if (ty_shared(t))
-        refuse(tok, "a parameter cannot be shared by itself; pass a pointer to shared or a value");
+    if (xl_ty_shared(t))
+        xl_refuse(tok,
+                  "a parameter cannot be shared by itself; pass a pointer to shared or a value");
 
     return t;
 }
@@ -76,40 +77,41 @@ static struct type *parse_params(struct decl *d)
     struct type *f = new_type(TY_FUNCTION, NULL);
     struct param **tail = &f->params;
 
-    if (accept(')')) {
+    if (xl_accept(')')) {
         f->no_proto = true;
         return f;
     }
 
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_VOID &&
-        is_punct(xl.pos + 1, ')')) {
+        xl_is_punct(xl.pos + 1, ')')) {
         xl.pos += 2;
         return f;
     }
 
     /* names only; their types follow */
-    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE && !starts_type(xl.pos)) {
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE &&
+        !xl_starts_type(xl.pos)) {
         do {
             if (xl.tokens[xl.pos].kind != T_ID)
-                refuse(xl.pos, "a parameter's name is expected");
+                xl_refuse(xl.pos, "a parameter's name is expected");
 
             struct param *p = xl_alloc(sizeof *p);
 
             p->name = xl.tokens[xl.pos++].id;
-            p->type = ty_basic(TY_INT);
+            p->type = xl_ty_basic(TY_INT);
             *tail = p;
             tail = &p->next;
-        } while (accept(','));
+        } while (xl_accept(','));
 
-        expect(')');
+        xl_expect(')');
         f->no_proto = true;
         d->knr = true;
         return f;
     }
 
-    scope_push();
+    xl_scope_push();
     do {
-        if (accept(P3('.', '.', '.'))) {
+        if (xl_accept(P3('.', '.', '.'))) {
             f->variadic = true;
             break;
         }
@@ -118,52 +120,52 @@ static struct type *parse_params(struct decl *d)
         struct decl one = { 0 };
         int a = xl.pos;
 
-        parse_specs(&s);
-        parse_declarator(&one, s.type, true);
-        skip_attributes(NULL);
+        xl_parse_specs(&s);
+        xl_parse_declarator(&one, s.type, true);
+        xl_skip_attributes(NULL);
 
         struct param *p = xl_alloc(sizeof *p);
 
         p->name = one.name;
-        p->type = adjust_param(one.type, a);
+        p->type = xl_adjust_param(one.type, a);
         if (p->name)
-            sym_add(S_VAR, p->name, p->type, a);
+            xl_sym_add(S_VAR, p->name, p->type, a);
 
-        if (ty_involves_shared(p->type) && s.has_def)
-            refuse(a, "a structure defined inside a parameter is not translated");
+        if (xl_ty_involves_shared(p->type) && s.has_def)
+            xl_refuse(a, "a structure defined inside a parameter is not translated");
 
         *tail = p;
         tail = &p->next;
-    } while (accept(','));
+    } while (xl_accept(','));
 
-    expect(')');
-    scope_pop();
+    xl_expect(')');
+    xl_scope_pop();
     return f;
 }
 
 /* The suffixes of a declarator, applied to base. */
 static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
 {
-    if (accept('[')) {
+    if (xl_accept('[')) {
         struct type *t = parse_dimension();
 
         t->of = parse_suffixes(d, base, tok);
         if (t->of->kind == TY_FUNCTION)
-            refuse(tok, "an array of functions");
+            xl_refuse(tok, "an array of functions");
 
         return t;
     }
 
-    if (accept('(')) {
+    if (xl_accept('(')) {
         struct type *t = parse_params(d);
 
         t->of = parse_suffixes(d, base, tok);
         if (t->of->kind == TY_FUNCTION || t->of->kind == TY_ARRAY)
-            refuse(tok, "a function cannot return a function or an array");
+            xl_refuse(tok, "a function cannot return a function or an array");
 
-        if (ty_shared(t->of))
-            refuse(tok,
-                   "a function cannot return a shared object; it can return a pointer to shared");
+        if (xl_ty_shared(t->of))
+            xl_refuse(
+                tok, "a function cannot return a shared object; it can return a pointer to shared");
 
         return t;
     }
@@ -171,14 +173,14 @@ static struct type *parse_suffixes(struct decl *d, struct type *base, int tok)
     return base;
 }
 
-void resolve_star(struct type *t, int tok)
+void xl_resolve_star(struct type *t, int tok)
 {
-    struct type *el = ty_element(t);
+    struct type *el = xl_ty_element(t);
 
     if (!(el->quals & Q_SHARED) || !el->block.star)
         return;
 
-    struct type *n = ty_copy(el);
+    struct type *n = xl_ty_copy(el);
 
     n->block.star = false;
 
@@ -192,16 +194,16 @@ void resolve_star(struct type *t, int tok)
         count *= a->dim_value >= 0 ? a->dim_value : 1;
     }
 
-    if (!sized && t->dim == NULL && is_punct(xl.pos, '='))
+    if (!sized && t->dim == NULL && xl_is_punct(xl.pos, '='))
         return;
 
     if (!sized)
-        refuse(tok, "[*] needs an array of known size");
+        xl_refuse(tok, "[*] needs an array of known size");
 
     if (known) {
         n->block.value = (count + xl.static_threads - 1) / xl.static_threads;
     } else {
-        n->block.text = xl_fmt("((%s + upc_self.threads - 1) / upc_self.threads)", ty_count(t));
+        n->block.text = xl_fmt("((%s + upc_self.threads - 1) / upc_self.threads)", xl_ty_count(t));
         n->block.value = -1;
     }
 
@@ -211,7 +213,7 @@ void resolve_star(struct type *t, int tok)
 static bool star_below_pointer(struct type *t)
 {
     for (; t->kind == TY_POINTER || t->kind == TY_ARRAY || t->kind == TY_FUNCTION; t = t->of)
-        if (t->kind != TY_ARRAY && ty_element(t->of)->block.star)
+        if (t->kind != TY_ARRAY && xl_ty_element(t->of)->block.star)
             return true;
 
     return false;
@@ -219,29 +221,29 @@ static bool star_below_pointer(struct type *t)
 
 static void declarator(struct decl *d, struct type *base, bool abstract_ok)
 {
-    deeper();
-    skip_attributes(&d->attributes);
+    xl_deeper();
+    xl_skip_attributes(&d->attributes);
 
-    while (accept('*')) {
+    while (xl_accept('*')) {
         unsigned quals = 0;
         struct block b = { 0 };
 
-        skip_attributes(&d->attributes);
-        while (parse_qualifier(&quals, &b))
-            skip_attributes(&d->attributes);
+        xl_skip_attributes(&d->attributes);
+        while (xl_parse_qualifier(&quals, &b))
+            xl_skip_attributes(&d->attributes);
 
-        base = ty_qualified(ty_pointer(base), quals, &b);
+        base = xl_ty_qualified(xl_ty_pointer(base), quals, &b);
     }
 
     int tok = xl.pos;
 
-    if (is_punct(xl.pos, '(') &&
-        !(abstract_ok && (is_punct(xl.pos + 1, ')') || starts_type(xl.pos + 1)))) {
+    if (xl_is_punct(xl.pos, '(') &&
+        !(abstract_ok && (xl_is_punct(xl.pos + 1, ')') || xl_starts_type(xl.pos + 1)))) {
         struct type *hole = new_type(TY_UNKNOWN, NULL);
 
         xl.pos++;
         declarator(d, hole, abstract_ok);
-        expect(')');
+        xl_expect(')');
 
         bool itself = d->type == hole;
         struct type *whole = parse_suffixes(d, base, tok);
@@ -256,69 +258,71 @@ static void declarator(struct decl *d, struct type *base, bool abstract_ok)
              (!abstract_ok && xl.tokens[xl.pos].kw >= K_SHARED)))
             d->name = xl.tokens[xl.pos++].id;
         else if (!abstract_ok)
-            refuse(xl.pos, "a name is expected before '%.*s'",
-                   xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
+            xl_refuse(xl.pos, "a name is expected before '%.*s'",
+                      xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len,
+                      xl.tokens[xl.pos].text);
 
         d->type = parse_suffixes(d, base, tok);
     }
 
-    shallower();
+    xl_shallower();
 }
 
-void parse_declarator(struct decl *d, struct type *base, bool abstract_ok)
+void xl_parse_declarator(struct decl *d, struct type *base, bool abstract_ok)
 {
     int level_was = xl.deepest_name;
 
     xl.deepest_name = 0;
-    if (ty_element(base)->block.star) /* each declarator has a block size of its own */
-        base = base->kind == TY_ARRAY ? base : ty_copy(base);
+    if (xl_ty_element(base)->block.star) /* each declarator has a block size of its own */
+        base = base->kind == TY_ARRAY ? base : xl_ty_copy(base);
 
     d->a = xl.pos;
     d->tok = xl.pos;
     declarator(d, base, abstract_ok);
     if (xl.tokens[d->tok].kind == T_ID && xl.tokens[d->tok].kw >= K_SHARED && d->name)
-        refuse(d->tok, "'%s' is a word of UPC and cannot be a name", d->name);
+        xl_refuse(d->tok, "'%s' is a word of UPC and cannot be a name", d->name);
 
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ASM) {
         int a = xl.pos++;
 
-        while (!is_punct(xl.pos, ')') && xl.tokens[xl.pos].kind != T_EOF)
+        while (!xl_is_punct(xl.pos, ')') && xl.tokens[xl.pos].kind != T_EOF)
             xl.pos++;
 
-        expect(')');
-        d->asm_name = render_bare(a, xl.pos);
+        xl_expect(')');
+        d->asm_name = xl_render_bare(a, xl.pos);
     }
 
-    skip_attributes(&d->attributes);
+    xl_skip_attributes(&d->attributes);
     if (star_below_pointer(d->type))
-        refuse(d->tok, "[*] belongs to arrays; a pointer needs a layout of its own");
+        xl_refuse(d->tok, "[*] belongs to arrays; a pointer needs a layout of its own");
 
-    resolve_star(d->type, d->tok);
+    xl_resolve_star(d->type, d->tok);
     d->b = xl.pos;
     if (xl.deepest_name < level_was)
         xl.deepest_name = level_was;
 }
 
-struct type *parse_type_name(void)
+struct type *xl_parse_type_name(void)
 {
     struct specs s;
     struct decl d = { 0 };
     int a = xl.pos;
 
-    parse_specs(&s);
+    xl_parse_specs(&s);
     if (s.storage)
-        refuse(a, "a type name has no storage class");
+        xl_refuse(a, "a type name has no storage class");
 
-    parse_declarator(&d, s.type, true);
+    xl_parse_declarator(&d, s.type, true);
     if (d.name)
-        refuse(d.tok, "a type name holds no name");
+        xl_refuse(d.tok, "a type name holds no name");
 
-    if (s.rewritten || ty_involves_shared(d.type)) {
+    if (s.rewritten || xl_ty_involves_shared(d.type)) {
         if (s.has_def)
-            refuse(a, "a structure defined inside a type name is not translated");
+            xl_refuse(a, "a structure defined inside a type name is not translated");
 
         if (d.type->kind != TY_VOID)
-            edit(a, xl.pos, ty_text(ty_shared(d.type) ? ty_unqualified(d.type) : d.type, "", a));
+            xl_edit(a, xl.pos,
+                    xl_ty_text(xl_ty_shared(d.type) ? xl_ty_unqualified(d.type) : d.type, "", a));
     }
 
     return d.type;

@@ -33,8 +33,8 @@ static struct sym *declare_typedef(struct specs *s, struct decl *d)
                              d->attributes ? d->attributes : "");
 
     if (strstr(all, "vector_size") || strstr(all, "mode__") || strstr(all, "mode(")) {
-        if (ty_involves_shared(t))
-            refuse(d->tok, "this attribute on a shared type is not translated");
+        if (xl_ty_involves_shared(t))
+            xl_refuse(d->tok, "this attribute on a shared type is not translated");
 
         struct type *o = xl_alloc(sizeof *o);
 
@@ -44,33 +44,34 @@ static struct sym *declare_typedef(struct specs *s, struct decl *d)
     }
 
     if (strstr(all, "aligned")) {
-        t = ty_copy(t);
+        t = xl_ty_copy(t);
         t->attributed = true;
     }
 
-    struct sym *old = sym_here(d->name);
-    if (old && old->kind == S_TYPEDEF && ty_same(old->type, t))
+    struct sym *old = xl_sym_here(d->name);
+    if (old && old->kind == S_TYPEDEF && xl_ty_same(old->type, t))
         return old;
 
     if (old)
-        refuse(d->tok, "'%s' is declared twice in one scope as different things", d->name);
+        xl_refuse(d->tok, "'%s' is declared twice in one scope as different things", d->name);
 
-    return sym_add(S_TYPEDEF, d->name, t, d->tok);
+    return xl_sym_add(S_TYPEDEF, d->name, t, d->tok);
 }
 
 /* The array of the new declaration may complete that of the old one. */
 static void merge_types(struct sym *y, struct decl *d)
 {
     struct type *t = d->type;
-    bool fits = y->kind == S_VAR &&
-                (ty_same(y->type, t) || !(ty_involves_shared(y->type) || ty_involves_shared(t)));
+    bool fits = y->kind == S_VAR && (xl_ty_same(y->type, t) ||
+                                     !(xl_ty_involves_shared(y->type) || xl_ty_involves_shared(t)));
 
-    if (ty_shared(t) || ty_shared(y->type))
-        fits = fits && ty_same_block(y->type, t) && ty_shared(t) == ty_shared(y->type);
+    if (xl_ty_shared(t) || xl_ty_shared(y->type))
+        fits = fits && xl_ty_same_block(y->type, t) && xl_ty_shared(t) == xl_ty_shared(y->type);
 
     if (!fits)
-        refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name, ty_words(t),
-               ty_words(y->type), lex_file_name(xl.tokens[y->tok].file), xl.tokens[y->tok].line);
+        xl_refuse(d->tok, "'%s' is declared as '%s' here and as '%s' at %s:%d", d->name,
+                  xl_ty_words(t), xl_ty_words(y->type), xl_lex_file_name(xl.tokens[y->tok].file),
+                  xl.tokens[y->tok].line);
 
     if (!(t->kind == TY_ARRAY && t->dim == NULL) && !(t->kind == TY_FUNCTION && t->no_proto))
         y->type = t;
@@ -78,20 +79,20 @@ static void merge_types(struct sym *y, struct decl *d)
 
 static struct sym *declare_var(struct specs *s, struct decl *d)
 {
-    struct sym *y = sym_here(d->name);
-    bool linkage = s->storage == K_EXTERN || d->type->kind == TY_FUNCTION || scope_level() == 0;
+    struct sym *y = xl_sym_here(d->name);
+    bool linkage = s->storage == K_EXTERN || d->type->kind == TY_FUNCTION || xl_scope_level() == 0;
 
     if (y && linkage)
         merge_types(y, d);
     else if (y)
-        refuse(d->tok, "'%s' is declared twice in one scope", d->name);
+        xl_refuse(d->tok, "'%s' is declared twice in one scope", d->name);
     else
-        y = sym_add(S_VAR, d->name, d->type, d->tok);
+        y = xl_sym_add(S_VAR, d->name, d->type, d->tok);
 
     if (y->storage != K_STATIC)
         y->storage = s->storage;
 
-    if (d->type->kind == TY_FUNCTION && scope_level() == 0 && strcmp(d->name, "main") == 0)
+    if (d->type->kind == TY_FUNCTION && xl_scope_level() == 0 && strcmp(d->name, "main") == 0)
         y->cname = "upcx_user_main";
 
     return y;
@@ -110,10 +111,10 @@ static void auto_initialiser(struct item *it)
 {
     it->init_a = xl.pos++;
 
-    struct expr e = parse_assign();
+    struct expr e = xl_parse_assign();
 
-    use_value(&e);
-    it->sym->type = it->d.type = ty_unqualified(e.type);
+    xl_use_value(&e);
+    it->sym->type = it->d.type = xl_ty_unqualified(e.type);
     it->init_b = xl.pos;
 }
 
@@ -125,16 +126,16 @@ static void complete_array(struct item *it, long long count)
     if (t->kind != TY_ARRAY || t->dim || count < 0)
         return;
 
-    t = ty_copy(t);
+    t = xl_ty_copy(t);
     t->dim_value = count;
     t->dim = xl_fmt("%lld", count);
-    resolve_star(t, it->d.tok);
+    xl_resolve_star(t, it->d.tok);
     it->d.type = it->sym->type = t;
 }
 
 static void item_initialiser(struct specs *s, struct item *it)
 {
-    bool permanent = scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
+    bool permanent = xl_scope_level() == 0 || s->storage == K_STATIC || s->storage == K_EXTERN;
     bool was = xl.pts_computed;
     int level_was = xl.deepest_name;
 
@@ -142,19 +143,19 @@ static void item_initialiser(struct specs *s, struct item *it)
     xl.deepest_name = 0;
     it->init_a = xl.pos++;
     if (s->storage == K_TYPEDEF || it->d.type->kind == TY_FUNCTION)
-        refuse(it->d.tok, "'%s' cannot have an initialiser", it->d.name);
+        xl_refuse(it->d.tok, "'%s' cannot have an initialiser", it->d.name);
 
-    long long count = parse_initialiser(it->d.type);
+    long long count = xl_parse_initialiser(it->d.type);
 
     it->init_b = xl.pos;
     complete_array(it, count);
 
-    if (ty_shared(it->d.type))
-        object_initialise(it->sym, it->init_a + 1, it->init_b);
+    if (xl_ty_shared(it->d.type))
+        xl_object_initialise(it->sym, it->init_a + 1, it->init_b);
     else if (permanent && xl.pts_computed) {
-        static_initialise(it->sym, it->init_a + 1, it->init_b, scope_level() > 0);
+        xl_static_initialise(it->sym, it->init_a + 1, it->init_b, xl_scope_level() > 0);
         it->d.type = it->sym->type; /* no longer const */
-        it->hoisted = scope_level() > 0;
+        it->hoisted = xl_scope_level() > 0;
         it->init_a = it->init_b;
         s->rewritten = true;
     }
@@ -174,27 +175,27 @@ static void item_text(struct specs *s, struct item *it, struct buf *out)
         return;
 
     if (s->storage == K_TYPEDEF) {
-        if (!ty_shared(d->type) && !(d->type->kind == TY_FUNCTION && ty_shared(d->type->of)))
-            buf_fmt(out, "typedef %s%s; ", attributes, ty_text(d->type, d->name, d->tok));
+        if (!xl_ty_shared(d->type) && !(d->type->kind == TY_FUNCTION && xl_ty_shared(d->type->of)))
+            xl_buf_fmt(out, "typedef %s%s; ", attributes, xl_ty_text(d->type, d->name, d->tok));
 
         return;
     }
 
-    if (ty_shared(d->type)) {
+    if (xl_ty_shared(d->type)) {
         if (*attributes && !strstr(attributes, "unused"))
-            refuse(d->tok, "an attribute on the shared object '%s' is not translated", d->name);
+            xl_refuse(d->tok, "an attribute on the shared object '%s' is not translated", d->name);
 
-        object_text(s, d, it->sym, out);
+        xl_object_text(s, d, it->sym, out);
         return;
     }
 
-    buf_fmt(out, "%s%s%s%s%s", attributes, storage_text(s),
-            ty_text(d->type, it->sym->cname, d->tok), d->asm_name ? " " : "",
-            d->asm_name ? d->asm_name : "");
+    xl_buf_fmt(out, "%s%s%s%s%s", attributes, storage_text(s),
+               xl_ty_text(d->type, it->sym->cname, d->tok), d->asm_name ? " " : "",
+               d->asm_name ? d->asm_name : "");
     if (it->init_b > it->init_a)
-        buf_fmt(out, "%s", render(it->init_a, it->init_b));
+        xl_buf_fmt(out, "%s", xl_render(it->init_a, it->init_b));
 
-    buf_fmt(out, "; ");
+    xl_buf_fmt(out, "; ");
 }
 
 /* Declarators of for (...) must stay in one declaration. */
@@ -203,19 +204,19 @@ static const char *for_text(struct item *items)
     struct buf out = { 0 };
 
     for (struct item *it = items; it; it = it->next) {
-        if (items->next && !ty_pts(it->d.type))
-            refuse(it->d.tok,
-                   "declare pointers to shared and other variables of this 'for' before it");
+        if (items->next && !xl_ty_pts(it->d.type))
+            xl_refuse(it->d.tok,
+                      "declare pointers to shared and other variables of this 'for' before it");
 
         if (items->next && it != items)
-            buf_fmt(&out, ", %s", it->d.name);
+            xl_buf_fmt(&out, ", %s", it->d.name);
         else
-            buf_fmt(&out, "%s", ty_text(it->d.type, it->d.name, it->d.tok));
+            xl_buf_fmt(&out, "%s", xl_ty_text(it->d.type, it->d.name, it->d.tok));
 
-        buf_fmt(&out, "%s", it->init_b > it->init_a ? render(it->init_a, it->init_b) : "");
+        xl_buf_fmt(&out, "%s", it->init_b > it->init_a ? xl_render(it->init_a, it->init_b) : "");
     }
 
-    buf_fmt(&out, ";");
+    xl_buf_fmt(&out, ";");
     return out.s;
 }
 
@@ -228,15 +229,15 @@ static void parse_item(struct specs *s, struct item *it)
     else
         it->sym = declare_var(s, d);
 
-    if (ty_involves_shared(d->type) || it->sym->cname != it->sym->name)
+    if (xl_ty_involves_shared(d->type) || it->sym->cname != it->sym->name)
         s->rewritten = true;
 
-    if (ty_shared(d->type) && s->storage != K_TYPEDEF)
-        object_declare(s, d, it->sym, is_punct(xl.pos, '='));
+    if (xl_ty_shared(d->type) && s->storage != K_TYPEDEF)
+        xl_object_declare(s, d, it->sym, xl_is_punct(xl.pos, '='));
 
-    if (is_punct(xl.pos, '=') && s->is_auto && scope_level() > 0 && s->storage == K_NONE)
+    if (xl_is_punct(xl.pos, '=') && s->is_auto && xl_scope_level() > 0 && s->storage == K_NONE)
         auto_initialiser(it);
-    else if (is_punct(xl.pos, '='))
+    else if (xl_is_punct(xl.pos, '='))
         item_initialiser(s, it);
 }
 
@@ -244,65 +245,66 @@ static void rewrite(struct specs *s, struct item *items, int a, bool in_for)
 {
     struct buf out = { 0 };
 
-    buf_add(&out, "", 0);
+    xl_buf_add(&out, "", 0);
     if (in_for && s->has_def)
-        refuse(a, "define the structure before the 'for'");
+        xl_refuse(a, "define the structure before the 'for'");
 
     if (s->has_def)
-        buf_fmt(&out, "%s; ", render(s->def_a, s->def_b));
+        xl_buf_fmt(&out, "%s; ", xl_render(s->def_a, s->def_b));
 
     if (in_for)
-        buf_fmt(&out, "%s", for_text(items));
+        xl_buf_fmt(&out, "%s", for_text(items));
     else
         for (struct item *it = items; it; it = it->next)
             item_text(s, it, &out);
 
-    edit(a, xl.pos, out.s);
+    xl_edit(a, xl.pos, out.s);
 }
 
 static void parse_static_assert(void)
 {
     xl.pos++;
-    expect('(');
+    xl_expect('(');
 
-    struct expr e = parse_conditional();
+    struct expr e = xl_parse_conditional();
 
-    use_value(&e);
-    if (accept(',') && xl.tokens[xl.pos].kind == T_STR)
+    xl_use_value(&e);
+    if (xl_accept(',') && xl.tokens[xl.pos].kind == T_STR)
         while (xl.tokens[xl.pos].kind == T_STR)
             xl.pos++;
 
-    expect(')');
-    expect(';');
+    xl_expect(')');
+    xl_expect(';');
 }
 
 static bool begins_body(struct decl *d)
 {
     return d->type->kind == TY_FUNCTION &&
-           (is_punct(xl.pos, '{') || (d->knr && !is_punct(xl.pos, ';') && !is_punct(xl.pos, ',')));
+           (xl_is_punct(xl.pos, '{') ||
+            (d->knr && !xl_is_punct(xl.pos, ';') && !xl_is_punct(xl.pos, ',')));
 }
 
 /* After f(a, b): the declarations of a and b. */
 static void parse_knr(struct type *f)
 {
-    while (!is_punct(xl.pos, '{')) {
+    while (!xl_is_punct(xl.pos, '{')) {
         struct specs s;
         int a = xl.pos;
 
-        parse_specs(&s);
+        xl_parse_specs(&s);
         do {
             struct decl d = { 0 };
 
-            parse_declarator(&d, s.type, false);
-            if (ty_involves_shared(d.type) && s.has_def)
-                refuse(a, "a structure defined inside a parameter is not translated");
+            xl_parse_declarator(&d, s.type, false);
+            if (xl_ty_involves_shared(d.type) && s.has_def)
+                xl_refuse(a, "a structure defined inside a parameter is not translated");
 
             for (struct param *p = f->params; p; p = p->next)
                 if (p->name == d.name)
-                    p->type = adjust_param(d.type, d.tok);
-        } while (accept(','));
+                    p->type = xl_adjust_param(d.type, d.tok);
+        } while (xl_accept(','));
 
-        expect(';');
+        xl_expect(';');
     }
 }
 
@@ -311,21 +313,22 @@ static void knr_with_prototype(struct type *f, int tok)
 {
     for (const struct param *p = f->params; p; p = p->next)
         if (p->type->kind == TY_FLOAT || (p->type->kind >= TY_BOOL && p->type->kind <= TY_USHORT))
-            refuse(tok,
-                   "beside parameters that involve shared, '%s' of '%s' has to be declared inside "
-                   "the parentheses",
-                   p->name, ty_words(p->type));
+            xl_refuse(
+                tok,
+                "beside parameters that involve shared, '%s' of '%s' has to be declared inside "
+                "the parentheses",
+                p->name, xl_ty_words(p->type));
 
     f->no_proto = false;
 }
 
 static void function_definition(struct specs *s, struct decl *d, int a)
 {
-    if (scope_level() > 0)
-        refuse(d->tok, "a function inside a function is not translated");
+    if (xl_scope_level() > 0)
+        xl_refuse(d->tok, "a function inside a function is not translated");
 
     if (s->storage == K_TYPEDEF)
-        refuse(d->tok, "a typedef is no function");
+        xl_refuse(d->tok, "a typedef is no function");
 
     struct sym *y = declare_var(s, d);
 
@@ -333,26 +336,26 @@ static void function_definition(struct specs *s, struct decl *d, int a)
     if (d->knr)
         parse_knr(d->type);
 
-    if (ty_involves_shared(d->type)) {
+    if (xl_ty_involves_shared(d->type)) {
         if (d->knr)
             knr_with_prototype(d->type, d->tok);
 
         if (s->has_def)
-            refuse(a, "define the structure before the function");
+            xl_refuse(a, "define the structure before the function");
 
         for (struct param *p = d->type->params; p; p = p->next)
             if (!p->name && !d->knr)
-                refuse(d->tok, "a parameter of this function has no name");
+                xl_refuse(d->tok, "a parameter of this function has no name");
 
-        edit(a, xl.pos,
-             xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "",
-                    d->attributes ? d->attributes : "", storage_text(s),
-                    ty_text(d->type, y->cname, d->tok)));
+        xl_edit(a, xl.pos,
+                xl_fmt("%s%s%s%s", s->attributes ? s->attributes : "",
+                       d->attributes ? d->attributes : "", storage_text(s),
+                       xl_ty_text(d->type, y->cname, d->tok)));
     } else if (y->cname != y->name) {
-        edit(d->tok, d->tok + 1, y->cname);
+        xl_edit(d->tok, d->tok + 1, y->cname);
     }
 
-    parse_function_body(d->type, d->name);
+    xl_parse_function_body(d->type, d->name);
 }
 
 static void declaration(bool in_for, bool may_define)
@@ -367,17 +370,17 @@ static void declaration(bool in_for, bool may_define)
         return;
     }
 
-    parse_specs(&s);
-    if (accept(';'))
+    xl_parse_specs(&s);
+    if (xl_accept(';'))
         return;
 
     do {
         struct item *it = xl_alloc(sizeof *it);
 
-        parse_declarator(&it->d, s.type, false);
+        xl_parse_declarator(&it->d, s.type, false);
         if (items == NULL && begins_body(&it->d)) {
             if (!may_define)
-                refuse(it->d.tok, "a function inside a function is not translated");
+                xl_refuse(it->d.tok, "a function inside a function is not translated");
 
             function_definition(&s, &it->d, a);
             return;
@@ -386,46 +389,46 @@ static void declaration(bool in_for, bool may_define)
         parse_item(&s, it);
         *tail = it;
         tail = &it->next;
-    } while (accept(','));
+    } while (xl_accept(','));
 
-    expect(';');
+    xl_expect(';');
     if (s.rewritten)
         rewrite(&s, items, a, in_for);
 }
 
-void parse_declaration(bool in_for)
+void xl_parse_declaration(bool in_for)
 {
     declaration(in_for, false);
 }
 
-void parse_external(void)
+void xl_parse_external(void)
 {
     if (xl.tokens[xl.pos].kind == T_UPC_PRAGMA) {
-        pragma_upc();
+        xl_pragma_upc();
         return;
     }
 
-    if (accept(';'))
+    if (xl_accept(';'))
         return;
 
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ASM) {
-        while (!is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
+        while (!xl_is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
             xl.pos++;
 
-        expect(';');
+        xl_expect(';');
         return;
     }
 
     /* C of old: a function without a type. */
-    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE && !starts_type(xl.pos) &&
-        is_punct(xl.pos + 1, '(')) {
-        struct specs s = { .type = ty_basic(TY_INT), .tok = xl.pos };
+    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE &&
+        !xl_starts_type(xl.pos) && xl_is_punct(xl.pos + 1, '(')) {
+        struct specs s = { .type = xl_ty_basic(TY_INT), .tok = xl.pos };
         struct decl d = { 0 };
         int a = xl.pos;
 
-        parse_declarator(&d, s.type, false);
+        xl_parse_declarator(&d, s.type, false);
         if (!begins_body(&d))
-            refuse(a, "a type is expected before '%.*s'", xl.tokens[a].len, xl.tokens[a].text);
+            xl_refuse(a, "a type is expected before '%.*s'", xl.tokens[a].len, xl.tokens[a].text);
 
         function_definition(&s, &d, a);
         return;

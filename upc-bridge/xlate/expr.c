@@ -12,51 +12,51 @@
 
 #define DEEPEST 256
 
-void deeper(void)
+void xl_deeper(void)
 {
     if (++xl.depth > DEEPEST)
-        refuse(xl.pos, "nested more than %d levels deep", DEEPEST);
+        xl_refuse(xl.pos, "nested more than %d levels deep", DEEPEST);
 }
 
-void shallower(void)
+void xl_shallower(void)
 {
     xl.depth--;
 }
 
-int unique(void)
+int xl_unique(void)
 {
     return ++xl.unique_number;
 }
 
-bool is_punct(int tok, unsigned punct)
+bool xl_is_punct(int tok, unsigned punct)
 {
     return tok < xl.ntokens && xl.tokens[tok].kind == T_PUNCT && xl.tokens[tok].punct == punct;
 }
 
-bool accept(unsigned punct)
+bool xl_accept(unsigned punct)
 {
-    if (!is_punct(xl.pos, punct))
+    if (!xl_is_punct(xl.pos, punct))
         return false;
 
     xl.pos++;
     return true;
 }
 
-void expect(unsigned punct)
+void xl_expect(unsigned punct)
 {
-    if (accept(punct))
+    if (xl_accept(punct))
         return;
 
     char p[4] = { (char)punct, (char)(punct >> 8), (char)(punct >> 16), 0 };
 
     if (xl.tokens[xl.pos].kind == T_EOF)
-        refuse(xl.pos, "the program ends where '%s' is expected", p);
+        xl_refuse(xl.pos, "the program ends where '%s' is expected", p);
 
-    refuse(xl.pos, "'%s' is expected before '%.*s'", p,
-           xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
+    xl_refuse(xl.pos, "'%s' is expected before '%.*s'", p,
+              xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 }
 
-bool accept_kw(enum keyword k)
+bool xl_accept_kw(enum keyword k)
 {
     if (xl.tokens[xl.pos].kind != T_ID || xl.tokens[xl.pos].kw != k)
         return false;
@@ -65,7 +65,7 @@ bool accept_kw(enum keyword k)
     return true;
 }
 
-struct expr value_of(int a, struct type *t)
+struct expr xl_value_of(int a, struct type *t)
 {
     return (struct expr){ .a = a, .b = xl.pos, .type = t };
 }
@@ -74,11 +74,11 @@ struct expr value_of(int a, struct type *t)
 static struct expr parse_number(void)
 {
     const struct token *t = &xl.tokens[xl.pos++];
-    struct expr e = value_of(xl.pos - 1, ty_basic(TY_INT));
+    struct expr e = xl_value_of(xl.pos - 1, xl_ty_basic(TY_INT));
     char s[64];
 
     if (t->len >= (int)sizeof s) {
-        e.type = ty_basic(TY_DOUBLE);
+        e.type = xl_ty_basic(TY_DOUBLE);
         return e;
     }
 
@@ -100,14 +100,14 @@ static struct expr parse_number(void)
         if (imaginary)
             last = s[n - 2];
 
-        e.type = ty_basic(TY_DOUBLE);
+        e.type = xl_ty_basic(TY_DOUBLE);
         if (last == 'f' && !hex)
-            e.type = ty_basic(TY_FLOAT);
+            e.type = xl_ty_basic(TY_FLOAT);
         else if (last == 'l')
-            e.type = ty_basic(TY_LDOUBLE);
+            e.type = xl_ty_basic(TY_LDOUBLE);
 
         if (imaginary)
-            e.type = ty_arith(ty_basic(TY_CFLOAT), e.type);
+            e.type = xl_ty_arith(xl_ty_basic(TY_CFLOAT), e.type);
 
         return e;
     }
@@ -130,7 +130,7 @@ static struct expr parse_number(void)
         if (v > most[k] || (u && !ku) || (!u && ku && decimal))
             continue;
 
-        e.type = ty_basic(kinds[k]);
+        e.type = xl_ty_basic(kinds[k]);
         break;
     }
 
@@ -144,7 +144,7 @@ static struct expr parse_number(void)
 static struct expr parse_char(void)
 {
     const struct token *t = &xl.tokens[xl.pos++];
-    struct expr e = value_of(xl.pos - 1, ty_basic(TY_INT));
+    struct expr e = xl_value_of(xl.pos - 1, xl_ty_basic(TY_INT));
 
     e.is_const = t->len == 3 && t->text[0] == '\'';
     e.value = t->text[1];
@@ -175,10 +175,10 @@ static struct expr parse_string(void)
     struct type *t = xl_alloc(sizeof *t);
 
     t->kind = TY_ARRAY;
-    t->of = ty_basic(k);
+    t->of = xl_ty_basic(k);
     t->dim_value = -1;
 
-    struct expr e = value_of(a, t);
+    struct expr e = xl_value_of(a, t);
 
     e.lvalue = e.string = true;
     return e;
@@ -202,42 +202,42 @@ static struct expr parse_name(void)
 {
     int a = xl.pos;
     const char *name = xl.tokens[xl.pos].id;
-    struct sym *s = sym_find(name);
+    struct sym *s = xl_sym_find(name);
 
-    if (s == NULL && builtin_is_form(name))
-        return parse_builtin(name);
+    if (s == NULL && xl_builtin_is_form(name))
+        return xl_parse_builtin(name);
 
     xl.pos++;
 
-    struct expr e = value_of(a, NULL);
+    struct expr e = xl_value_of(a, NULL);
 
     if (s == NULL) {
-        if (is_punct(xl.pos, '(')) { /* the compiler's own, or declared nowhere */
+        if (xl_is_punct(xl.pos, '(')) { /* the compiler's own, or declared nowhere */
             struct type *f = xl_alloc(sizeof *f);
             f->kind = TY_FUNCTION;
-            f->of = builtin_result(name);
+            f->of = xl_builtin_result(name);
             f->no_proto = true;
             e.type = f;
             return e;
         }
 
         if (!names_function(name))
-            refuse(a, "'%s' is not declared", name);
+            xl_refuse(a, "'%s' is not declared", name);
 
         e.type = xl_alloc(sizeof *e.type);
         e.type->kind = TY_ARRAY;
-        e.type->of = ty_qualified(ty_basic(TY_CHAR), Q_CONST, NULL);
+        e.type->of = xl_ty_qualified(xl_ty_basic(TY_CHAR), Q_CONST, NULL);
         e.type->dim_value = -1;
         e.lvalue = true;
 
         if (xl.in_main)
-            edit(a, xl.pos, "upcx_func_main");
+            xl_edit(a, xl.pos, "upcx_func_main");
 
         return e;
     }
 
     if (s->kind == S_TYPEDEF)
-        refuse(a, "a value is expected before the type name '%s'", name);
+        xl_refuse(a, "a value is expected before the type name '%s'", name);
 
     if (s->level > xl.deepest_name)
         xl.deepest_name = s->level;
@@ -254,11 +254,11 @@ static struct expr parse_name(void)
     s->used = true;
     e.lvalue = s->type->kind != TY_FUNCTION;
 
-    if (ty_shared(s->type)) {
+    if (xl_ty_shared(s->type)) {
         e.place = true;
         e.base = s->cname;
     } else if (s->cname != s->name) {
-        edit(a, xl.pos, s->cname);
+        xl_edit(a, xl.pos, s->cname);
     }
 
     return e;
@@ -266,16 +266,16 @@ static struct expr parse_name(void)
 
 static struct expr parse_threads(void)
 {
-    struct expr e = value_of(xl.pos++, ty_basic(TY_INT));
+    struct expr e = xl_value_of(xl.pos++, xl_ty_basic(TY_INT));
 
     e.b = xl.pos;
     if (xl.static_threads) {
         e.is_const = true;
         e.value = xl.static_threads;
-        edit(e.a, e.b, xl_fmt("%lld", xl.static_threads));
+        xl_edit(e.a, e.b, xl_fmt("%lld", xl.static_threads));
     } else {
         e.threads = true;
-        edit(e.a, e.b, "((int)upc_self.threads)");
+        xl_edit(e.a, e.b, "((int)upc_self.threads)");
     }
 
     return e;
@@ -286,12 +286,12 @@ static struct expr parse_statement_expr(int a)
     struct expr e;
 
     if (!xl.in_function)
-        refuse(a, "a statement in parentheses is allowed inside functions only");
+        xl_refuse(a, "a statement in parentheses is allowed inside functions only");
 
-    xl.last_type = ty_basic(TY_VOID);
-    parse_compound(true);
-    expect(')');
-    e = value_of(a, xl.last_type);
+    xl.last_type = xl_ty_basic(TY_VOID);
+    xl_parse_compound(true);
+    xl_expect(')');
+    e = xl_value_of(a, xl.last_type);
 
     return e;
 }
@@ -314,11 +314,11 @@ static struct expr parse_primary(void)
     case T_PUNCT:
         if (t->punct == '(') {
             xl.pos++;
-            if (is_punct(xl.pos, '{'))
+            if (xl_is_punct(xl.pos, '{'))
                 return parse_statement_expr(a);
 
-            e = parse_expr();
-            expect(')');
+            e = xl_parse_expr();
+            xl_expect(')');
             e.a = a;
             e.b = xl.pos;
             return e;
@@ -326,39 +326,39 @@ static struct expr parse_primary(void)
         /* fall through */
     default:
         if (t->kind == T_EOF)
-            refuse(xl.pos, "the program ends inside an expression");
-        refuse(xl.pos, "an expression is expected before '%.*s'", t->len > 40 ? 40 : t->len,
-               t->text);
+            xl_refuse(xl.pos, "the program ends inside an expression");
+        xl_refuse(xl.pos, "an expression is expected before '%.*s'", t->len > 40 ? 40 : t->len,
+                  t->text);
     }
     switch (t->kw) {
     case K_NONE:
         return parse_name();
     case K_GENERIC:
-        return parse_builtin("_Generic");
+        return xl_parse_builtin("_Generic");
     case K_THREADS:
         return parse_threads();
     case K_MYTHREAD:
         xl.pos++;
-        edit(a, xl.pos, "((int)upc_self.mythread)");
-        return value_of(a, ty_basic(TY_INT));
+        xl_edit(a, xl.pos, "((int)upc_self.mythread)");
+        return xl_value_of(a, xl_ty_basic(TY_INT));
     case K_MAX_BLOCK:
         xl.pos++;
-        edit(a, xl.pos, xl_fmt("%lld", MAX_BLOCK));
-        e = value_of(a, ty_basic(TY_INT));
+        xl_edit(a, xl.pos, xl_fmt("%lld", MAX_BLOCK));
+        e = xl_value_of(a, xl_ty_basic(TY_INT));
         e.is_const = true;
         e.value = MAX_BLOCK;
         return e;
     default:
-        refuse(xl.pos, "an expression is expected before '%.*s'", t->len, t->text);
+        xl_refuse(xl.pos, "an expression is expected before '%.*s'", t->len, t->text);
     }
 }
 
 /* ---- postfix ---- */
 static struct expr subscript(struct expr x)
 {
-    struct expr i = parse_expr();
+    struct expr i = xl_parse_expr();
 
-    expect(']');
+    xl_expect(']');
 
     struct expr r = { .a = x.a, .b = xl.pos, .lvalue = true };
 
@@ -368,26 +368,26 @@ static struct expr subscript(struct expr x)
         i = swap;
     }
 
-    use_value(&i);
+    xl_use_value(&i);
     if (!(x.place && x.type->kind == TY_ARRAY)) {
-        use_value(&x);
+        xl_use_value(&x);
         if (x.type->kind != TY_POINTER) {
             /* a vector of the compiler's */
             if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE) {
-                r.type = ty_basic(TY_UNKNOWN);
+                r.type = xl_ty_basic(TY_UNKNOWN);
                 return r;
             }
 
-            refuse(x.a, "the value before '[' is no array and no pointer (it is '%s')",
-                   ty_words(x.type));
+            xl_refuse(x.a, "the value before '[' is no array and no pointer (it is '%s')",
+                      xl_ty_words(x.type));
         }
 
-        if (!ty_shared(x.type->of)) {
+        if (!xl_ty_shared(x.type->of)) {
             r.type = x.type->of;
             return r;
         }
 
-        x.base = render(x.a, x.b);
+        x.base = xl_render(x.a, x.b);
         x.idx = NULL;
     }
 
@@ -395,7 +395,7 @@ static struct expr subscript(struct expr x)
     r.place = true;
     r.base = x.base;
 
-    const char *n = pts_scaled(r.type, render(i.a, i.b));
+    const char *n = xl_pts_scaled(r.type, xl_render(i.a, i.b));
 
     r.idx = x.idx ? xl_fmt("%s + %s", x.idx, n) : n;
     return r;
@@ -420,16 +420,16 @@ static struct member *find_member(struct record *rec, const char *name)
 static struct expr member(struct expr x, bool arrow)
 {
     if (xl.tokens[xl.pos].kind != T_ID)
-        refuse(xl.pos, "a member's name is expected");
+        xl_refuse(xl.pos, "a member's name is expected");
 
     int at = xl.pos;
     const char *name = xl.tokens[xl.pos++].id;
     struct expr r = { .a = x.a, .b = xl.pos, .lvalue = arrow || x.lvalue };
 
     if (arrow && !(x.place && x.type->kind == TY_ARRAY)) {
-        use_value(&x);
-        if (x.type->kind == TY_POINTER && ty_shared(x.type->of)) {
-            x.base = render(x.a, x.b);
+        xl_use_value(&x);
+        if (x.type->kind == TY_POINTER && xl_ty_shared(x.type->of)) {
+            x.base = xl_render(x.a, x.b);
             x.idx = NULL;
             x.place = true;
         }
@@ -438,7 +438,7 @@ static struct expr member(struct expr x, bool arrow)
     if (arrow) {
         bool points = x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY;
 
-        x.type = points ? x.type->of : ty_basic(TY_UNKNOWN);
+        x.type = points ? x.type->of : xl_ty_basic(TY_UNKNOWN);
     }
 
     struct type *s = x.type;
@@ -449,44 +449,45 @@ static struct expr member(struct expr x, bool arrow)
     }
 
     if (s->kind != TY_RECORD || s->rec->is_enum)
-        refuse(at, "'%s' is asked for as a member of something that is no structure (it is '%s')",
-               name, ty_words(s));
+        xl_refuse(at,
+                  "'%s' is asked for as a member of something that is no structure (it is '%s')",
+                  name, xl_ty_words(s));
 
     struct member *m = find_member(s->rec, name);
 
     if (m == NULL)
-        refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct", s->rec->tag,
-               name);
+        xl_refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct",
+                  s->rec->tag, name);
 
     r.type = m->type;
     r.bits = m->bits;
 
-    if (!ty_shared(s)) {
-        r.type = ty_qualified(m->type, s->quals & (Q_CONST | Q_VOLATILE), NULL);
+    if (!xl_ty_shared(s)) {
+        r.type = xl_ty_qualified(m->type, s->quals & (Q_CONST | Q_VOLATILE), NULL);
         return r;
     }
 
     struct block whole = { .given = true }; /* a member lies wholly with its structure's thread */
 
-    r.type = ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
-                          &whole);
+    r.type = xl_ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
+                             &whole);
     r.place = true;
 
     if (m->bits) {
         r.bits_in = s;
         r.bits_name = name;
-        r.base = place_text(&x);
+        r.base = xl_place_text(&x);
         return r;
     }
 
-    r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", place_text(&x),
-                    ty_text(ty_unqualified(s), "", at), name);
+    r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", xl_place_text(&x),
+                    xl_ty_text(xl_ty_unqualified(s), "", at), name);
     return r;
 }
 
 static struct expr call(struct expr f)
 {
-    use_value(&f);
+    xl_use_value(&f);
     xl.calls++;
 
     struct type *t = f.type;
@@ -494,45 +495,45 @@ static struct expr call(struct expr f)
     if (t->kind == TY_POINTER && t->of->kind == TY_FUNCTION)
         t = t->of;
     else if (t->kind != TY_UNKNOWN)
-        refuse(f.a, "what stands before '(' is no function (it is '%s')", ty_words(t));
+        xl_refuse(f.a, "what stands before '(' is no function (it is '%s')", xl_ty_words(t));
 
     struct param *p = t->kind == TY_FUNCTION ? t->params : NULL;
 
-    if (!is_punct(xl.pos, ')')) {
+    if (!xl_is_punct(xl.pos, ')')) {
         do {
-            struct expr e = parse_assign();
+            struct expr e = xl_parse_assign();
 
             if (p) {
-                convert_to(&e, p->type, "argument", false);
+                xl_convert_to(&e, p->type, "argument", false);
                 p = p->next;
             } else {
-                use_value(&e);
+                xl_use_value(&e);
             }
-        } while (accept(','));
+        } while (xl_accept(','));
     }
 
-    expect(')');
-    return value_of(f.a, t->kind == TY_FUNCTION ? t->of : t);
+    xl_expect(')');
+    return xl_value_of(f.a, t->kind == TY_FUNCTION ? t->of : t);
 }
 
-struct expr parse_postfix(void)
+struct expr xl_parse_postfix(void)
 {
-    return parse_postfix_of(parse_primary());
+    return xl_parse_postfix_of(parse_primary());
 }
 
-struct expr parse_postfix_of(struct expr e)
+struct expr xl_parse_postfix_of(struct expr e)
 {
     for (;;) {
-        if (accept('['))
+        if (xl_accept('['))
             e = subscript(e);
-        else if (accept('('))
+        else if (xl_accept('('))
             e = call(e);
-        else if (accept('.'))
+        else if (xl_accept('.'))
             e = member(e, false);
-        else if (accept(P2('-', '>')))
+        else if (xl_accept(P2('-', '>')))
             e = member(e, true);
-        else if (is_punct(xl.pos, P2('+', '+')) || is_punct(xl.pos, P2('-', '-')))
-            step(&e, xl.tokens[xl.pos++].punct == P2('+', '+'), true);
+        else if (xl_is_punct(xl.pos, P2('+', '+')) || xl_is_punct(xl.pos, P2('-', '-')))
+            xl_step(&e, xl.tokens[xl.pos++].punct == P2('+', '+'), true);
         else
             return e;
     }
@@ -568,25 +569,25 @@ static struct expr binary(struct expr x, int least)
         unsigned op = xl.tokens[xl.pos++].punct;
 
         if (prec <= 2)
-            use_condition(&x);
+            xl_use_condition(&x);
         else
-            use_value(&x);
+            xl_use_value(&x);
 
-        struct expr y = parse_cast();
+        struct expr y = xl_parse_cast();
 
         while (precedence(xl.pos) > prec)
             y = binary(y, precedence(xl.pos));
 
         if (prec <= 2)
-            use_condition(&y);
+            xl_use_condition(&y);
         else
-            use_value(&y);
+            xl_use_value(&y);
 
-        struct expr r = fold_binary(op, x, y);
+        struct expr r = xl_fold_binary(op, x, y);
 
         r.a = x.a;
         r.b = y.b;
-        r.type = prec <= 2 ? ty_basic(TY_INT) : binary_type(op, op_tok, &x, &y);
+        r.type = prec <= 2 ? xl_ty_basic(TY_INT) : xl_binary_type(op, op_tok, &x, &y);
         x = r;
     }
 
@@ -599,23 +600,23 @@ static void pts_conditional(struct expr *x, struct expr *y, bool once, struct ex
 {
     struct type *to = x->type;
 
-    if (!ty_pts(x->type) ||
-        (ty_pts(y->type) && y->type->of->kind == TY_VOID && x->type->of->kind != TY_VOID))
+    if (!xl_ty_pts(x->type) ||
+        (xl_ty_pts(y->type) && y->type->of->kind == TY_VOID && x->type->of->kind != TY_VOID))
         to = y->type;
 
-    convert_to(x, to, "value of ?:", false);
-    convert_to(y, to, "value of ?:", false);
+    xl_convert_to(x, to, "value of ?:", false);
+    xl_convert_to(y, to, "value of ?:", false);
     r->type = to;
 
     if (!once)
         return;
 
-    int n = unique();
+    int n = xl_unique();
 
-    edit(r->a, r->b,
-         xl_fmt("__extension__ ({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : "
-                "(%s); })",
-                n, render(x->a, x->b), n, n, render(y->a, y->b)));
+    xl_edit(r->a, r->b,
+            xl_fmt("__extension__ ({ upcx_pts upcx_q%d = (%s); upcx_nonnull(upcx_q%d) ? upcx_q%d : "
+                   "(%s); })",
+                   n, xl_render(x->a, x->b), n, n, xl_render(y->a, y->b)));
 }
 
 /* The type of c ? x : y for private values that are not both numbers. */
@@ -648,36 +649,36 @@ static void fold_conditional(const struct expr *c, const struct expr *x, const s
 
 static struct expr conditional(struct expr c)
 {
-    use_value(&c);
+    xl_use_value(&c);
 
     struct expr x = c;
 
     /* GNU's a ?: b evaluates a once */
-    const bool short_form = is_punct(xl.pos, ':');
-    const bool once = short_form && ty_pts(c.type);
+    const bool short_form = xl_is_punct(xl.pos, ':');
+    const bool once = short_form && xl_ty_pts(c.type);
 
     if (!once)
-        use_condition(&c);
+        xl_use_condition(&c);
 
     if (!short_form) {
-        x = parse_expr();
-        use_value(&x);
+        x = xl_parse_expr();
+        xl_use_value(&x);
     }
 
-    expect(':');
-    deeper();
+    xl_expect(':');
+    xl_deeper();
 
-    struct expr y = parse_conditional();
+    struct expr y = xl_parse_conditional();
 
-    shallower();
-    use_value(&y);
+    xl_shallower();
+    xl_use_value(&y);
 
     struct expr r = { .a = c.a, .b = xl.pos };
 
-    if (ty_pts(x.type) || ty_pts(y.type))
+    if (xl_ty_pts(x.type) || xl_ty_pts(y.type))
         pts_conditional(&x, &y, once, &r);
-    else if (ty_arithmetic(x.type) && ty_arithmetic(y.type))
-        r.type = ty_arith(x.type, y.type);
+    else if (xl_ty_arithmetic(x.type) && xl_ty_arithmetic(y.type))
+        r.type = xl_ty_arith(x.type, y.type);
     else
         r.type = conditional_type(&x, &y);
 
@@ -685,10 +686,10 @@ static struct expr conditional(struct expr c)
     return r;
 }
 
-struct expr parse_conditional(void)
+struct expr xl_parse_conditional(void)
 {
-    struct expr e = binary(parse_cast(), 1);
-    return accept('?') ? conditional(e) : e;
+    struct expr e = binary(xl_parse_cast(), 1);
+    return xl_accept('?') ? conditional(e) : e;
 }
 
 static bool assignment_op(unsigned p)
@@ -697,34 +698,34 @@ static bool assignment_op(unsigned p)
            p == P3('<', '<', '=') || p == P3('>', '>', '=');
 }
 
-struct expr parse_assign(void)
+struct expr xl_parse_assign(void)
 {
-    deeper();
+    xl_deeper();
 
-    struct expr e = parse_conditional();
+    struct expr e = xl_parse_conditional();
 
     if (xl.tokens[xl.pos].kind == T_PUNCT && assignment_op(xl.tokens[xl.pos].punct)) {
         int op_tok = xl.pos;
         unsigned op = xl.tokens[xl.pos++].punct;
-        struct expr r = parse_assign();
+        struct expr r = xl_parse_assign();
 
-        store(&e, op, &r, op_tok);
+        xl_store(&e, op, &r, op_tok);
     }
 
-    shallower();
+    xl_shallower();
     return e;
 }
 
-struct expr parse_expr(void)
+struct expr xl_parse_expr(void)
 {
-    struct expr e = parse_assign();
+    struct expr e = xl_parse_assign();
 
-    while (accept(',')) {
-        use_void(&e);
+    while (xl_accept(',')) {
+        xl_use_void(&e);
 
-        struct expr y = parse_assign();
+        struct expr y = xl_parse_assign();
 
-        use_value(&y);
+        xl_use_value(&y);
         y.a = e.a;
         y.is_const = y.threads = y.null = y.lvalue = false;
         y.sym = NULL;

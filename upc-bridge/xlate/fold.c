@@ -126,14 +126,14 @@ static long long in_range(struct type *t, long long v)
     }
 }
 
-struct expr fold_binary(unsigned op, struct expr x, struct expr y)
+struct expr xl_fold_binary(unsigned op, struct expr x, struct expr y)
 {
     struct expr r = { .a = x.a, .b = y.b };
     bool xc = x.is_const || x.threads;
     bool yc = y.is_const || y.threads;
 
     if (x.is_const && y.is_const) {
-        struct type *t = ty_arith(x.type, y.type);
+        struct type *t = xl_ty_arith(x.type, y.type);
         bool u = t->kind == TY_UINT || t->kind == TY_ULONG || t->kind == TY_ULLONG;
 
         r.is_const = compute(op, x.value, y.value, u, &r.value);

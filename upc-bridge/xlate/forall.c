@@ -27,16 +27,17 @@ struct head {
     struct type *aff_type;
 };
 
-struct sym *name_at(int tok)
+struct sym *xl_name_at(int tok)
 {
-    return xl.tokens[tok].kind == T_ID && xl.tokens[tok].kw == K_NONE ? sym_find(xl.tokens[tok].id)
-                                                                      : NULL;
+    return xl.tokens[tok].kind == T_ID && xl.tokens[tok].kw == K_NONE
+               ? xl_sym_find(xl.tokens[tok].id)
+               : NULL;
 }
 
 /* A private integer that nothing changes behind the program's back. */
-bool is_plain_integer(const struct sym *s)
+bool xl_is_plain_integer(const struct sym *s)
 {
-    return s && s->kind == S_VAR && ty_integer(s->type) &&
+    return s && s->kind == S_VAR && xl_ty_integer(s->type) &&
            !(s->type->quals & (Q_VOLATILE | Q_SHARED | Q_ATOMIC));
 }
 
@@ -44,16 +45,16 @@ bool is_plain_integer(const struct sym *s)
 static bool reads_length(struct head *h, int tok)
 {
     const struct token *t = &xl.tokens[tok];
-    const struct sym *s = name_at(tok);
+    const struct sym *s = xl_name_at(tok);
     bool one = t->kind == T_NUM && t->len == 1 && t->text[0] == '1';
 
     if (!one)
-        h->step = render_bare(tok, tok + 1);
+        h->step = xl_render_bare(tok, tok + 1);
 
     if (s)
-        return is_plain_integer(s) && s != name_at(h->inc.a);
+        return xl_is_plain_integer(s) && s != xl_name_at(h->inc.a);
 
-    return t->kind == T_NUM ? is_integer_text(t) : t->kw == K_THREADS;
+    return t->kind == T_NUM ? xl_is_integer_text(t) : t->kw == K_THREADS;
 }
 
 /* i++, ++i, i += n, i = i + n, or down. */
@@ -70,20 +71,20 @@ static bool reads_step(struct head *h)
         h->up = op == P2('+', '+');
         if (op != P2('+', '+') && op != P2('-', '-'))
             return false;
-    } else if (n == 3 ||
-               (n == 5 && is_punct(a + 1, '=') && name_at(a) && name_at(a) == name_at(a + 2))) {
+    } else if (n == 3 || (n == 5 && xl_is_punct(a + 1, '=') && xl_name_at(a) &&
+                          xl_name_at(a) == xl_name_at(a + 2))) {
         op = xl.tokens[h->inc.b - 2].punct;
         h->up = op == (n == 3 ? P2('+', '=') : '+');
         if ((!h->up && op != (n == 3 ? P2('-', '=') : '-')) || !reads_length(h, h->inc.b - 1))
             return false;
     }
 
-    h->var = op ? name_at(h->var_tok) : NULL;
-    return is_plain_integer(h->var) && h->var->type->kind >= TY_INT &&
+    h->var = op ? xl_name_at(h->var_tok) : NULL;
+    return xl_is_plain_integer(h->var) && h->var->type->kind >= TY_INT &&
            h->var->type->kind <= TY_ULLONG && !(h->var->type->quals & Q_CONST);
 }
 
-bool is_integer_text(const struct token *t)
+bool xl_is_integer_text(const struct token *t)
 {
     bool hex = t->len > 2 && (t->text[1] == 'x' || t->text[1] == 'X');
 
@@ -103,12 +104,12 @@ static bool is_still(const struct head *h, int a, int b)
 
     for (int i = a; i < b; i++) {
         const struct token *t = &xl.tokens[i];
-        const struct sym *s = name_at(i);
-        bool ok = t->kind == T_NUM ? is_integer_text(t)
+        const struct sym *s = xl_name_at(i);
+        bool ok = t->kind == T_NUM ? xl_is_integer_text(t)
                                    : t->kind == T_ID && (t->kw == K_THREADS || t->kw == K_MYTHREAD);
 
         if (s)
-            ok = s != h->var && (s->kind == S_ENUM || is_plain_integer(s));
+            ok = s != h->var && (s->kind == S_ENUM || xl_is_plain_integer(s));
 
         for (size_t k = 0; t->kind == T_PUNCT && k < sizeof fine / sizeof *fine; k++)
             ok |= t->punct == fine[k];
@@ -125,7 +126,7 @@ static bool reads_condition(struct head *h)
 {
     int a = h->cond.a;
 
-    if (h->cond.b - a < 3 || name_at(a) != h->var || xl.tokens[a + 1].kind != T_PUNCT)
+    if (h->cond.b - a < 3 || xl_name_at(a) != h->var || xl.tokens[a + 1].kind != T_PUNCT)
         return false;
 
     unsigned op = xl.tokens[a + 1].punct;
@@ -144,22 +145,22 @@ static bool reads_condition(struct head *h)
 /* i, or i plus or minus what stands still. */
 static bool follows_variable(const struct head *h, int a, int b)
 {
-    return b > a && name_at(a) == h->var &&
+    return b > a && xl_name_at(a) == h->var &&
            (b == a + 1 ||
-            ((is_punct(a + 1, '+') || is_punct(a + 1, '-')) && is_still(h, a + 2, b)));
+            ((xl_is_punct(a + 1, '+') || xl_is_punct(a + 1, '-')) && is_still(h, a + 2, b)));
 }
 
 /* A shared array of scalars, or a private pointer to such: elements follow each other as the
  * variable's values do. */
 static bool is_row(int tok)
 {
-    const struct sym *s = name_at(tok);
+    const struct sym *s = xl_name_at(tok);
 
     if (!s || s->kind != S_VAR || s->type->quals & Q_VOLATILE)
         return false;
 
-    bool array = s->type->kind == TY_ARRAY && ty_shared(s->type);
-    bool pointer = ty_pts(s->type) && !ty_shared(s->type);
+    bool array = s->type->kind == TY_ARRAY && xl_ty_shared(s->type);
+    bool pointer = xl_ty_pts(s->type) && !xl_ty_shared(s->type);
 
     return (array || pointer) && s->type->of->kind != TY_ARRAY && s->type->of->kind != TY_VOID;
 }
@@ -179,10 +180,11 @@ static bool is_unsigned(const struct type *t)
 static struct way way_of_number(const struct head *h, int a, int b, int n)
 {
     bool computes;
-    const char *by = affine_growth(h->var, a, b, true, &computes);
-    const char *var = render_bare(h->var_tok, h->var_tok + 1);
-    bool itself = name_at(a) == h->var && (b == a + 1 || (b == a + 3 && is_punct(a + 1, '%') &&
-                                                          xl.tokens[a + 2].kw == K_THREADS));
+    const char *by = xl_affine_growth(h->var, a, b, true, &computes);
+    const char *var = xl_render_bare(h->var_tok, h->var_tok + 1);
+    bool itself = xl_name_at(a) == h->var &&
+                  (b == a + 1 ||
+                   (b == a + 3 && xl_is_punct(a + 1, '%') && xl.tokens[a + 2].kw == K_THREADS));
 
     if (itself && !h->step)
         return (struct way){ xl_fmt("upcx_steps((upcx_llong)%s, %d, upcx_l%d)", var, h->up, n),
@@ -204,8 +206,8 @@ static struct way way_of_number(const struct head *h, int a, int b, int n)
 static struct way way_of_element(const struct head *h, int a, int b)
 {
     bool computes;
-    const char *by = affine_growth(h->var, a, b, false, &computes);
-    const char *block = ty_block_text(h->aff_type->of);
+    const char *by = xl_affine_growth(h->var, a, b, false, &computes);
+    const char *block = xl_ty_block_text(h->aff_type->of);
 
     if (follows_variable(h, a, b) && !h->step)
         return (struct way){ xl_fmt("upcx_steps_p(%s, %s, %d)", h->aff_text, block, h->up), true };
@@ -222,17 +224,17 @@ static struct way way_to_next(const struct head *h, int n)
 {
     int a = h->aff.a;
     int b = h->aff.b;
-    bool element = is_punct(a, '&') && b - a > 3 && is_row(a + 1) && is_punct(a + 2, '[') &&
-                   is_punct(b - 1, ']');
+    bool element = xl_is_punct(a, '&') && b - a > 3 && is_row(a + 1) && xl_is_punct(a + 2, '[') &&
+                   xl_is_punct(b - 1, ']');
 
-    if (b - a == 3 && is_punct(a, '(') && is_punct(b - 1, ')'))
+    if (b - a == 3 && xl_is_punct(a, '(') && xl_is_punct(b - 1, ')'))
         a++, b--;
 
-    if (ty_integer(h->aff_type))
+    if (xl_ty_integer(h->aff_type))
         return way_of_number(h, a, b, n);
-    if (ty_pts(h->aff_type) && element)
+    if (xl_ty_pts(h->aff_type) && element)
         return way_of_element(h, a + 3, b - 1);
-    if (ty_pts(h->aff_type) && b - a > 2 && is_row(a) && is_punct(a + 1, '+'))
+    if (xl_ty_pts(h->aff_type) && b - a > 2 && is_row(a) && xl_is_punct(a + 1, '+'))
         return way_of_element(h, a + 2, b);
 
     return (struct way){ NULL, false };
@@ -250,10 +252,10 @@ static const char *skipping(struct head *h, const char *cond, int n)
     if (!way.steps)
         return NULL;
 
-    const char *var = render_bare(h->var_tok, h->var_tok + 1);
-    const char *limit = render_bare(h->limit, h->cond.b);
+    const char *var = xl_render_bare(h->var_tok, h->var_tok + 1);
+    const char *limit = xl_render_bare(h->limit, h->cond.b);
     const char *length = h->step ? h->step : "1";
-    const char *type = ty_text(ty_unqualified(h->var->type), "", h->var_tok);
+    const char *type = xl_ty_text(xl_ty_unqualified(h->var->type), "", h->var_tok);
 
     return xl_fmt("(%s) && (!upcx_f%d || (upcx_b%d = %s, upcx_l%d = (upcx_llong)%s, %s = "
                   "(%s)upcx_skip((upcx_llong)%s, (upcx_llong)(%s), %s, "
@@ -267,67 +269,68 @@ static const char *skipping(struct head *h, const char *cond, int n)
 /* The affinity; nothing where all threads run all of it. */
 static const char *affinity(struct head *h)
 {
-    struct expr e = parse_expr();
+    struct expr e = xl_parse_expr();
 
-    use_value(&e);
-    h->aff_text = render(e.a, e.b);
+    xl_use_value(&e);
+    h->aff_text = xl_render(e.a, e.b);
     h->aff_type = e.type;
-    if (ty_pts(e.type))
+    if (xl_ty_pts(e.type))
         return xl_fmt("upcx_here_p(%s)", h->aff_text);
 
-    if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
-        refuse(e.a,
-               "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this "
-               "is '%s'",
-               ty_words(e.type));
+    if (!xl_ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
+        xl_refuse(
+            e.a,
+            "the affinity of upc_forall is an integer, a pointer to shared or 'continue', this "
+            "is '%s'",
+            xl_ty_words(e.type));
 
     return xl_fmt("upcx_here((upcx_llong)(%s))", h->aff_text);
 }
 
-void parse_forall(int a)
+void xl_parse_forall(int a)
 {
     const char *cond = "";
     const char *inc = "";
     const char *test = NULL;
     struct head h = { .form = NULL };
-    int n = unique();
+    int n = xl_unique();
     int i0, i1;
 
-    expect('(');
-    scope_push();
+    xl_expect('(');
+    xl_scope_push();
     i0 = xl.pos;
-    for_init();
+    xl_for_init();
     i1 = h.cond.a = xl.pos;
 
-    if (!is_punct(xl.pos, ';')) {
-        struct expr e = parse_expr();
+    if (!xl_is_punct(xl.pos, ';')) {
+        struct expr e = xl_parse_expr();
 
-        use_condition(&e);
-        cond = render(e.a, e.b);
+        xl_use_condition(&e);
+        cond = xl_render(e.a, e.b);
     }
 
     h.cond.b = xl.pos;
-    expect(';');
+    xl_expect(';');
     h.inc.a = xl.pos;
 
-    if (!is_punct(xl.pos, ';')) {
-        struct expr e = parse_expr();
+    if (!xl_is_punct(xl.pos, ';')) {
+        struct expr e = xl_parse_expr();
 
-        use_void(&e);
-        inc = render(e.a, e.b);
+        xl_use_void(&e);
+        inc = xl_render(e.a, e.b);
     }
 
     h.inc.b = xl.pos;
-    expect(';');
+    xl_expect(';');
     h.aff.a = xl.pos;
-    if (!accept_kw(K_CONTINUE) && !is_punct(xl.pos, ')'))
+    if (!xl_accept_kw(K_CONTINUE) && !xl_is_punct(xl.pos, ')'))
         test = affinity(&h);
 
     h.aff.b = xl.pos;
-    expect(')');
+    xl_expect(')');
 
     const char *skip = test ? skipping(&h, cond, n) : NULL;
-    const char *var = skip ? render_bare(h.var_tok, h.var_tok + 1) : NULL;
+    const char *var = skip ? xl_render_bare(h.var_tok, h.var_tok + 1) : NULL;
 
     if (skip) /* only where the next one is not known is it tested */
         test = xl_fmt("upcx_l%d == (upcx_llong)%s || %s", n, var, test);
@@ -338,15 +341,15 @@ void parse_forall(int a)
                              : "";
 
     if (test)
-        edit(a, xl.pos,
-             xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
-                    "upcx_forall_begin(); %sfor (%s %s; %s) "
-                    "if (!upcx_f%d || %s) {",
-                    n, known, render(i0, i1), skip ? skip : cond, inc, n, test));
+        xl_edit(a, xl.pos,
+                xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
+                       "upcx_forall_begin(); %sfor (%s %s; %s) "
+                       "if (!upcx_f%d || %s) {",
+                       n, known, xl_render(i0, i1), skip ? skip : cond, inc, n, test));
     else
-        edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", render(i0, i1), cond, inc));
+        xl_edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", xl_render(i0, i1), cond, inc));
 
-    parse_statement();
-    edit_after(xl.pos - 1, " } }");
-    scope_pop();
+    xl_parse_statement();
+    xl_edit_after(xl.pos - 1, " } }");
+    xl_scope_pop();
 }

@@ -40,7 +40,7 @@ static struct type *cursor_type(struct cursor *c)
         c->started = true;
     }
 
-    return c->m ? c->m->type : ty_basic(TY_UNKNOWN);
+    return c->m ? c->m->type : xl_ty_basic(TY_UNKNOWN);
 }
 
 static void cursor_next(struct cursor *c)
@@ -80,19 +80,19 @@ static struct type *designation(struct cursor *c)
     struct type *t = c->type;
     bool first = true;
 
-    while (is_punct(xl.pos, '[') || is_punct(xl.pos, '.')) {
-        if (accept('[')) {
-            struct expr e = parse_conditional();
+    while (xl_is_punct(xl.pos, '[') || xl_is_punct(xl.pos, '.')) {
+        if (xl_accept('[')) {
+            struct expr e = xl_parse_conditional();
 
-            use_value(&e);
-            if (accept(P3('.', '.', '.'))) {
-                e = parse_conditional();
-                use_value(&e);
+            xl_use_value(&e);
+            if (xl_accept(P3('.', '.', '.'))) {
+                e = xl_parse_conditional();
+                xl_use_value(&e);
             }
 
-            expect(']');
+            xl_expect(']');
             if (t->kind != TY_ARRAY)
-                refuse(xl.pos, "an index designates no element of '%s'", ty_words(t));
+                xl_refuse(xl.pos, "an index designates no element of '%s'", xl_ty_words(t));
 
             if (first)
                 c->index = e.value;
@@ -104,13 +104,13 @@ static struct type *designation(struct cursor *c)
         } else {
             xl.pos++;
             if (xl.tokens[xl.pos].kind != T_ID || t->kind != TY_RECORD)
-                refuse(xl.pos, "no such member to initialise in '%s'", ty_words(t));
+                xl_refuse(xl.pos, "no such member to initialise in '%s'", xl_ty_words(t));
 
             struct type *in = NULL;
             struct member *m = member_for(t, xl.tokens[xl.pos].id, &in);
 
             if (m == NULL)
-                refuse(xl.pos, "'%s' has no member '%s'", ty_words(t), xl.tokens[xl.pos].id);
+                xl_refuse(xl.pos, "'%s' has no member '%s'", xl_ty_words(t), xl.tokens[xl.pos].id);
 
             if (first) {
                 c->m = m;
@@ -125,8 +125,8 @@ static struct type *designation(struct cursor *c)
     }
 
     /* GNU's old form: [3] 5 */
-    if (!is_punct(xl.pos - 1, ']') || is_punct(xl.pos, '='))
-        expect('=');
+    if (!xl_is_punct(xl.pos - 1, ']') || xl_is_punct(xl.pos, '='))
+        xl_expect('=');
 
     return t;
 }
@@ -138,7 +138,7 @@ static struct type *old_designation(struct cursor *c)
     struct member *m = member_for(c->type, xl.tokens[xl.pos].id, &in);
 
     if (m == NULL)
-        refuse(xl.pos, "'%s' has no member '%s'", ty_words(c->type), xl.tokens[xl.pos].id);
+        xl_refuse(xl.pos, "'%s' has no member '%s'", xl_ty_words(c->type), xl.tokens[xl.pos].id);
 
     c->m = m;
     c->started = true;
@@ -150,9 +150,9 @@ static struct type *old_designation(struct cursor *c)
 static void assign_value(struct expr *e, struct type *t)
 {
     if (t->kind == TY_ARRAY || t->kind == TY_UNKNOWN)
-        use_value(e);
+        xl_use_value(e);
     else
-        convert_to(e, ty_unqualified(t), "initialiser", false);
+        xl_convert_to(e, xl_ty_unqualified(t), "initialiser", false);
 }
 
 static long long init_list(struct type *t, bool braces, struct expr *first);
@@ -163,15 +163,15 @@ static void init_one(struct type *t, struct expr *got)
 {
     struct expr e;
 
-    if (!got && is_punct(xl.pos, '{')) {
-        parse_initialiser(t);
+    if (!got && xl_is_punct(xl.pos, '{')) {
+        xl_parse_initialiser(t);
         return;
     }
 
     if (got)
         e = *got;
     else
-        e = parse_assign();
+        e = xl_parse_assign();
 
     if (aggregate(t) && !(t->kind == TY_ARRAY && e.string && !aggregate(t->of)) &&
         !(t->kind == TY_RECORD && e.type->kind == TY_RECORD)) {
@@ -187,11 +187,11 @@ static void init_one(struct type *t, struct expr *got)
 
 static bool another(bool braces)
 {
-    if (!is_punct(xl.pos, ','))
+    if (!xl_is_punct(xl.pos, ','))
         return false;
-    if (is_punct(xl.pos + 1, '}'))
+    if (xl_is_punct(xl.pos + 1, '}'))
         return false;
-    if (!braces && (is_punct(xl.pos + 1, '.') || is_punct(xl.pos + 1, '[')))
+    if (!braces && (xl_is_punct(xl.pos + 1, '.') || xl_is_punct(xl.pos + 1, '[')))
         return false; /* designates something of an outer list */
 
     xl.pos++;
@@ -205,18 +205,18 @@ static long long init_list(struct type *t, bool braces, struct expr *first)
     bool counts = t->kind == TY_ARRAY && !braces && t->dim_value >= 0;
     long long left = counts ? t->dim_value : -1;
 
-    deeper();
+    xl_deeper();
     if (!braces && t->kind == TY_ARRAY && t->dim_value < 0)
-        refuse(xl.pos, "put braces around the values of an inner array");
+        xl_refuse(xl.pos, "put braces around the values of an inner array");
 
     for (;;) {
         struct type *at = NULL;
 
-        if (braces && (is_punct(xl.pos, '.') || is_punct(xl.pos, '[')))
+        if (braces && (xl_is_punct(xl.pos, '.') || xl_is_punct(xl.pos, '[')))
             at = designation(&c);
 
         /* GNU of old */
-        else if (braces && xl.tokens[xl.pos].kind == T_ID && is_punct(xl.pos + 1, ':') &&
+        else if (braces && xl.tokens[xl.pos].kind == T_ID && xl_is_punct(xl.pos + 1, ':') &&
                  t->kind == TY_RECORD)
             at = old_designation(&c);
         if (at == NULL)
@@ -231,7 +231,7 @@ static long long init_list(struct type *t, bool braces, struct expr *first)
             break;
     }
 
-    shallower();
+    xl_shallower();
     return c.count;
 }
 
@@ -284,10 +284,10 @@ static long long string_length(int a, int b)
     return n;
 }
 
-long long parse_initialiser(struct type *t)
+long long xl_parse_initialiser(struct type *t)
 {
-    if (!is_punct(xl.pos, '{')) {
-        struct expr e = parse_assign();
+    if (!xl_is_punct(xl.pos, '{')) {
+        struct expr e = xl_parse_assign();
 
         if (t->kind == TY_ARRAY && e.string)
             return string_length(e.a, e.b);
@@ -296,7 +296,7 @@ long long parse_initialiser(struct type *t)
             return e.type->dim_value;
 
         if (t->kind == TY_ARRAY)
-            refuse(e.a, "an array's initialiser stands in braces");
+            xl_refuse(e.a, "an array's initialiser stands in braces");
 
         assign_value(&e, t);
         return -1;
@@ -306,8 +306,8 @@ long long parse_initialiser(struct type *t)
     int end = xl.pos;
     long long count = 0;
 
-    deeper();
-    if (!is_punct(xl.pos, '}')) {
+    xl_deeper();
+    if (!xl_is_punct(xl.pos, '}')) {
         if (aggregate(t)) {
             bool text = t->kind == TY_ARRAY && xl.tokens[xl.pos].kind == T_STR &&
                         !aggregate(t->of) && t->of->kind != TY_POINTER;
@@ -323,13 +323,13 @@ long long parse_initialiser(struct type *t)
         }
     }
 
-    accept(',');
-    expect('}');
+    xl_accept(',');
+    xl_expect('}');
 
     /* a structure in C, whose value braces would give to its first member */
-    if (ty_pts(t) && end > brace + 1)
-        edit(brace, xl.pos, render(brace + 1, end));
+    if (xl_ty_pts(t) && end > brace + 1)
+        xl_edit(brace, xl.pos, xl_render(brace + 1, end));
 
-    shallower();
+    xl_shallower();
     return count;
 }

@@ -15,18 +15,18 @@ struct file {
     const char *name, *flags;
 };
 
-const char *lex_file_name(int file)
+const char *xl_lex_file_name(int file)
 {
     return xl.lex.file[file].name;
 }
 
-const char *lex_program_name(void)
+const char *xl_lex_program_name(void)
 {
     /* what was read; the first line marker names the source that it was made of */
     return xl.lex.file[xl.lex.nfiles > 1].name;
 }
 
-const char *lex_file_flags(int file)
+const char *xl_lex_file_flags(int file)
 {
     return xl.lex.file[file].flags;
 }
@@ -62,7 +62,7 @@ static struct word *word_get(const char *s, size_t n)
     return w;
 }
 
-const char *intern(const char *s, size_t n)
+const char *xl_intern(const char *s, size_t n)
 {
     return word_get(s, n)->s;
 }
@@ -258,12 +258,12 @@ static void line_marker(const char *p, const char *e)
     if (p < e && *p == '"') {
         struct buf name = { 0 };
 
-        buf_add(&name, "", 0);
+        xl_buf_add(&name, "", 0);
         for (p++; p < e && *p != '"'; p++) {
             if (*p == '\\' && p + 1 < e)
                 p++;
 
-            buf_add(&name, p, 1);
+            xl_buf_add(&name, p, 1);
         }
 
         bool system = false;
@@ -342,8 +342,8 @@ static void lex_directive(void)
     } else if (q = p, word_is(&q, e, "pragma") && word_is(&q, e, "pupc")) {
         ; /* for instrumented code, which this is not */
     } else {
-        buf_add(&xl.lex.directive, xl.lex.at, (size_t)(e - xl.lex.at));
-        buf_add(&xl.lex.directive, "\n", 1);
+        xl_buf_add(&xl.lex.directive, xl.lex.at, (size_t)(e - xl.lex.at));
+        xl_buf_add(&xl.lex.directive, "\n", 1);
     }
 
     xl.lex.at = e;
@@ -456,7 +456,7 @@ static void lex_punct(bool space)
     t->punct = (unsigned char)*xl.lex.at++;
 }
 
-void lex(const char *text, size_t len, const char *name)
+void xl_lex(const char *text, size_t len, const char *name)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         word_get(keywords[i].name, strlen(keywords[i].name))->kw = keywords[i].kw;
@@ -464,7 +464,7 @@ void lex(const char *text, size_t len, const char *name)
     xl.lex.at = text;
     xl.lex.end = text + len;
     if (memchr(text, 0, len))
-        fatal("%s: not a text: it holds a byte 0", name);
+        xl_fatal("%s: not a text: it holds a byte 0", name);
 
     xl.lex.current_file = file_get(name, "");
     xl.lex.current_line = 1;

@@ -25,7 +25,7 @@ static char *read_all(FILE *f, const char *name, size_t *len)
 
     for (;;) {
         if (s == NULL)
-            fatal("%s: out of memory", name);
+            xl_fatal("%s: out of memory", name);
 
         size_t got = fread(s + n, 1, cap - n, f);
 
@@ -38,7 +38,7 @@ static char *read_all(FILE *f, const char *name, size_t *len)
     }
 
     if (ferror(f))
-        fatal("%s: %s", name, strerror(errno));
+        xl_fatal("%s: %s", name, strerror(errno));
 
     *len = n;
     return s;
@@ -49,17 +49,17 @@ static void translate(FILE *out, const char *file)
     while (xl.tokens[xl.pos].kind != T_EOF) {
         int a = xl.pos;
 
-        parse_external();
+        xl_parse_external();
 
-        const char *before = hoist_take();
+        const char *before = xl_hoist_take();
 
         if (before)
-            out_text(out, before);
+            xl_out_text(out, before);
 
-        out_write(out, a, xl.pos);
+        xl_out_write(out, a, xl.pos);
     }
 
-    object_write_all(out, file);
+    xl_object_write_all(out, file);
 }
 
 static long long parse_count(const char *s)
@@ -68,7 +68,7 @@ static long long parse_count(const char *s)
     long long n = strtoll(s, &e, 10);
 
     if (*s == 0 || *e || n < 1 || n > 1048576)
-        fatal("-T takes a number of threads from 1 to 1048576, not '%s'", s);
+        xl_fatal("-T takes a number of threads from 1 to 1048576, not '%s'", s);
 
     return n;
 }
@@ -88,13 +88,13 @@ int main(int argc, char **argv)
                  "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) "
                  "to C on Amphora's UPC library.");
             if (fflush(stdout) != 0)
-                fatal("the output could not be written: %s", strerror(errno));
+                xl_fatal("the output could not be written: %s", strerror(errno));
 
             return 0;
         } else if (argv[i][0] == '-' && argv[i][1])
-            fatal("unknown option '%s'; see upcxlate --help", argv[i]);
+            xl_fatal("unknown option '%s'; see upcxlate --help", argv[i]);
         else if (in_name)
-            fatal("one file at a time, please: '%s' and '%s'", in_name, argv[i]);
+            xl_fatal("one file at a time, please: '%s' and '%s'", in_name, argv[i]);
         else
             in_name = argv[i];
     }
@@ -102,13 +102,13 @@ int main(int argc, char **argv)
     FILE *in = in_name && strcmp(in_name, "-") != 0 ? fopen(in_name, "r") : stdin;
 
     if (in == NULL)
-        fatal("%s: %s", in_name, strerror(errno));
+        xl_fatal("%s: %s", in_name, strerror(errno));
 
     size_t len;
     char *text = read_all(in, in_name ? in_name : "<stdin>", &len);
 
-    ty_start();
-    lex(text, len, in_name ? in_name : "<stdin>");
+    xl_ty_start();
+    xl_lex(text, len, in_name ? in_name : "<stdin>");
 
     /* Nothing is written before all is known to be translated. */
     char *result = NULL;
@@ -116,20 +116,20 @@ int main(int argc, char **argv)
     FILE *mem = open_memstream(&result, &size);
 
     if (mem == NULL)
-        fatal("out of memory");
+        xl_fatal("out of memory");
 
-    translate(mem, lex_program_name());
+    translate(mem, xl_lex_program_name());
     fclose(mem);
 
     FILE *out = out_name ? fopen(out_name, "w") : stdout;
 
     if (out == NULL)
-        fatal("%s: %s", out_name, strerror(errno));
+        xl_fatal("%s: %s", out_name, strerror(errno));
 
     size_t put = fwrite(result, 1, size, out);
 
     if (put != size || fclose(out) != 0)
-        fatal("%s: %s", out_name ? out_name : "<stdout>", strerror(errno));
+        xl_fatal("%s: %s", out_name ? out_name : "<stdout>", strerror(errno));
 
     free(result);
     free(text);

@@ -14,7 +14,7 @@ static void *block_new(size_t bytes)
     void **b = calloc(1, bytes + sizeof(void *) * 2);
 
     if (b == NULL)
-        fatal("out of memory (%zu bytes)", bytes);
+        xl_fatal("out of memory (%zu bytes)", bytes);
 
     b[0] = xl.mem.blocks;
     xl.mem.blocks = b;
@@ -58,12 +58,12 @@ char *xl_fmt(const char *fmt, ...)
 
     va_end(ap);
     if (n < 0)
-        fatal("no memory, or the text of one expression is too long");
+        xl_fatal("no memory, or the text of one expression is too long");
 
     return p;
 }
 
-void buf_add(struct buf *b, const char *s, size_t n)
+void xl_buf_add(struct buf *b, const char *s, size_t n)
 {
     if (b->len + n + 1 > b->cap) {
         size_t cap = (b->len + n + 1) * 2 + 64;
@@ -81,7 +81,7 @@ void buf_add(struct buf *b, const char *s, size_t n)
     b->s[b->len] = 0;
 }
 
-void buf_fmt(struct buf *b, const char *fmt, ...)
+void xl_buf_fmt(struct buf *b, const char *fmt, ...)
 {
     char small[512];
     va_list ap;
@@ -92,22 +92,22 @@ void buf_fmt(struct buf *b, const char *fmt, ...)
 
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof small) {
-        buf_add(b, small, (size_t)n);
+        xl_buf_add(b, small, (size_t)n);
         return;
     }
 
     if (n < 0)
-        fatal("the text of one expression is too long");
+        xl_fatal("the text of one expression is too long");
 
     char *big = xl_alloc((size_t)n + 1);
 
     va_start(ap, fmt);
     vsnprintf(big, (size_t)n + 1, fmt, ap);
     va_end(ap);
-    buf_add(b, big, (size_t)n);
+    xl_buf_add(b, big, (size_t)n);
 }
 
-void refuse(int tok, const char *fmt, ...)
+void xl_refuse(int tok, const char *fmt, ...)
 {
     va_list ap;
 
@@ -115,7 +115,7 @@ void refuse(int tok, const char *fmt, ...)
         tok = xl.ntokens - 1;
 
     if (tok >= 0)
-        fprintf(stderr, "%s:%d: upcxlate: ", lex_file_name(xl.tokens[tok].file),
+        fprintf(stderr, "%s:%d: upcxlate: ", xl_lex_file_name(xl.tokens[tok].file),
                 xl.tokens[tok].line);
 
     va_start(ap, fmt);
@@ -125,7 +125,7 @@ void refuse(int tok, const char *fmt, ...)
     exit(1);
 }
 
-void fatal(const char *fmt, ...)
+void xl_fatal(const char *fmt, ...)
 {
     va_list ap;
 

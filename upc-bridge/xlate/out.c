@@ -27,61 +27,62 @@ static void room(void)
     xl.out.after = xl_alloc(sizeof *xl.out.after * (size_t)xl.out.max_tokens);
 }
 
-void edit(int a, int b, const char *text)
+void xl_edit(int a, int b, const char *text)
 {
     room();
     xl.out.edits[a].end = b;
     xl.out.edits[a].text = text;
 }
 
-void edit_before(int tok, const char *text)
+void xl_edit_before(int tok, const char *text)
 {
     room();
     xl.out.before[tok] = xl.out.before[tok] ? xl_fmt("%s%s", xl.out.before[tok], text) : text;
 }
 
-void edit_after(int tok, const char *text)
+void xl_edit_after(int tok, const char *text)
 {
     room();
     xl.out.after[tok] = xl.out.after[tok] ? xl_fmt("%s%s", text, xl.out.after[tok]) : text;
 }
 
-char *render(int a, int b)
+char *xl_render(int a, int b)
 {
     struct buf o = { 0 };
 
     room();
-    buf_add(&o, "", 0);
+    xl_buf_add(&o, "", 0);
 
     for (int i = a; i < b;) {
         if (xl.out.before[i])
-            buf_add(&o, xl.out.before[i], strlen(xl.out.before[i]));
+            xl_buf_add(&o, xl.out.before[i], strlen(xl.out.before[i]));
 
         if (xl.out.edits[i].text && xl.out.edits[i].end > b)
-            refuse(i, "this construct is too entangled for upcxlate; write it in two statements");
+            xl_refuse(i,
+                      "this construct is too entangled for upcxlate; write it in two statements");
 
         if (xl.out.edits[i].text) {
-            buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space ? " " : "");
-            buf_add(&o, xl.out.edits[i].text, strlen(xl.out.edits[i].text));
+            xl_buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space ? " " : "");
+            xl_buf_add(&o, xl.out.edits[i].text, strlen(xl.out.edits[i].text));
             i = xl.out.edits[i].end;
         } else {
-            buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space || i == a ? " " : "");
+            xl_buf_fmt(&o, "\1%d\2%s", i, xl.tokens[i].space || i == a ? " " : "");
             if (xl.tokens[i].kind != T_UPC_PRAGMA)
-                buf_add(&o, xl.tokens[i].text, (size_t)xl.tokens[i].len);
+                xl_buf_add(&o, xl.tokens[i].text, (size_t)xl.tokens[i].len);
 
             i++;
         }
 
         if (xl.out.after[i - 1])
-            buf_add(&o, xl.out.after[i - 1], strlen(xl.out.after[i - 1]));
+            xl_buf_add(&o, xl.out.after[i - 1], strlen(xl.out.after[i - 1]));
     }
 
     return o.s;
 }
 
-char *render_bare(int a, int b)
+char *xl_render_bare(int a, int b)
 {
-    char *s = render(a, b);
+    char *s = xl_render(a, b);
     char *o = s;
 
     for (char *p = s; *p; p++) {
@@ -138,8 +139,8 @@ static void come_to(FILE *f, int tok)
         newline(f);
 
     fprintf(f, "# %d \"", t->line);
-    quote_name(f, lex_file_name(t->file));
-    fprintf(f, "\"%s\n", lex_file_flags(t->file));
+    quote_name(f, xl_lex_file_name(t->file));
+    fprintf(f, "\"%s\n", xl_lex_file_flags(t->file));
     xl.out.file = t->file;
     xl.out.line = t->line;
     xl.out.line_start = true;
@@ -166,12 +167,12 @@ static void put_text(FILE *f, const char *s)
     }
 }
 
-void out_write(FILE *f, int a, int b)
+void xl_out_write(FILE *f, int a, int b)
 {
-    put_text(f, render(a, b));
+    put_text(f, xl_render(a, b));
 }
 
-void out_text(FILE *f, const char *text)
+void xl_out_text(FILE *f, const char *text)
 {
     if (!xl.out.line_start)
         newline(f);

@@ -34,51 +34,51 @@ static bool is_va_list(const char *name)
 }
 
 /* [[ of C2x */
-bool starts_attribute(int tok)
+bool xl_starts_attribute(int tok)
 {
-    return is_punct(tok, '[') && is_punct(tok + 1, '[');
+    return xl_is_punct(tok, '[') && xl_is_punct(tok + 1, '[');
 }
 
-bool starts_type(int tok)
+bool xl_starts_type(int tok)
 {
     const struct token *t = &xl.tokens[tok];
 
-    if (starts_attribute(tok))
+    if (xl_starts_attribute(tok))
         return true;
 
     if (t->kind != T_ID)
         return false;
 
     if (t->kw == K_NONE) {
-        struct sym *s = sym_find(t->id);
+        struct sym *s = xl_sym_find(t->id);
         return s ? s->kind == S_TYPEDEF : is_va_list(t->id);
     }
 
     if (t->kw == K_EXTENSION) /* it stands before declarations and before expressions */
-        return starts_type(tok + 1);
+        return xl_starts_type(tok + 1);
 
     return is_base_word[t->kw] || is_specifier[t->kw];
 }
 
-void skip_parens(void)
+void xl_skip_parens(void)
 {
     int n = 0;
     int a = xl.pos;
 
     do {
         if (xl.tokens[xl.pos].kind == T_EOF)
-            refuse(a, "this '(' is never closed");
+            xl_refuse(a, "this '(' is never closed");
 
-        if (is_punct(xl.pos, '('))
+        if (xl_is_punct(xl.pos, '('))
             n++;
-        else if (is_punct(xl.pos, ')'))
+        else if (xl_is_punct(xl.pos, ')'))
             n--;
 
         xl.pos++;
     } while (n);
 }
 
-void skip_attributes(const char **text)
+void xl_skip_attributes(const char **text)
 {
     for (;;) {
         int a = xl.pos;
@@ -86,25 +86,25 @@ void skip_attributes(const char **text)
         if (xl.tokens[xl.pos].kind == T_ID &&
             (xl.tokens[xl.pos].kw == K_ATTRIBUTE || xl.tokens[xl.pos].kw == K_ALIGNAS)) {
             xl.pos++;
-            if (!is_punct(xl.pos, '('))
-                refuse(xl.pos, "'(' is expected");
+            if (!xl_is_punct(xl.pos, '('))
+                xl_refuse(xl.pos, "'(' is expected");
 
-            skip_parens();
+            xl_skip_parens();
             if (text)
-                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, xl.pos));
+                *text = xl_fmt("%s%s ", *text ? *text : "", xl_render_bare(a, xl.pos));
         } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_EXTENSION) {
             xl.pos++;
-        } else if (starts_attribute(xl.pos)) {
-            while (!is_punct(xl.pos, ']') || !is_punct(xl.pos + 1, ']')) {
+        } else if (xl_starts_attribute(xl.pos)) {
+            while (!xl_is_punct(xl.pos, ']') || !xl_is_punct(xl.pos + 1, ']')) {
                 if (xl.tokens[xl.pos].kind == T_EOF)
-                    refuse(a, "this '[[' is never closed");
+                    xl_refuse(a, "this '[[' is never closed");
 
                 xl.pos++;
             }
 
             xl.pos += 2;
             if (text)
-                *text = xl_fmt("%s%s ", *text ? *text : "", render_bare(a, xl.pos));
+                *text = xl_fmt("%s%s ", *text ? *text : "", xl_render_bare(a, xl.pos));
         } else {
             return;
         }
@@ -116,42 +116,42 @@ static struct block parse_layout(void)
 {
     struct block b = { .value = 1, .given = true };
 
-    if (!accept('['))
+    if (!xl_accept('['))
         return b;
 
-    if (accept(']')) {
+    if (xl_accept(']')) {
         b.value = 0;
         return b;
     }
 
-    if (is_punct(xl.pos, '*') && is_punct(xl.pos + 1, ']')) {
+    if (xl_is_punct(xl.pos, '*') && xl_is_punct(xl.pos + 1, ']')) {
         xl.pos += 2;
         b.star = true;
         return b;
     }
 
     int a = xl.pos;
-    struct expr e = parse_conditional();
+    struct expr e = xl_parse_conditional();
 
-    use_value(&e);
-    expect(']');
+    xl_use_value(&e);
+    xl_expect(']');
 
     if (e.is_const) {
         if (e.value < 0 || e.value > MAX_BLOCK)
-            refuse(a, "a block size lies between 0 and %lld, this is %lld", MAX_BLOCK, e.value);
+            xl_refuse(a, "a block size lies between 0 and %lld, this is %lld", MAX_BLOCK, e.value);
 
         b.value = e.value;
     } else if (e.threads) {
-        b.text = xl_fmt("((unsigned long)(%s))", render_bare(e.a, e.b));
+        b.text = xl_fmt("((unsigned long)(%s))", xl_render_bare(e.a, e.b));
         b.value = -1;
     } else {
-        refuse(a, "a block size must be a constant that upcxlate can compute");
+        xl_refuse(a, "a block size must be a constant that upcxlate can compute");
     }
 
     return b;
 }
 
-bool parse_qualifier(unsigned *quals, struct block *b)
+bool xl_parse_qualifier(unsigned *quals, struct block *b)
 {
     const struct token *t = &xl.tokens[xl.pos];
 
@@ -169,7 +169,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
         *quals |= Q_RESTRICT;
         break;
     case K_ATOMIC:
-        if (is_punct(xl.pos + 1, '('))
+        if (xl_is_punct(xl.pos + 1, '('))
             return false;
         *quals |= Q_ATOMIC;
         break;
@@ -184,7 +184,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
         struct block n = parse_layout();
 
         if ((*quals & Q_SHARED) && (n.value != b->value || n.text != b->text))
-            refuse(at, "'shared' is given twice with different layouts");
+            xl_refuse(at, "'shared' is given twice with different layouts");
 
         *quals |= Q_SHARED;
         *b = n;
@@ -196,7 +196,7 @@ bool parse_qualifier(unsigned *quals, struct block *b)
     }
     xl.pos++;
     if ((*quals & Q_STRICT) && (*quals & Q_RELAXED))
-        refuse(xl.pos - 1, "'strict' and 'relaxed' exclude each other");
+        xl_refuse(xl.pos - 1, "'strict' and 'relaxed' exclude each other");
 
     return true;
 }
@@ -204,9 +204,9 @@ bool parse_qualifier(unsigned *quals, struct block *b)
 /* ---- structures ---- */
 static void member_text(struct specs *s, struct decl *d, const char *bits, struct buf *out)
 {
-    buf_fmt(out, "%s%s%s%s%s; ", s->attributes ? s->attributes : "",
-            d->attributes ? d->attributes : "", ty_text(d->type, d->name ? d->name : "", d->tok),
-            bits ? " :" : "", bits ? bits : "");
+    xl_buf_fmt(
+        out, "%s%s%s%s%s; ", s->attributes ? s->attributes : "", d->attributes ? d->attributes : "",
+        xl_ty_text(d->type, d->name ? d->name : "", d->tok), bits ? " :" : "", bits ? bits : "");
 }
 
 static void add_member(struct member ***tail, struct member m)
@@ -226,22 +226,23 @@ static bool parse_member(struct specs *s, struct member ***tail, struct buf *tex
     struct decl d = { .type = s->type, .tok = xl.pos };
     const char *bits = NULL;
 
-    if (!is_punct(xl.pos, ':'))
-        parse_declarator(&d, s->type, false);
+    if (!xl_is_punct(xl.pos, ':'))
+        xl_parse_declarator(&d, s->type, false);
 
-    if (accept(':')) {
-        struct expr w = parse_conditional();
+    if (xl_accept(':')) {
+        struct expr w = xl_parse_conditional();
 
-        use_value(&w);
-        bits = render_bare(w.a, w.b);
+        xl_use_value(&w);
+        bits = xl_render_bare(w.a, w.b);
     }
 
-    skip_attributes(&d.attributes);
-    if (ty_shared(d.type))
-        refuse(d.tok, "a member cannot be shared by itself; the whole structure can, and a member "
-                      "can point to shared");
+    xl_skip_attributes(&d.attributes);
+    if (xl_ty_shared(d.type))
+        xl_refuse(d.tok,
+                  "a member cannot be shared by itself; the whole structure can, and a member "
+                  "can point to shared");
 
-    rewrite |= ty_involves_shared(d.type);
+    rewrite |= xl_ty_involves_shared(d.type);
     *attributed_p |= s->attributes || d.attributes;
     add_member(tail, (struct member){ .name = d.name, .type = d.type, .bits = bits != NULL });
     if (rewrite)
@@ -257,17 +258,17 @@ static void parse_member_declaration(struct member ***tail, bool *attributed_p)
     struct buf text = { 0 };
     int a = xl.pos;
 
-    parse_specs(&s);
+    xl_parse_specs(&s);
 
     bool rewrite = s.rewritten;
 
     if (s.storage)
-        refuse(a, "a member has no storage class");
+        xl_refuse(a, "a member has no storage class");
 
     if (s.has_def)
-        buf_fmt(&text, "%s; ", render(s.def_a, s.def_b));
+        xl_buf_fmt(&text, "%s; ", xl_render(s.def_a, s.def_b));
 
-    if (accept(';')) {
+    if (xl_accept(';')) {
         /* A tag alone is a member with -fms-extensions only. */
         if (s.type->kind == TY_RECORD && s.type->rec->complete)
             add_member(tail, (struct member){ .type = s.type });
@@ -277,30 +278,30 @@ static void parse_member_declaration(struct member ***tail, bool *attributed_p)
 
     do
         rewrite = parse_member(&s, tail, &text, rewrite, attributed_p);
-    while (accept(','));
-    expect(';');
+    while (xl_accept(','));
+    xl_expect(';');
     if (!rewrite)
         return;
 
     if (s.type->kind == TY_RECORD && s.has_def && s.type->rec->tag == NULL)
-        refuse(a,
-               "an unnamed structure with shared declarators inside a structure is not translated");
+        xl_refuse(
+            a, "an unnamed structure with shared declarators inside a structure is not translated");
 
-    edit(a, xl.pos, text.s);
+    xl_edit(a, xl.pos, text.s);
 }
 
 static void parse_members(struct record *r)
 {
     struct member **tail = &r->members;
 
-    while (!is_punct(xl.pos, '}')) {
-        if (accept(';'))
+    while (!xl_is_punct(xl.pos, '}')) {
+        if (xl_accept(';'))
             continue;
 
         if (xl.tokens[xl.pos].kw == K_STATIC_ASSERT && xl.tokens[xl.pos].kind == T_ID) {
             xl.pos++;
-            skip_parens();
-            expect(';');
+            xl_skip_parens();
+            xl_expect(';');
         } else
             parse_member_declaration(&tail, &r->attributed);
     }
@@ -311,26 +312,26 @@ static void parse_enumerators(void)
     long long next = 0;
     bool known = true;
 
-    while (!is_punct(xl.pos, '}')) {
+    while (!xl_is_punct(xl.pos, '}')) {
         if (xl.tokens[xl.pos].kind != T_ID)
-            refuse(xl.pos, "a name is expected in the enumeration");
+            xl_refuse(xl.pos, "a name is expected in the enumeration");
 
         int at = xl.pos++;
 
-        skip_attributes(NULL);
-        if (accept('=')) {
-            struct expr e = parse_conditional();
+        xl_skip_attributes(NULL);
+        if (xl_accept('=')) {
+            struct expr e = xl_parse_conditional();
 
-            use_value(&e);
+            xl_use_value(&e);
             known = e.is_const;
             next = e.value;
         }
 
-        struct sym *s = sym_add(S_ENUM, xl.tokens[at].id, ty_basic(TY_INT), at);
+        struct sym *s = xl_sym_add(S_ENUM, xl.tokens[at].id, xl_ty_basic(TY_INT), at);
 
         s->value = next++;
         s->defined = known;
-        if (!accept(','))
+        if (!xl_accept(','))
             break;
     }
 }
@@ -351,20 +352,20 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     const char *attributes = NULL;
     struct record *r = NULL;
 
-    skip_attributes(&attributes);
-    if (xl.tokens[xl.pos].kind == T_ID && !is_punct(xl.pos, '{'))
+    xl_skip_attributes(&attributes);
+    if (xl.tokens[xl.pos].kind == T_ID && !xl_is_punct(xl.pos, '{'))
         tag = xl.tokens[xl.pos++].id;
 
-    if (!tag && !is_punct(xl.pos, '{'))
-        refuse(xl.pos, "a tag or '{' is expected");
+    if (!tag && !xl_is_punct(xl.pos, '{'))
+        xl_refuse(xl.pos, "a tag or '{' is expected");
 
-    bool def = is_punct(xl.pos, '{');
+    bool def = xl_is_punct(xl.pos, '{');
 
     if (tag)
-        r = def || is_punct(xl.pos, ';') ? tag_here(tag) : tag_find(tag);
+        r = def || xl_is_punct(xl.pos, ';') ? xl_tag_here(tag) : xl_tag_find(tag);
 
     if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
-        refuse(a, "the tag '%s' belongs to something of another kind", tag);
+        xl_refuse(a, "the tag '%s' belongs to something of another kind", tag);
 
     if (r == NULL) {
         r = xl_alloc(sizeof *r);
@@ -372,35 +373,35 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
         r->is_union = kw == K_UNION;
         r->tag = tag;
         if (tag)
-            tag_add(tag, r);
+            xl_tag_add(tag, r);
     }
 
     if (!def)
         return record_type(r);
 
     if (r->complete)
-        refuse(a, "'%s' is defined twice", tag);
+        xl_refuse(a, "'%s' is defined twice", tag);
 
     int brace = xl.pos++;
 
-    deeper();
+    xl_deeper();
     if (kw == K_ENUM)
         parse_enumerators();
     else
         parse_members(r);
 
-    shallower();
-    expect('}');
+    xl_shallower();
+    xl_expect('}');
     r->complete = true;
-    skip_attributes(&attributes);
+    xl_skip_attributes(&attributes);
     r->attributed |= attributes != NULL;
 
-    if (!tag && !is_punct(xl.pos, ';')) {
-        const char *name = xl_fmt("upcx_anon_%d", unique());
+    if (!tag && !xl_is_punct(xl.pos, ';')) {
+        const char *name = xl_fmt("upcx_anon_%d", xl_unique());
 
-        r->tag = intern(name, strlen(name));
-        tag_add(r->tag, r);
-        edit_before(brace, xl_fmt(" %s ", r->tag));
+        r->tag = xl_intern(name, strlen(name));
+        xl_tag_add(r->tag, r);
+        xl_edit_before(brace, xl_fmt(" %s ", r->tag));
     }
 
     s->has_def = true;
@@ -451,23 +452,23 @@ static struct type *base_type(const struct counts *c, int tok)
     const int *n = c->n;
 
     if (c->words == 0)
-        refuse(tok, "a type is expected before '%.*s'",
-               xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
+        xl_refuse(tok, "a type is expected before '%.*s'",
+                  xl.tokens[xl.pos].len > 40 ? 40 : xl.tokens[xl.pos].len, xl.tokens[xl.pos].text);
 
     if (n[K_LONG] > 2 || n[K_SHORT] > 1 || (n[K_SIGNED] && n[K_UNSIGNED]) ||
         (n[K_VOID] && c->words > 1))
-        refuse(tok, "these type words do not go together");
+        xl_refuse(tok, "these type words do not go together");
 
     if (n[K_VOID])
-        return ty_basic(TY_VOID);
+        return xl_ty_basic(TY_VOID);
     if (n[K_BOOL])
-        return ty_basic(TY_BOOL);
+        return xl_ty_basic(TY_BOOL);
     if (n[K_CHAR])
-        return ty_basic(integer_kind(n));
+        return xl_ty_basic(integer_kind(n));
     if (n[K_FLOAT] || n[K_DOUBLE] || (n[K_COMPLEX] && !n[K_INT]))
-        return ty_basic(floating_kind(n));
+        return xl_ty_basic(floating_kind(n));
 
-    return ty_basic(integer_kind(n));
+    return xl_ty_basic(integer_kind(n));
 }
 
 static struct type *named_type(enum type_kind kind, const struct token *t)
@@ -484,17 +485,17 @@ static struct type *parse_typeof(void)
     struct type *t;
     int a = xl.pos - 1;
 
-    expect('(');
-    if (starts_type(xl.pos)) {
-        t = parse_type_name();
+    xl_expect('(');
+    if (xl_starts_type(xl.pos)) {
+        t = xl_parse_type_name();
     } else {
-        struct expr e = parse_expr();
+        struct expr e = xl_parse_expr();
         t = e.type;
     }
 
-    expect(')');
+    xl_expect(')');
     if (t->kind == TY_UNKNOWN)
-        refuse(a, "the type of this expression cannot be found out");
+        xl_refuse(a, "the type of this expression cannot be found out");
 
     return t;
 }
@@ -516,7 +517,7 @@ static bool storage_word(enum keyword kw, struct specs *s)
     case K_AUTO:
     case K_REGISTER:
         if (s->storage && s->storage != (int)kw)
-            refuse(xl.pos, "two storage classes");
+            xl_refuse(xl.pos, "two storage classes");
         s->storage = (int)kw;
         return true;
     case K_INLINE:
@@ -550,27 +551,27 @@ static struct type *whole_type(struct specs *s, bool have)
     case K_AUTO_TYPE:
         xl.pos++;
         s->is_auto = true;
-        return ty_basic(TY_UNKNOWN);
+        return xl_ty_basic(TY_UNKNOWN);
     case K_FLOATN: /* Clang's headers declare them: typedef float _Float32; */
         return have ? NULL : named_type(TY_FLOATN, &xl.tokens[xl.pos++]);
     case K_ATOMIC: {
         xl.pos++;
-        expect('(');
+        xl_expect('(');
 
-        struct type *u = parse_type_name();
+        struct type *u = xl_parse_type_name();
 
-        expect(')');
-        return ty_qualified(u, Q_ATOMIC, NULL);
+        xl_expect(')');
+        return xl_ty_qualified(u, Q_ATOMIC, NULL);
     }
     case K_NONE: {
         if (have)
             return NULL;
 
-        struct sym *y = sym_find(t->id);
+        struct sym *y = xl_sym_find(t->id);
 
         if (y && y->kind == S_TYPEDEF) {
             xl.pos++;
-            if (ty_shared(y->type))
+            if (xl_ty_shared(y->type))
                 s->rewritten = true;
 
             return y->type;
@@ -595,7 +596,7 @@ static bool implicit_int(void)
         return false;
 
     for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
-        if (is_punct(xl.pos + 1, follow[i]))
+        if (xl_is_punct(xl.pos + 1, follow[i]))
             return true;
 
     return false;
@@ -612,8 +613,8 @@ struct said {
 /* Takes the next word.  false: it is none of the specifiers. */
 static bool take_word(struct specs *s, struct said *said)
 {
-    skip_attributes(&s->attributes);
-    if (parse_qualifier(&said->quals, &said->block))
+    xl_skip_attributes(&s->attributes);
+    if (xl_parse_qualifier(&said->quals, &said->block))
         return true;
     if (xl.tokens[xl.pos].kind != T_ID)
         return false;
@@ -632,13 +633,13 @@ static bool take_word(struct specs *s, struct said *said)
         return false;
 
     if (said->whole || (base->words && !(kw == K_FLOATN && base->n[K_COMPLEX])))
-        refuse(xl.pos - 1, "two types in one declaration");
+        xl_refuse(xl.pos - 1, "two types in one declaration");
 
     said->whole = t;
     return true;
 }
 
-void parse_specs(struct specs *s)
+void xl_parse_specs(struct specs *s)
 {
     struct said said = { 0 };
 
@@ -650,20 +651,20 @@ void parse_specs(struct specs *s)
     bool has_type = said.whole || said.base.words;
 
     if (!has_type && (s->storage || said.quals) && implicit_int())
-        said.whole = ty_basic(TY_INT);
+        said.whole = xl_ty_basic(TY_INT);
 
     struct type *whole = said.whole;
     struct type *t = whole ? whole : base_type(&said.base, s->tok);
 
     if (said.quals & Q_SHARED) {
-        struct type *layout = ty_qualified(ty_basic(TY_INT), Q_SHARED, &said.block);
+        struct type *layout = xl_ty_qualified(xl_ty_basic(TY_INT), Q_SHARED, &said.block);
 
         s->rewritten = true;
-        if (ty_shared(t) && !ty_same_block(t, layout))
-            refuse(s->tok, "'shared' is given twice with different layouts");
+        if (xl_ty_shared(t) && !xl_ty_same_block(t, layout))
+            xl_refuse(s->tok, "'shared' is given twice with different layouts");
     }
 
-    s->type = ty_qualified(t, said.quals, &said.block);
+    s->type = xl_ty_qualified(t, said.quals, &said.block);
     if (s->attributes && whole == NULL && strstr(s->attributes, "vector_size"))
-        s->type = ty_basic(TY_UNKNOWN);
+        s->type = xl_ty_basic(TY_UNKNOWN);
 }

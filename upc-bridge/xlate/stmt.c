@@ -8,7 +8,7 @@
 #include "xlate.h"
 
 /* #pragma upc strict or relaxed; pos stands on it */
-void pragma_upc(void)
+void xl_pragma_upc(void)
 {
     xl.strict_mode = xl.tokens[xl.pos++].strict;
 }
@@ -16,25 +16,25 @@ void pragma_upc(void)
 /* ( expr ) of if, while, switch, do */
 static void paren_condition(bool is_switch)
 {
-    expect('(');
+    xl_expect('(');
 
-    struct expr e = parse_expr();
+    struct expr e = xl_parse_expr();
 
     if (is_switch)
-        use_value(&e);
+        xl_use_value(&e);
     else
-        use_condition(&e);
+        xl_use_condition(&e);
 
-    expect(')');
+    xl_expect(')');
 }
 
 static void expression_statement(void)
 {
-    struct expr e = parse_expr();
+    struct expr e = xl_parse_expr();
 
-    use_void(&e);
+    xl_use_void(&e);
     xl.last_type = e.type;
-    expect(';');
+    xl_expect(';');
 }
 
 static bool at_declaration(void)
@@ -42,12 +42,13 @@ static bool at_declaration(void)
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_STATIC_ASSERT)
         return true;
 
-    return starts_type(xl.pos) && !(is_punct(xl.pos + 1, ':') && xl.tokens[xl.pos].kw == K_NONE);
+    return xl_starts_type(xl.pos) &&
+           !(xl_is_punct(xl.pos + 1, ':') && xl.tokens[xl.pos].kw == K_NONE);
 }
 
 static bool at_attribute(void)
 {
-    return starts_attribute(xl.pos) ||
+    return xl_starts_attribute(xl.pos) ||
            (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_ATTRIBUTE);
 }
 
@@ -56,7 +57,7 @@ static bool starts_after_attribute(void)
 {
     int was = xl.pos;
 
-    skip_attributes(NULL);
+    xl_skip_attributes(NULL);
 
     bool yes = at_declaration();
 
@@ -64,20 +65,20 @@ static bool starts_after_attribute(void)
     return yes;
 }
 
-void for_init(void)
+void xl_for_init(void)
 {
-    if (accept(';'))
+    if (xl_accept(';'))
         return;
 
     if (at_declaration()) {
-        parse_declaration(true);
+        xl_parse_declaration(true);
         return;
     }
 
-    struct expr e = parse_expr();
+    struct expr e = xl_parse_expr();
 
-    use_void(&e);
-    expect(';');
+    xl_use_void(&e);
+    xl_expect(';');
 }
 
 /* ---- loops ---- */
@@ -119,19 +120,20 @@ static bool has_effects(int a, int b)
 /* The body of l, whose last token is last; pos is behind the loop. */
 static void loop_end(const struct loop *l, int last)
 {
-    bool empty = is_punct(l->body, ';') || (is_punct(l->body, '{') && is_punct(l->body + 1, '}'));
+    bool empty = xl_is_punct(l->body, ';') ||
+                 (xl_is_punct(l->body, '{') && xl_is_punct(l->body + 1, '}'));
     bool called = xl.calls != l->calls;
 
     if (xl.relaxed_reads == l->reads && !called && !(empty && !has_effects(l->first, xl.pos)))
         return;
 
-    int n = unique();
+    int n = xl_unique();
 
-    edit_before(l->first, xl_fmt("{ unsigned upcx_k%d = 0; ", n));
-    edit_before(l->body,
-                xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
-    edit_after(last, " }");
-    edit_after(xl.pos - 1, " }");
+    xl_edit_before(l->first, xl_fmt("{ unsigned upcx_k%d = 0; ", n));
+    xl_edit_before(l->body,
+                   xl_fmt("{ upcx_turn(&upcx_k%d, %d); ", n, called ? POLL_CALLS : POLL_READS));
+    xl_edit_after(last, " }");
+    xl_edit_after(xl.pos - 1, " }");
 }
 
 static void parse_while(int first)
@@ -140,7 +142,7 @@ static void parse_while(int first)
 
     paren_condition(false);
     l.body = xl.pos;
-    parse_statement();
+    xl_parse_statement();
     loop_end(&l, xl.pos - 1);
 }
 
@@ -148,15 +150,15 @@ static void parse_do(int first)
 {
     struct loop l = loop_begin(first);
 
-    parse_statement();
+    xl_parse_statement();
 
     int last = xl.pos - 1;
 
-    if (!accept_kw(K_WHILE))
-        refuse(xl.pos, "'while' is expected after the body of 'do'");
+    if (!xl_accept_kw(K_WHILE))
+        xl_refuse(xl.pos, "'while' is expected after the body of 'do'");
 
     paren_condition(false);
-    expect(';');
+    xl_expect(';');
     loop_end(&l, last);
 }
 
@@ -164,33 +166,33 @@ static void parse_for(int first)
 {
     bool counts = false;
 
-    expect('(');
-    scope_push();
-    for_init();
+    xl_expect('(');
+    xl_scope_push();
+    xl_for_init();
 
     struct loop l = loop_begin(first);
 
-    if (!accept(';')) {
-        struct expr e = parse_expr();
+    if (!xl_accept(';')) {
+        struct expr e = xl_parse_expr();
 
-        use_condition(&e);
-        expect(';');
+        xl_use_condition(&e);
+        xl_expect(';');
     }
 
-    if (!accept(')')) {
+    if (!xl_accept(')')) {
         counts = xl.relaxed_reads == l.reads;
-        struct expr e = parse_expr();
+        struct expr e = xl_parse_expr();
 
-        use_void(&e);
-        expect(')');
+        xl_use_void(&e);
+        xl_expect(')');
     }
 
     l.body = xl.pos;
-    parse_statement();
+    xl_parse_statement();
     if (!counts)
         loop_end(&l, xl.pos - 1);
 
-    scope_pop();
+    xl_scope_pop();
 }
 
 /* The labels of this function so far. */
@@ -219,17 +221,17 @@ static bool is_behind(const char *name)
 /* A jump back is a loop, too. */
 static void parse_goto(int first)
 {
-    if (accept('*')) {
-        struct expr e = parse_expr();
-        use_value(&e);
+    if (xl_accept('*')) {
+        struct expr e = xl_parse_expr();
+        xl_use_value(&e);
     } else if (xl.tokens[xl.pos++].kind != T_ID) {
-        refuse(xl.pos - 1, "a label is expected");
+        xl_refuse(xl.pos - 1, "a label is expected");
     } else if (is_behind(xl.tokens[xl.pos - 1].id)) {
-        edit_before(first, "{ upcx_look(); ");
-        edit_after(xl.pos, " }");
+        xl_edit_before(first, "{ upcx_look(); ");
+        xl_edit_after(xl.pos, " }");
     }
 
-    expect(';');
+    xl_expect(';');
 }
 
 /* upc_barrier, upc_notify, upc_wait, upc_fence */
@@ -244,35 +246,36 @@ static void parse_sync(int a)
         what = "notify";
 
     if (kw == K_FENCE) {
-        edit(a, xl.pos, "upcx_fence()");
-    } else if (is_punct(xl.pos, ';')) {
-        edit(a, xl.pos, xl_fmt("upcx_%s(0, 0)", what));
+        xl_edit(a, xl.pos, "upcx_fence()");
+    } else if (xl_is_punct(xl.pos, ';')) {
+        xl_edit(a, xl.pos, xl_fmt("upcx_%s(0, 0)", what));
     } else {
-        struct expr e = parse_expr();
+        struct expr e = xl_parse_expr();
 
-        use_value(&e);
-        if (!ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
-            refuse(e.a, "the value of upc_%s is an integer, this is '%s'", what, ty_words(e.type));
+        xl_use_value(&e);
+        if (!xl_ty_integer(e.type) && e.type->kind != TY_UNKNOWN)
+            xl_refuse(e.a, "the value of upc_%s is an integer, this is '%s'", what,
+                      xl_ty_words(e.type));
 
-        edit(a, xl.pos, xl_fmt("upcx_%s(1, (int)(%s))", what, render(e.a, e.b)));
+        xl_edit(a, xl.pos, xl_fmt("upcx_%s(1, (int)(%s))", what, xl_render(e.a, e.b)));
     }
 
-    expect(';');
+    xl_expect(';');
 }
 
 static void parse_return(void)
 {
-    if (accept(';'))
+    if (xl_accept(';'))
         return;
 
-    struct expr e = parse_expr();
+    struct expr e = xl_parse_expr();
 
     if (xl.function_type && xl.function_type->of->kind != TY_VOID)
-        convert_to(&e, ty_unqualified(xl.function_type->of), "return", false);
+        xl_convert_to(&e, xl_ty_unqualified(xl.function_type->of), "return", false);
     else
-        use_void(&e);
+        xl_use_void(&e);
 
-    expect(';');
+    xl_expect(';');
 }
 
 static void parse_asm(void)
@@ -280,60 +283,60 @@ static void parse_asm(void)
     while (xl.tokens[xl.pos].kind == T_ID)
         xl.pos++;
 
-    expect('(');
-    while (!is_punct(xl.pos, ')')) {
+    xl_expect('(');
+    while (!xl_is_punct(xl.pos, ')')) {
         if (xl.tokens[xl.pos].kind == T_EOF)
-            refuse(xl.pos, "asm is never closed");
+            xl_refuse(xl.pos, "asm is never closed");
 
-        if (is_punct(xl.pos, '[')) {
+        if (xl_is_punct(xl.pos, '[')) {
             xl.pos += 2;
-            expect(']');
-        } else if (is_punct(xl.pos, '(')) {
+            xl_expect(']');
+        } else if (xl_is_punct(xl.pos, '(')) {
             xl.pos++;
 
-            struct expr e = parse_expr();
+            struct expr e = xl_parse_expr();
 
-            if (e.place || ty_pts(e.type))
-                refuse(e.a, "a shared object in asm");
+            if (e.place || xl_ty_pts(e.type))
+                xl_refuse(e.a, "a shared object in asm");
 
-            expect(')');
+            xl_expect(')');
         } else {
             xl.pos++;
         }
     }
 
-    expect(')');
-    expect(';');
+    xl_expect(')');
+    xl_expect(';');
 }
 
 static void parse_if(void)
 {
     paren_condition(false);
-    parse_statement();
+    xl_parse_statement();
 
     /* A chain of else-if is no nesting. */
-    while (accept_kw(K_ELSE)) {
-        if (!accept_kw(K_IF)) {
-            parse_statement();
+    while (xl_accept_kw(K_ELSE)) {
+        if (!xl_accept_kw(K_IF)) {
+            xl_parse_statement();
             return;
         }
 
         paren_condition(false);
-        parse_statement();
+        xl_parse_statement();
     }
 }
 
 static void parse_label_value(void)
 {
-    struct expr e = parse_conditional();
+    struct expr e = xl_parse_conditional();
 
-    use_value(&e);
-    if (accept(P3('.', '.', '.'))) {
-        e = parse_conditional();
-        use_value(&e);
+    xl_use_value(&e);
+    if (xl_accept(P3('.', '.', '.'))) {
+        e = xl_parse_conditional();
+        xl_use_value(&e);
     }
 
-    expect(':');
+    xl_expect(':');
 }
 
 static void keyword_statement(enum keyword kw)
@@ -355,14 +358,14 @@ static void keyword_statement(enum keyword kw)
         parse_for(a);
         break;
     case K_FORALL:
-        parse_forall(a);
+        xl_parse_forall(a);
         break;
     case K_WHILE:
         parse_while(a);
         break;
     case K_SWITCH:
         paren_condition(true);
-        parse_statement();
+        xl_parse_statement();
         break;
     case K_DO:
         parse_do(a);
@@ -375,18 +378,18 @@ static void keyword_statement(enum keyword kw)
         break;
     case K_BREAK:
     case K_CONTINUE:
-        expect(';');
+        xl_expect(';');
         break;
     case K_ASM:
         parse_asm();
         break;
     case K_CASE:
         parse_label_value();
-        parse_statement();
+        xl_parse_statement();
         break;
     case K_DEFAULT:
-        expect(':');
-        parse_statement();
+        xl_expect(':');
+        xl_parse_statement();
         break;
     default:
         xl.pos = a;
@@ -394,34 +397,34 @@ static void keyword_statement(enum keyword kw)
     }
 }
 
-void parse_statement(void)
+void xl_parse_statement(void)
 {
     const struct token *t = &xl.tokens[xl.pos];
-    struct type *value = ty_basic(TY_VOID);
+    struct type *value = xl_ty_basic(TY_VOID);
 
-    deeper();
+    xl_deeper();
     if (t->kind == T_UPC_PRAGMA)
-        refuse(xl.pos, "#pragma upc stands at file scope or at the beginning of a block");
+        xl_refuse(xl.pos, "#pragma upc stands at file scope or at the beginning of a block");
 
-    while (t->kind == T_ID && t->kw == K_NONE && is_punct(xl.pos + 1, ':')) { /* labels */
+    while (t->kind == T_ID && t->kw == K_NONE && xl_is_punct(xl.pos + 1, ':')) { /* labels */
         add_label(t->id);
         xl.pos += 2;
-        skip_attributes(NULL);
+        xl_skip_attributes(NULL);
         t = &xl.tokens[xl.pos];
-        if (is_punct(xl.pos, '}')) { /* C2x allows it, gcc too */
-            shallower();
+        if (xl_is_punct(xl.pos, '}')) { /* C2x allows it, gcc too */
+            xl_shallower();
             return;
         }
     }
 
-    if (is_punct(xl.pos, '{')) {
-        parse_compound(true);
-    } else if (accept(';')) {
+    if (xl_is_punct(xl.pos, '{')) {
+        xl_parse_compound(true);
+    } else if (xl_accept(';')) {
         ;
     } else if (at_attribute()) {
-        skip_attributes(NULL);
-        if (!accept(';'))
-            parse_statement();
+        xl_skip_attributes(NULL);
+        if (!xl_accept(';'))
+            xl_parse_statement();
     } else if (t->kind == T_ID && t->kw != K_NONE && t->kw != K_EXTENSION) {
         xl.last_type = value;
         keyword_statement(t->kw);
@@ -432,42 +435,42 @@ void parse_statement(void)
     }
 
     xl.last_type = value;
-    shallower();
+    xl_shallower();
 }
 
-void parse_compound(bool new_scope)
+void xl_parse_compound(bool new_scope)
 {
     bool was = xl.strict_mode;
 
-    expect('{');
-    deeper();
+    xl_expect('{');
+    xl_deeper();
     if (new_scope)
-        scope_push();
+        xl_scope_push();
 
-    while (!is_punct(xl.pos, '}')) {
+    while (!xl_is_punct(xl.pos, '}')) {
         if (xl.tokens[xl.pos].kind == T_EOF)
-            refuse(xl.pos, "the program ends inside a block");
+            xl_refuse(xl.pos, "the program ends inside a block");
 
-        xl.last_type = ty_basic(TY_VOID);
+        xl.last_type = xl_ty_basic(TY_VOID);
         if (xl.tokens[xl.pos].kind == T_UPC_PRAGMA) {
-            pragma_upc();
+            xl_pragma_upc();
         } else if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_LABEL) {
-            while (!is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
+            while (!xl_is_punct(xl.pos, ';') && xl.tokens[xl.pos].kind != T_EOF)
                 xl.pos++;
 
-            expect(';');
+            xl_expect(';');
         } else if (at_declaration() && !(at_attribute() && !starts_after_attribute())) {
-            parse_declaration(false);
+            xl_parse_declaration(false);
         } else {
-            parse_statement();
+            xl_parse_statement();
         }
     }
 
     xl.pos++;
     if (new_scope)
-        scope_pop();
+        xl_scope_pop();
 
-    shallower();
+    xl_shallower();
     xl.strict_mode = was;
 }
 
@@ -481,7 +484,7 @@ static void end_main(struct type *fn)
         params++;
 
     if (params == 1 || params > 3)
-        refuse(xl.pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
+        xl_refuse(xl.pos - 1, "main takes no parameters, or argc and argv, or argc, argv and envp");
 
     const char *arguments = "argc, argv, envp";
 
@@ -492,47 +495,48 @@ static void end_main(struct type *fn)
 
     /* A compiler that asks for prototypes asks for none of main. */
     if (!fn->no_proto || params == 0) {
-        struct type *prototype = ty_copy(fn);
+        struct type *prototype = xl_ty_copy(fn);
 
         prototype->no_proto = false;
-        buf_fmt(&xl.object.hoisted, "%s;\n", ty_text(prototype, "upcx_user_main", xl.pos - 1));
+        xl_buf_fmt(&xl.object.hoisted, "%s;\n",
+                   xl_ty_text(prototype, "upcx_user_main", xl.pos - 1));
     }
 
     bool gives_int = fn->of->kind != TY_VOID;
 
     if (gives_int) /* C11, 5.1.2.2.3: only for a function that is called main */
-        edit_before(xl.pos - 1, "return 0; ");
+        xl_edit_before(xl.pos - 1, "return 0; ");
 
-    edit_after(xl.pos - 1,
-               xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) "
-                      "{ (void)argc; (void)argv; (void)envp; %supcx_user_main(%s); %s}\n"
-                      "int main(int argc, char **argv, char **envp) "
-                      "{ return upcx_main(argc, argv, envp, upcx_call_main); }\n",
-                      gives_int ? "return " : "", arguments, gives_int ? "" : "return 0; "));
+    xl_edit_after(xl.pos - 1,
+                  xl_fmt("\nstatic int upcx_call_main(int argc, char **argv, char **envp) "
+                         "{ (void)argc; (void)argv; (void)envp; %supcx_user_main(%s); %s}\n"
+                         "int main(int argc, char **argv, char **envp) "
+                         "{ return upcx_main(argc, argv, envp, upcx_call_main); }\n",
+                         gives_int ? "return " : "", arguments, gives_int ? "" : "return 0; "));
 }
 
-void parse_function_body(struct type *fn, const char *name)
+void xl_parse_function_body(struct type *fn, const char *name)
 {
     struct type *outer = xl.function_type;
     struct label *outer_labels = xl.labels;
-    bool is_main = name && strcmp(name, "main") == 0 && scope_level() == 0;
+    bool is_main = name && strcmp(name, "main") == 0 && xl_scope_level() == 0;
 
     xl.labels = NULL;
     xl.function_type = fn;
     xl.in_function = true;
     xl.in_main = is_main;
     if (is_main)
-        edit_after(xl.pos, " static const char upcx_func_main[] "
-                           "__attribute__((__unused__)) = \"main\";");
+        xl_edit_after(xl.pos, " static const char upcx_func_main[] "
+                              "__attribute__((__unused__)) = \"main\";");
 
-    scope_push();
+    xl_scope_push();
 
     for (struct param *p = fn->params; p; p = p->next)
         if (p->name)
-            sym_add(S_VAR, p->name, p->type, xl.pos);
+            xl_sym_add(S_VAR, p->name, p->type, xl.pos);
 
-    parse_compound(false);
-    scope_pop();
+    xl_parse_compound(false);
+    xl_scope_pop();
     xl.in_function = xl.in_main = false;
     xl.function_type = outer;
     xl.labels = outer_labels;

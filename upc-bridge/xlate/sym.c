@@ -44,12 +44,12 @@ static void undo_add(unsigned slot, bool is_tag)
     xl.sym.undos = u;
 }
 
-void scope_push(void)
+void xl_scope_push(void)
 {
     xl.sym.level++;
 }
 
-void scope_pop(void)
+void xl_scope_pop(void)
 {
     while (xl.sym.undos && xl.sym.undos->level == xl.sym.level) {
         if (xl.sym.undos->is_tag)
@@ -63,12 +63,12 @@ void scope_pop(void)
     xl.sym.level--;
 }
 
-int scope_level(void)
+int xl_scope_level(void)
 {
     return xl.sym.level;
 }
 
-struct sym *sym_find(const char *name)
+struct sym *xl_sym_find(const char *name)
 {
     for (struct sym *s = xl.sym.names[slot_of(name)]; s; s = s->shadowed)
         if (s->name == name)
@@ -77,13 +77,13 @@ struct sym *sym_find(const char *name)
     return NULL;
 }
 
-struct sym *sym_here(const char *name)
+struct sym *xl_sym_here(const char *name)
 {
-    struct sym *s = sym_find(name);
+    struct sym *s = xl_sym_find(name);
     return s && s->level == xl.sym.level ? s : NULL;
 }
 
-struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int tok)
+struct sym *xl_sym_add(enum sym_kind kind, const char *name, struct type *type, int tok)
 {
     struct sym *s = xl_alloc(sizeof *s);
     unsigned slot = slot_of(name);
@@ -100,7 +100,7 @@ struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int
     return s;
 }
 
-struct record *tag_find(const char *name)
+struct record *xl_tag_find(const char *name)
 {
     for (struct tag *t = xl.sym.tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
@@ -109,7 +109,7 @@ struct record *tag_find(const char *name)
     return NULL;
 }
 
-struct record *tag_here(const char *name)
+struct record *xl_tag_here(const char *name)
 {
     for (struct tag *t = xl.sym.tags[slot_of(name)]; t; t = t->shadowed)
         if (t->name == name)
@@ -118,7 +118,7 @@ struct record *tag_here(const char *name)
     return NULL;
 }
 
-void tag_add(const char *name, struct record *r)
+void xl_tag_add(const char *name, struct record *r)
 {
     struct tag *t = xl_alloc(sizeof *t);
     unsigned slot = slot_of(name);

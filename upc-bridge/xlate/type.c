@@ -8,12 +8,12 @@
 
 #include "xlate.h"
 
-struct type *ty_basic(enum type_kind kind)
+struct type *xl_ty_basic(enum type_kind kind)
 {
     return &xl.basic[kind];
 }
 
-void ty_start(void)
+void xl_ty_start(void)
 {
     xl.basic = xl_alloc(TY_OPAQUE * sizeof *xl.basic);
     for (int kind = 0; kind < TY_OPAQUE; kind++)
@@ -51,7 +51,7 @@ static const struct {
     [TY_RECORD] = { NULL, -1 },
 };
 
-struct type *ty_copy(const struct type *t)
+struct type *xl_ty_copy(const struct type *t)
 {
     struct type *n = xl_alloc(sizeof *n);
 
@@ -59,7 +59,7 @@ struct type *ty_copy(const struct type *t)
     return n;
 }
 
-struct type *ty_pointer(struct type *of)
+struct type *xl_ty_pointer(struct type *of)
 {
     struct type *n = xl_alloc(sizeof *n);
 
@@ -68,15 +68,15 @@ struct type *ty_pointer(struct type *of)
     return n;
 }
 
-struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b)
+struct type *xl_ty_qualified(struct type *t, unsigned quals, const struct block *b)
 {
     if (quals == 0)
         return t;
 
-    struct type *n = ty_copy(t);
+    struct type *n = xl_ty_copy(t);
 
     if (t->kind == TY_ARRAY) { /* the qualifiers of an array are its elements' */
-        n->of = ty_qualified(t->of, quals, b);
+        n->of = xl_ty_qualified(t->of, quals, b);
         return n;
     }
 
@@ -87,15 +87,15 @@ struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b)
     return n;
 }
 
-struct type *ty_unqualified(struct type *t)
+struct type *xl_ty_unqualified(struct type *t)
 {
     if (t->kind == TY_ARRAY) {
-        struct type *of = ty_unqualified(t->of);
+        struct type *of = xl_ty_unqualified(t->of);
 
         if (of == t->of)
             return t;
 
-        struct type *n = ty_copy(t);
+        struct type *n = xl_ty_copy(t);
 
         n->of = of;
         return n;
@@ -104,14 +104,14 @@ struct type *ty_unqualified(struct type *t)
     if (t->quals == 0)
         return t;
 
-    struct type *n = ty_copy(t);
+    struct type *n = xl_ty_copy(t);
 
     n->quals = 0;
     memset(&n->block, 0, sizeof n->block);
     return n;
 }
 
-struct type *ty_element(struct type *t)
+struct type *xl_ty_element(struct type *t)
 {
     while (t->kind == TY_ARRAY)
         t = t->of;
@@ -119,17 +119,17 @@ struct type *ty_element(struct type *t)
     return t;
 }
 
-bool ty_shared(struct type *t)
+bool xl_ty_shared(struct type *t)
 {
-    return (ty_element(t)->quals & Q_SHARED) != 0;
+    return (xl_ty_element(t)->quals & Q_SHARED) != 0;
 }
 
-bool ty_pts(struct type *t)
+bool xl_ty_pts(struct type *t)
 {
-    return t->kind == TY_POINTER && ty_shared(t->of);
+    return t->kind == TY_POINTER && xl_ty_shared(t->of);
 }
 
-bool ty_involves_shared(struct type *t)
+bool xl_ty_involves_shared(struct type *t)
 {
     for (; t; t = t->of) {
         if (t->quals & Q_SHARED)
@@ -137,7 +137,7 @@ bool ty_involves_shared(struct type *t)
 
         if (t->kind == TY_FUNCTION)
             for (struct param *p = t->params; p; p = p->next)
-                if (ty_involves_shared(p->type))
+                if (xl_ty_involves_shared(p->type))
                     return true;
 
         if (t->kind != TY_POINTER && t->kind != TY_ARRAY && t->kind != TY_FUNCTION)
@@ -147,24 +147,24 @@ bool ty_involves_shared(struct type *t)
     return false;
 }
 
-bool ty_integer(struct type *t)
+bool xl_ty_integer(struct type *t)
 {
     return (t->kind >= TY_BOOL && t->kind <= TY_UINT128) || t->kind == TY_ENUM ||
            t->kind == TY_OPAQUE;
 }
 
-bool ty_arithmetic(struct type *t)
+bool xl_ty_arithmetic(struct type *t)
 {
     return (t->kind >= TY_BOOL && t->kind <= TY_ENUM) || t->kind == TY_OPAQUE ||
            t->kind == TY_UNKNOWN;
 }
 
-bool ty_scalar(struct type *t)
+bool xl_ty_scalar(struct type *t)
 {
-    return ty_arithmetic(t) || t->kind == TY_POINTER;
+    return xl_ty_arithmetic(t) || t->kind == TY_POINTER;
 }
 
-bool ty_varies(struct type *t)
+bool xl_ty_varies(struct type *t)
 {
     for (; t; t = t->of) {
         if (t->kind == TY_ARRAY && t->dim_varies)
@@ -176,10 +176,10 @@ bool ty_varies(struct type *t)
     return false;
 }
 
-bool ty_same_block(struct type *a, struct type *b)
+bool xl_ty_same_block(struct type *a, struct type *b)
 {
-    a = ty_element(a);
-    b = ty_element(b);
+    a = xl_ty_element(a);
+    b = xl_ty_element(b);
     if (a->block.text || b->block.text)
         return a->block.text && b->block.text && strcmp(a->block.text, b->block.text) == 0;
 
@@ -197,18 +197,18 @@ static bool same_kind(struct type *a, struct type *b)
 
 static bool same_pointer(struct type *a, struct type *b)
 {
-    bool shared = ty_shared(a->of);
+    bool shared = xl_ty_shared(a->of);
 
-    return shared == ty_shared(b->of) && (!shared || ty_same_block(a->of, b->of)) &&
-           ty_same(a->of, b->of);
+    return shared == xl_ty_shared(b->of) && (!shared || xl_ty_same_block(a->of, b->of)) &&
+           xl_ty_same(a->of, b->of);
 }
 
 static bool same_array(struct type *a, struct type *b)
 {
     bool known = a->dim_value >= 0 && b->dim_value >= 0;
 
-    return (!known || a->dim_value == b->dim_value) && ty_shared(a) == ty_shared(b) &&
-           ty_same(a->of, b->of);
+    return (!known || a->dim_value == b->dim_value) && xl_ty_shared(a) == xl_ty_shared(b) &&
+           xl_ty_same(a->of, b->of);
 }
 
 static bool same_function(struct type *a, struct type *b)
@@ -216,19 +216,19 @@ static bool same_function(struct type *a, struct type *b)
     struct param *p = a->params;
     struct param *q = b->params;
 
-    if (!ty_same(a->of, b->of))
+    if (!xl_ty_same(a->of, b->of))
         return false;
     if (a->no_proto || b->no_proto)
         return true;
 
     for (; p && q; p = p->next, q = q->next)
-        if (!ty_same(p->type, q->type))
+        if (!xl_ty_same(p->type, q->type))
             return false;
 
     return p == NULL && q == NULL && a->variadic == b->variadic;
 }
 
-bool ty_same(struct type *a, struct type *b)
+bool xl_ty_same(struct type *a, struct type *b)
 {
     if (a == b || a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
         return true;
@@ -252,33 +252,33 @@ bool ty_same(struct type *a, struct type *b)
     }
 }
 
-const char *ty_block_text(struct type *t)
+const char *xl_ty_block_text(struct type *t)
 {
-    t = ty_element(t);
+    t = xl_ty_element(t);
     return t->block.text ? t->block.text : xl_fmt("%lld", t->block.value);
 }
 
-const char *ty_count(struct type *t)
+const char *xl_ty_count(struct type *t)
 {
     if (t->kind != TY_ARRAY)
         return "1";
     if (t->of->kind != TY_ARRAY)
         return xl_fmt("(unsigned long)(%s)", t->dim ? t->dim : "0");
 
-    return xl_fmt("(unsigned long)(%s) * %s", t->dim ? t->dim : "0", ty_count(t->of));
+    return xl_fmt("(unsigned long)(%s) * %s", t->dim ? t->dim : "0", xl_ty_count(t->of));
 }
 
-long long ty_size(struct type *t)
+long long xl_ty_size(struct type *t)
 {
     if (t->kind == TY_ARRAY) {
-        long long n = ty_size(t->of);
+        long long n = xl_ty_size(t->of);
         return n < 0 || t->dim_value < 0 || (n > 0 && t->dim_value > (1LL << 50) / n)
                    ? -1
                    : n * t->dim_value;
     }
 
     if (t->kind == TY_POINTER)
-        return ty_pts(t) ? -1 : (long long)sizeof(void *);
+        return xl_ty_pts(t) ? -1 : (long long)sizeof(void *);
 
     return t->kind < TY_OPAQUE && basic_facts[t->kind].name ? basic_facts[t->kind].size : -1;
 }
@@ -287,7 +287,7 @@ long long ty_size(struct type *t)
  * the first one. */
 static bool one_size(struct type *t, long long *size_p)
 {
-    t = ty_element(t);
+    t = xl_ty_element(t);
     if (t->kind == TY_RECORD) {
         if (t->attributed || t->rec->is_union || t->rec->attributed || !t->rec->complete)
             return false;
@@ -303,7 +303,7 @@ static bool one_size(struct type *t, long long *size_p)
     if (t->kind == TY_LDOUBLE || t->kind == TY_CLDOUBLE)
         return false;
 
-    long long size = ty_size(t);
+    long long size = xl_ty_size(t);
 
     if (t->kind == TY_CFLOAT || t->kind == TY_CDOUBLE)
         size /= 2;
@@ -315,7 +315,7 @@ static bool one_size(struct type *t, long long *size_p)
     return true;
 }
 
-bool ty_padded(struct type *t)
+bool xl_ty_padded(struct type *t)
 {
     long long size = 0;
 
@@ -323,14 +323,14 @@ bool ty_padded(struct type *t)
 }
 
 /* ---- arithmetic ---- */
-struct type *ty_promote(struct type *t)
+struct type *xl_ty_promote(struct type *t)
 {
     if (t->kind == TY_BOOL || (t->kind >= TY_CHAR && t->kind <= TY_USHORT))
-        return ty_basic(TY_INT);
+        return xl_ty_basic(TY_INT);
     if (t->kind == TY_ENUM)
-        return ty_basic(TY_UINT);
+        return xl_ty_basic(TY_UINT);
 
-    return ty_unqualified(t);
+    return xl_ty_unqualified(t);
 }
 
 static bool is_complex(struct type *t)
@@ -361,12 +361,12 @@ static bool same_size_unsigned(struct type *a, struct type *b)
            (a->kind == TY_LLONG && b->kind == TY_ULONG && sizeof(long) == sizeof(long long));
 }
 
-struct type *ty_arith(struct type *a, struct type *b)
+struct type *xl_ty_arith(struct type *a, struct type *b)
 {
-    a = ty_promote(a);
-    b = ty_promote(b);
+    a = xl_ty_promote(a);
+    b = xl_ty_promote(b);
     if (a->kind == TY_UNKNOWN || b->kind == TY_UNKNOWN)
-        return ty_basic(TY_UNKNOWN);
+        return xl_ty_basic(TY_UNKNOWN);
     if (a->kind == TY_OPAQUE)
         return a;
     if (b->kind == TY_OPAQUE)
@@ -376,7 +376,7 @@ struct type *ty_arith(struct type *a, struct type *b)
         enum type_kind ca = complex_kind(a);
         enum type_kind cb = complex_kind(b);
 
-        return ty_basic(ca > cb ? ca : cb);
+        return xl_ty_basic(ca > cb ? ca : cb);
     }
 
     if (a->kind == TY_FLOATN)
@@ -388,17 +388,17 @@ struct type *ty_arith(struct type *a, struct type *b)
     struct type *higher = a->kind > b->kind ? a : b;
     struct type *lower = a->kind > b->kind ? b : a;
 
-    return same_size_unsigned(higher, lower) ? ty_basic(higher->kind + 1) : higher;
+    return same_size_unsigned(higher, lower) ? xl_ty_basic(higher->kind + 1) : higher;
 }
 
-struct type *ty_decay(struct type *t)
+struct type *xl_ty_decay(struct type *t)
 {
     if (t->kind == TY_ARRAY)
-        return ty_pointer(t->of);
+        return xl_ty_pointer(t->of);
     if (t->kind == TY_FUNCTION)
-        return ty_pointer(t);
+        return xl_ty_pointer(t);
 
-    return ty_shared(t) || t->quals ? ty_unqualified(t) : t;
+    return xl_ty_shared(t) || t->quals ? xl_ty_unqualified(t) : t;
 }
 
 /* ---- text ---- */
@@ -423,13 +423,14 @@ static const char *base_text(struct type *t, int tok)
 
     switch (t->kind) {
     case TY_UNKNOWN:
-        refuse(tok, "the type of an expression here cannot be found out; assign it to a variable "
-                    "of a declared type first");
+        xl_refuse(tok,
+                  "the type of an expression here cannot be found out; assign it to a variable "
+                  "of a declared type first");
     case TY_ENUM:
     case TY_RECORD:
-        if (tag_find(t->rec->tag) != t->rec)
-            refuse(tok, "%s %s is needed here but its tag is hidden or out of scope",
-                   tag_keyword(t->rec), t->rec->tag);
+        if (xl_tag_find(t->rec->tag) != t->rec)
+            xl_refuse(tok, "%s %s is needed here but its tag is hidden or out of scope",
+                      tag_keyword(t->rec), t->rec->tag);
         return xl_fmt("%s%s %s", q, tag_keyword(t->rec), t->rec->tag);
     case TY_FLOATN:
     case TY_OPAQUE:
@@ -443,29 +444,29 @@ static const char *params_text(struct type *t, int tok)
 {
     struct buf b = { 0 };
 
-    buf_add(&b, "(", 1);
+    xl_buf_add(&b, "(", 1);
     if (!t->params && !t->no_proto)
-        buf_fmt(&b, "void");
+        xl_buf_fmt(&b, "void");
 
     for (struct param *p = t->params; p; p = p->next)
-        buf_fmt(&b, "%s%s", ty_text(p->type, p->name ? p->name : "", tok),
-                p->next || t->variadic ? ", " : "");
+        xl_buf_fmt(&b, "%s%s", xl_ty_text(p->type, p->name ? p->name : "", tok),
+                   p->next || t->variadic ? ", " : "");
 
     if (t->variadic)
-        buf_fmt(&b, "...");
+        xl_buf_fmt(&b, "...");
 
-    buf_add(&b, ")", 1);
+    xl_buf_add(&b, ")", 1);
     return b.s;
 }
 
-const char *ty_text(struct type *t, const char *name, int tok)
+const char *xl_ty_text(struct type *t, const char *name, int tok)
 {
     const char *inner = name;
 
     for (;;) {
         switch (t->kind) {
         case TY_POINTER:
-            if (ty_shared(t->of))
+            if (xl_ty_shared(t->of))
                 return xl_fmt("%supcx_pts %s", quals_text(t->quals & ~(unsigned)Q_RESTRICT), inner);
             inner = xl_fmt("*%s%s", quals_text(t->quals), inner);
             if (t->of->kind == TY_ARRAY || t->of->kind == TY_FUNCTION)
@@ -484,41 +485,41 @@ const char *ty_text(struct type *t, const char *name, int tok)
     }
 }
 
-const char *ty_words(struct type *t)
+const char *xl_ty_words(struct type *t)
 {
     struct buf b = { 0 };
     unsigned q = t->quals;
 
-    buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "",
-            q & Q_CONST ? "const " : "");
+    xl_buf_fmt(&b, "%s%s%s", q & Q_STRICT ? "strict " : "", q & Q_RELAXED ? "relaxed " : "",
+               q & Q_CONST ? "const " : "");
     if (q & Q_SHARED) {
-        buf_fmt(&b, "shared ");
+        xl_buf_fmt(&b, "shared ");
         if (t->block.text)
-            buf_fmt(&b, "[*] ");
+            xl_buf_fmt(&b, "[*] ");
         else if (t->block.value != 1)
-            t->block.value ? buf_fmt(&b, "[%lld] ", t->block.value) : buf_fmt(&b, "[] ");
+            t->block.value ? xl_buf_fmt(&b, "[%lld] ", t->block.value) : xl_buf_fmt(&b, "[] ");
     }
 
     switch (t->kind) {
     case TY_POINTER:
-        buf_fmt(&b, "%s *", ty_words(t->of));
+        xl_buf_fmt(&b, "%s *", xl_ty_words(t->of));
         break;
     case TY_ARRAY:
-        buf_fmt(&b, "%s [%s]", ty_words(t->of),
-                t->dim_value >= 0 ? xl_fmt("%lld", t->dim_value) : "");
+        xl_buf_fmt(&b, "%s [%s]", xl_ty_words(t->of),
+                   t->dim_value >= 0 ? xl_fmt("%lld", t->dim_value) : "");
         break;
     case TY_FUNCTION:
-        buf_fmt(&b, "%s ()", ty_words(t->of));
+        xl_buf_fmt(&b, "%s ()", xl_ty_words(t->of));
         break;
     case TY_ENUM:
     case TY_RECORD:
-        buf_fmt(&b, "%s %s", tag_keyword(t->rec), t->rec->tag);
+        xl_buf_fmt(&b, "%s %s", tag_keyword(t->rec), t->rec->tag);
         break;
     case TY_UNKNOWN:
-        buf_fmt(&b, "(unknown)");
+        xl_buf_fmt(&b, "(unknown)");
         break;
     default:
-        buf_fmt(&b, "%s", t->name ? t->name : basic_facts[t->kind].name);
+        xl_buf_fmt(&b, "%s", t->name ? t->name : basic_facts[t->kind].name);
     }
     return b.s;
 }

@@ -8,26 +8,26 @@
 
 #include "xlate.h"
 
-const char *size_text(struct type *t, int tok)
+const char *xl_size_text(struct type *t, int tok)
 {
-    struct type *el = ty_element(t);
+    struct type *el = xl_ty_element(t);
 
     if (el->kind == TY_FUNCTION)
-        refuse(tok, "a function has no size");
+        xl_refuse(tok, "a function has no size");
 
     if (t->kind == TY_ARRAY && !t->dim)
-        refuse(tok, "the size of this array is not known here");
+        xl_refuse(tok, "the size of this array is not known here");
 
-    const char *one = xl_fmt("sizeof(%s)", ty_text(ty_unqualified(el), "", tok));
+    const char *one = xl_fmt("sizeof(%s)", xl_ty_text(xl_ty_unqualified(el), "", tok));
 
-    return t->kind == TY_ARRAY ? xl_fmt("(%s * %s)", ty_count(t), one) : one;
+    return t->kind == TY_ARRAY ? xl_fmt("(%s * %s)", xl_ty_count(t), one) : one;
 }
 
 static const char *local_size_text(struct type *t, int tok)
 {
-    struct type *el = ty_element(t);
-    return xl_fmt("upcx_localsize(%s, sizeof(%s), %s)", ty_count(t),
-                  ty_text(ty_unqualified(el), "", tok), ty_block_text(t));
+    struct type *el = xl_ty_element(t);
+    return xl_fmt("upcx_localsize(%s, sizeof(%s), %s)", xl_ty_count(t),
+                  xl_ty_text(xl_ty_unqualified(el), "", tok), xl_ty_block_text(t));
 }
 
 /* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
@@ -36,98 +36,99 @@ static struct expr parse_sizeof(void)
     int a = xl.pos;
     enum keyword kw = xl.tokens[xl.pos++].kw;
     struct expr x;
-    bool type_name = is_punct(xl.pos, '(') && starts_type(xl.pos + 1);
+    bool type_name = xl_is_punct(xl.pos, '(') && xl_starts_type(xl.pos + 1);
     bool was = xl.pts_computed;
 
     if (type_name) {
         xl.pos++;
-        x = value_of(xl.pos, parse_type_name());
-        expect(')');
-        if (is_punct(xl.pos, '{'))
-            refuse(xl.pos, "the size of a compound literal is not translated");
+        x = xl_value_of(xl.pos, xl_parse_type_name());
+        xl_expect(')');
+        if (xl_is_punct(xl.pos, '{'))
+            xl_refuse(xl.pos, "the size of a compound literal is not translated");
     } else {
-        x = parse_unary();
+        x = xl_parse_unary();
     }
 
     xl.pts_computed = was; /* nothing is evaluated */
 
-    struct expr r = value_of(a, ty_basic(TY_ULONG));
-    bool shared = ty_shared(x.type);
+    struct expr r = xl_value_of(a, xl_ty_basic(TY_ULONG));
+    bool shared = xl_ty_shared(x.type);
 
     if (kw != K_SIZEOF && kw != K_ALIGNOF && !shared)
-        refuse(a, "%.*s needs a shared type or object, this is '%s'", xl.tokens[a].len,
-               xl.tokens[a].text, ty_words(x.type));
+        xl_refuse(a, "%.*s needs a shared type or object, this is '%s'", xl.tokens[a].len,
+                  xl.tokens[a].text, xl_ty_words(x.type));
 
     long long n = -1; /* if it is known here */
 
     if (kw == K_SIZEOF)
-        n = ty_size(x.type);
+        n = xl_ty_size(x.type);
     else if (kw == K_ELEMSIZEOF)
-        n = ty_size(ty_element(x.type));
-    else if (kw == K_BLOCKSIZEOF && !ty_element(x.type)->block.text)
-        n = ty_element(x.type)->block.value;
+        n = xl_ty_size(xl_ty_element(x.type));
+    else if (kw == K_BLOCKSIZEOF && !xl_ty_element(x.type)->block.text)
+        n = xl_ty_element(x.type)->block.value;
 
     if (n >= 0) {
         r.is_const = true;
         r.value = n;
-    } else if (kw == K_BLOCKSIZEOF || (shared && !ty_varies(x.type))) {
+    } else if (kw == K_BLOCKSIZEOF || (shared && !xl_ty_varies(x.type))) {
         r.threads = true;
     }
 
     if (x.bits && kw == K_SIZEOF)
-        refuse(a, "a bit-field has no size");
+        xl_refuse(a, "a bit-field has no size");
 
     switch (kw) {
     case K_BLOCKSIZEOF:
-        edit(a, xl.pos, xl_fmt("((unsigned long)(%s))", ty_block_text(x.type)));
+        xl_edit(a, xl.pos, xl_fmt("((unsigned long)(%s))", xl_ty_block_text(x.type)));
         break;
     case K_LOCALSIZEOF:
-        edit(a, xl.pos, local_size_text(x.type, a));
+        xl_edit(a, xl.pos, local_size_text(x.type, a));
         break;
     case K_ELEMSIZEOF:
-        edit(a, xl.pos, size_text(ty_element(x.type), a));
+        xl_edit(a, xl.pos, xl_size_text(xl_ty_element(x.type), a));
         break;
     case K_ALIGNOF:
         if (shared)
-            edit(a, xl.pos,
-                 xl_fmt("_Alignof(%s)", ty_text(ty_unqualified(ty_element(x.type)), "", a)));
+            xl_edit(a, xl.pos,
+                    xl_fmt("_Alignof(%s)",
+                           xl_ty_text(xl_ty_unqualified(xl_ty_element(x.type)), "", a)));
         break;
     default:
         if (shared)
-            edit(a, xl.pos, size_text(x.type, a));
+            xl_edit(a, xl.pos, xl_size_text(x.type, a));
     }
     return r;
 }
 
 static struct expr address_of(int a)
 {
-    struct expr x = parse_cast();
-    struct expr r = value_of(a, NULL);
+    struct expr x = xl_parse_cast();
+    struct expr r = xl_value_of(a, NULL);
 
     if (x.bits)
-        refuse(a, "a bit-field has no address");
+        xl_refuse(a, "a bit-field has no address");
 
     if (x.place) {
-        r.type = ty_pointer(x.type);
+        r.type = xl_ty_pointer(x.type);
 
-        const char *text = place_text(&x); /* of a member: where it lies */
+        const char *text = xl_place_text(&x); /* of a member: where it lies */
 
-        edit(a, xl.pos, text);
+        xl_edit(a, xl.pos, text);
         xl.pts_computed = true;
         return r;
     }
 
     if (!x.lvalue && x.type->kind != TY_FUNCTION && x.type->kind != TY_UNKNOWN &&
         x.type->kind != TY_RECORD)
-        refuse(a, "'&' needs an object");
+        xl_refuse(a, "'&' needs an object");
 
-    r.type = ty_pointer(x.type);
+    r.type = xl_ty_pointer(x.type);
     return r;
 }
 
 static struct expr deref(int a)
 {
-    struct expr x = parse_cast();
+    struct expr x = xl_parse_cast();
     struct expr r = { .a = a, .b = xl.pos, .lvalue = true };
 
     if (x.place && x.type->kind == TY_ARRAY) {
@@ -138,17 +139,17 @@ static struct expr deref(int a)
         return r;
     }
 
-    use_value(&x);
+    xl_use_value(&x);
     if (x.type->kind == TY_UNKNOWN || x.type->kind == TY_OPAQUE)
-        r.type = ty_basic(TY_UNKNOWN);
+        r.type = xl_ty_basic(TY_UNKNOWN);
     else if (x.type->kind != TY_POINTER)
-        refuse(a, "'*' needs a pointer, this is '%s'", ty_words(x.type));
+        xl_refuse(a, "'*' needs a pointer, this is '%s'", xl_ty_words(x.type));
     else
         r.type = x.type->of;
 
-    if (ty_pts(x.type)) {
+    if (xl_ty_pts(x.type)) {
         r.place = true;
-        r.base = render(x.a, x.b);
+        r.base = xl_render(x.a, x.b);
     }
 
     if (r.type->kind == TY_FUNCTION)
@@ -159,13 +160,13 @@ static struct expr deref(int a)
 
 static struct expr sign(int a, unsigned op)
 {
-    struct expr x = parse_cast();
+    struct expr x = xl_parse_cast();
 
-    use_value(&x);
-    if (!ty_arithmetic(x.type))
-        refuse(a, "'%c' needs a number, this is '%s'", (char)op, ty_words(x.type));
+    xl_use_value(&x);
+    if (!xl_ty_arithmetic(x.type))
+        xl_refuse(a, "'%c' needs a number, this is '%s'", (char)op, xl_ty_words(x.type));
 
-    struct expr r = value_of(a, ty_promote(x.type));
+    struct expr r = xl_value_of(a, xl_ty_promote(x.type));
 
     r.threads = x.threads;
     r.is_const = x.is_const;
@@ -192,9 +193,9 @@ static struct expr parse_unary_id(int a)
         return parse_sizeof();
     case K_EXTENSION:
         xl.pos++;
-        struct expr e = parse_cast();
+        struct expr e = xl_parse_cast();
         if (e.place)
-            use_value(&e);
+            xl_use_value(&e);
         e.a = a;
         return e;
     default:
@@ -204,30 +205,30 @@ static struct expr parse_unary_id(int a)
                                       strncmp(xl.tokens[xl.pos].text, "__imag", 6) == 0)) {
         xl.pos++;
 
-        struct expr x = parse_cast();
+        struct expr x = xl_parse_cast();
 
-        use_value(&x);
+        xl_use_value(&x);
 
-        struct expr r = value_of(a, x.type);
+        struct expr r = xl_value_of(a, x.type);
 
         if (x.type->kind >= TY_CFLOAT && x.type->kind <= TY_CLDOUBLE)
-            r.type = ty_basic(TY_FLOAT + (x.type->kind - TY_CFLOAT));
+            r.type = xl_ty_basic(TY_FLOAT + (x.type->kind - TY_CFLOAT));
 
         r.lvalue = x.lvalue;
         return r;
     }
 
-    return parse_postfix();
+    return xl_parse_postfix();
 }
 
-struct expr parse_unary(void)
+struct expr xl_parse_unary(void)
 {
     int a = xl.pos;
 
     if (xl.tokens[xl.pos].kind == T_ID)
         return parse_unary_id(a);
     if (xl.tokens[xl.pos].kind != T_PUNCT)
-        return parse_postfix();
+        return xl_parse_postfix();
 
     unsigned op = xl.tokens[xl.pos].punct;
 
@@ -246,11 +247,11 @@ struct expr parse_unary(void)
     case '!': {
         xl.pos++;
 
-        struct expr x = parse_cast();
+        struct expr x = xl_parse_cast();
 
-        use_condition(&x);
+        xl_use_condition(&x);
 
-        struct expr r = value_of(a, ty_basic(TY_INT));
+        struct expr r = xl_value_of(a, xl_ty_basic(TY_INT));
 
         r.is_const = x.is_const;
         r.value = !x.value;
@@ -261,17 +262,17 @@ struct expr parse_unary(void)
     case P2('-', '-'): {
         xl.pos++;
 
-        struct expr x = parse_unary();
+        struct expr x = xl_parse_unary();
 
         x.a = a;
-        step(&x, op == P2('+', '+'), false);
+        xl_step(&x, op == P2('+', '+'), false);
         return x;
     }
     case P2('&', '&'): /* the address of a label */
         xl.pos += 2;
-        return value_of(a, ty_pointer(ty_basic(TY_VOID)));
+        return xl_value_of(a, xl_ty_pointer(xl_ty_basic(TY_VOID)));
     default:
-        return parse_postfix();
+        return xl_parse_postfix();
     }
 }
 
@@ -282,43 +283,44 @@ static struct expr cast_or_literal(int a)
 
     xl.pos++;
 
-    struct type *t = parse_type_name();
+    struct type *t = xl_parse_type_name();
 
-    expect(')');
+    xl_expect(')');
     xl.deepest_name = level_was;
 
-    if (is_punct(xl.pos, '{')) {
-        if (ty_shared(t))
-            refuse(a, "a compound literal cannot be shared");
+    if (xl_is_punct(xl.pos, '{')) {
+        if (xl_ty_shared(t))
+            xl_refuse(a, "a compound literal cannot be shared");
 
         int brace = xl.pos;
 
-        parse_initialiser(t);
-        if (ty_pts(t))
-            edit(a, xl.pos, xl_fmt("(upcx_pts[1]){ %s }[0]", render(brace, xl.pos)));
-        else if (ty_involves_shared(t))
-            edit(a, brace, xl_fmt("(%s)", ty_text(t, "", a)));
+        xl_parse_initialiser(t);
+        if (xl_ty_pts(t))
+            xl_edit(a, xl.pos, xl_fmt("(upcx_pts[1]){ %s }[0]", xl_render(brace, xl.pos)));
+        else if (xl_ty_involves_shared(t))
+            xl_edit(a, brace, xl_fmt("(%s)", xl_ty_text(t, "", a)));
 
-        struct expr e = value_of(a, t);
+        struct expr e = xl_value_of(a, t);
 
         e.lvalue = true;
-        return parse_postfix_of(e);
+        return xl_parse_postfix_of(e);
     }
 
-    struct expr x = parse_cast();
-    struct expr r = value_of(a, ty_unqualified(t));
+    struct expr x = xl_parse_cast();
+    struct expr r = xl_value_of(a, xl_ty_unqualified(t));
 
     if (t->kind == TY_ARRAY)
-        refuse(a, "a cast to an array type");
+        xl_refuse(a, "a cast to an array type");
 
-    convert_to(&x, t, "cast", true);
-    if (ty_pts(t)) {
-        edit(a, xl.pos, render(x.a, x.b));
+    xl_convert_to(&x, t, "cast", true);
+    if (xl_ty_pts(t)) {
+        xl_edit(a, xl.pos, xl_render(x.a, x.b));
     } else if (t->quals & Q_SHARED) {
-        edit(a, xl.pos, xl_fmt("((%s)%s)", ty_text(ty_unqualified(t), "", a), render(x.a, x.b)));
+        xl_edit(a, xl.pos,
+                xl_fmt("((%s)%s)", xl_ty_text(xl_ty_unqualified(t), "", a), xl_render(x.a, x.b)));
     }
 
-    if (x.is_const && ty_integer(t)) {
+    if (x.is_const && xl_ty_integer(t)) {
         r.is_const = true;
         r.value = x.value;
         if (t->kind == TY_INT)
@@ -331,24 +333,24 @@ static struct expr cast_or_literal(int a)
             r.is_const = r.value >= 0 && r.value <= 1;
     }
 
-    r.threads = x.threads && ty_integer(t);
+    r.threads = x.threads && xl_ty_integer(t);
     r.null = x.is_const && x.value == 0 &&
-             (ty_integer(t) ||
+             (xl_ty_integer(t) ||
               (t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals && !t->quals));
     return r;
 }
 
-struct expr parse_cast(void)
+struct expr xl_parse_cast(void)
 {
     struct expr e;
 
-    deeper();
-    if (is_punct(xl.pos, '(') && starts_type(xl.pos + 1))
+    xl_deeper();
+    if (xl_is_punct(xl.pos, '(') && xl_starts_type(xl.pos + 1))
         e = cast_or_literal(xl.pos);
     else
-        e = parse_unary();
+        e = xl_parse_unary();
 
-    shallower();
+    xl_shallower();
     return e;
 }
 
@@ -358,7 +360,7 @@ static const char *const forms[] = {
     "__builtin_choose_expr", "__builtin_convertvector", "__builtin_has_attribute"
 };
 
-bool builtin_is_form(const char *name)
+bool xl_builtin_is_form(const char *name)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (strcmp(forms[i], name) == 0)
@@ -367,7 +369,7 @@ bool builtin_is_form(const char *name)
     return false;
 }
 
-struct type *builtin_result(const char *name)
+struct type *xl_builtin_result(const char *name)
 {
     static const struct {
         const char *prefix;
@@ -423,9 +425,10 @@ struct type *builtin_result(const char *name)
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strncmp(name, table[i].prefix, strlen(table[i].prefix)) == 0)
-            return table[i].pointer ? ty_pointer(ty_basic(table[i].kind)) : ty_basic(table[i].kind);
+            return table[i].pointer ? xl_ty_pointer(xl_ty_basic(table[i].kind))
+                                    : xl_ty_basic(table[i].kind);
 
-    return ty_basic(TY_INT);
+    return xl_ty_basic(TY_INT);
 }
 
 /* Is a value of type c what the association with type t is for?  Qualifiers below a pointer count,
@@ -434,7 +437,7 @@ static bool same_generic(struct type *t, struct type *c)
 {
     const unsigned counts = Q_CONST | Q_VOLATILE | Q_SHARED | Q_STRICT | Q_RELAXED;
 
-    if (t->kind != c->kind || !ty_same(t, c))
+    if (t->kind != c->kind || !xl_ty_same(t, c))
         return false;
 
     for (; t->kind == TY_POINTER && c->kind == TY_POINTER; t = t->of, c = c->of)
@@ -450,42 +453,42 @@ static struct expr parse_generic(int a)
     struct expr chosen = { .type = NULL };
     struct expr other = { .type = NULL };
 
-    expect('(');
+    xl_expect('(');
 
-    struct expr c = parse_assign();
+    struct expr c = xl_parse_assign();
 
-    use_value(&c);
+    xl_use_value(&c);
 
-    bool here = ty_involves_shared(c.type);
+    bool here = xl_ty_involves_shared(c.type);
 
-    while (accept(',')) {
-        bool is_default = accept_kw(K_DEFAULT);
-        struct type *t = is_default ? NULL : parse_type_name();
+    while (xl_accept(',')) {
+        bool is_default = xl_accept_kw(K_DEFAULT);
+        struct type *t = is_default ? NULL : xl_parse_type_name();
 
-        here |= t && ty_involves_shared(t);
-        expect(':');
+        here |= t && xl_ty_involves_shared(t);
+        xl_expect(':');
 
-        struct expr e = parse_assign();
+        struct expr e = xl_parse_assign();
 
-        use_value(&e);
+        xl_use_value(&e);
         if (is_default)
             other = e;
         else if (same_generic(t, c.type))
             chosen = e;
     }
 
-    expect(')');
+    xl_expect(')');
     chosen = chosen.type ? chosen : other;
     if (here && (c.type->kind == TY_UNKNOWN || !chosen.type))
-        refuse(a, "no association of _Generic is known to fit '%s'", ty_words(c.type));
+        xl_refuse(a, "no association of _Generic is known to fit '%s'", xl_ty_words(c.type));
 
     if (here)
-        edit(a, xl.pos, xl_fmt("(%s)", render(chosen.a, chosen.b)));
+        xl_edit(a, xl.pos, xl_fmt("(%s)", xl_render(chosen.a, chosen.b)));
 
-    return value_of(a, chosen.type ? chosen.type : ty_basic(TY_UNKNOWN));
+    return xl_value_of(a, chosen.type ? chosen.type : xl_ty_basic(TY_UNKNOWN));
 }
 
-struct expr parse_builtin(const char *name)
+struct expr xl_parse_builtin(const char *name)
 {
     int a = xl.pos++;
     struct expr r;
@@ -494,71 +497,71 @@ struct expr parse_builtin(const char *name)
         return parse_generic(a);
 
     if (strcmp(name, "__builtin_has_attribute") == 0) {
-        skip_parens();
-        return value_of(a, ty_basic(TY_INT));
+        xl_skip_parens();
+        return xl_value_of(a, xl_ty_basic(TY_INT));
     }
 
-    expect('(');
+    xl_expect('(');
     if (strcmp(name, "__builtin_va_arg") == 0 || strcmp(name, "__builtin_convertvector") == 0) {
-        struct expr e = parse_assign();
+        struct expr e = xl_parse_assign();
 
-        use_value(&e);
-        expect(',');
+        xl_use_value(&e);
+        xl_expect(',');
 
-        struct type *t = parse_type_name();
+        struct type *t = xl_parse_type_name();
 
-        expect(')');
-        return value_of(a, t);
+        xl_expect(')');
+        return xl_value_of(a, t);
     }
 
     if (strcmp(name, "__builtin_choose_expr") == 0) {
-        struct expr c = parse_assign();
+        struct expr c = xl_parse_assign();
 
-        expect(',');
+        xl_expect(',');
 
-        struct expr x = parse_assign();
+        struct expr x = xl_parse_assign();
 
-        use_value(&x);
-        expect(',');
+        xl_use_value(&x);
+        xl_expect(',');
 
-        struct expr y = parse_assign();
+        struct expr y = xl_parse_assign();
 
-        use_value(&y);
-        expect(')');
+        xl_use_value(&y);
+        xl_expect(')');
         if (!c.is_const)
-            return value_of(a, ty_basic(TY_UNKNOWN));
+            return xl_value_of(a, xl_ty_basic(TY_UNKNOWN));
 
-        return value_of(a, c.value ? x.type : y.type);
+        return xl_value_of(a, c.value ? x.type : y.type);
     }
 
-    struct type *t = parse_type_name();
+    struct type *t = xl_parse_type_name();
 
-    expect(',');
+    xl_expect(',');
     if (strcmp(name, "__builtin_offsetof") == 0) {
         if (xl.tokens[xl.pos].kind != T_ID)
-            refuse(xl.pos, "a member's name is expected");
+            xl_refuse(xl.pos, "a member's name is expected");
 
-        for (xl.pos++; !is_punct(xl.pos, ')');) {
-            if (accept('.')) {
+        for (xl.pos++; !xl_is_punct(xl.pos, ')');) {
+            if (xl_accept('.')) {
                 if (xl.tokens[xl.pos++].kind != T_ID)
-                    refuse(xl.pos - 1, "a member's name is expected");
+                    xl_refuse(xl.pos - 1, "a member's name is expected");
             } else {
-                expect('[');
-                r = parse_expr();
-                use_value(&r);
-                expect(']');
+                xl_expect('[');
+                r = xl_parse_expr();
+                xl_use_value(&r);
+                xl_expect(']');
             }
         }
 
-        r = value_of(a, ty_basic(TY_ULONG));
+        r = xl_value_of(a, xl_ty_basic(TY_ULONG));
     } else {
-        if (ty_involves_shared(t) || ty_involves_shared(parse_type_name()))
-            refuse(a, "%s with a shared type is not translated", name);
+        if (xl_ty_involves_shared(t) || xl_ty_involves_shared(xl_parse_type_name()))
+            xl_refuse(a, "%s with a shared type is not translated", name);
 
-        r = value_of(a, ty_basic(TY_INT));
+        r = xl_value_of(a, xl_ty_basic(TY_INT));
     }
 
-    expect(')');
+    xl_expect(')');
     r.b = xl.pos;
     return r;
 }

@@ -49,12 +49,12 @@ struct buf {
     size_t len, cap;
 };
 
-void buf_add(struct buf *b, const char *s, size_t n);
-__attribute__((format(printf, 2, 3))) void buf_fmt(struct buf *b, const char *fmt, ...);
+void xl_buf_add(struct buf *b, const char *s, size_t n);
+__attribute__((format(printf, 2, 3))) void xl_buf_fmt(struct buf *b, const char *fmt, ...);
 
 /* Says where and why, and ends the program with status 1. */
-__attribute__((noreturn, format(printf, 2, 3))) void refuse(int tok, const char *fmt, ...);
-__attribute__((noreturn, format(printf, 1, 2))) void fatal(const char *fmt, ...);
+__attribute__((noreturn, format(printf, 2, 3))) void xl_refuse(int tok, const char *fmt, ...);
+__attribute__((noreturn, format(printf, 1, 2))) void xl_fatal(const char *fmt, ...);
 
 /* ---- main.c ---- */
 #define MAX_BLOCK 1048576LL
@@ -71,7 +71,7 @@ struct xl_state {
     int pos; /* the next token to parse */
 
     int depth;         /* nesting of the construct that is being parsed; limited */
-    int unique_number; /* the last number that unique() returned */
+    int unique_number; /* the last number that xl_unique() returned */
     int deepest_name;  /* the innermost scope of a name used since this was set to 0 */
     bool
         pts_computed; /* a pointer to shared that is not constant was used since this was cleared */
@@ -225,25 +225,25 @@ struct token {
     const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
 };
 
-const char *lex_file_name(int file);
-const char *lex_program_name(void);   /* of the source that the preprocessor began with */
-const char *lex_file_flags(int file); /* of its line markers: " 3 4" for system headers */
-const char *intern(const char *s, size_t n);
-void lex(const char *text, size_t len, const char *name);
+const char *xl_lex_file_name(int file);
+const char *xl_lex_program_name(void);   /* of the source that the preprocessor began with */
+const char *xl_lex_file_flags(int file); /* of its line markers: " 3 4" for system headers */
+const char *xl_intern(const char *s, size_t n);
+void xl_lex(const char *text, size_t len, const char *name);
 #define P1(a) ((unsigned)(a))
 #define P2(a, b) ((unsigned)(a) | (unsigned)(b) << 8)
 #define P3(a, b, c) (P2(a, b) | (unsigned)(c) << 16)
 
 /* ---- out.c ---- */
 /* The text of tokens [a, b) with the edits inside it. */
-char *render(int a, int b);
-char *render_bare(int a, int b); /* without marks, for text that is used elsewhere */
+char *xl_render(int a, int b);
+char *xl_render_bare(int a, int b); /* without marks, for text that is used elsewhere */
 /* From now on the tokens [a, b) read as this text. */
-void edit(int a, int b, const char *text);
-void edit_before(int tok, const char *text);
-void edit_after(int tok, const char *text);
-void out_write(FILE *f, int a, int b); /* top level */
-void out_text(FILE *f, const char *text);
+void xl_edit(int a, int b, const char *text);
+void xl_edit_before(int tok, const char *text);
+void xl_edit_after(int tok, const char *text);
+void xl_out_write(FILE *f, int a, int b); /* top level */
+void xl_out_text(FILE *f, const char *text);
 
 /* ---- type.c ---- */
 enum type_kind {
@@ -335,35 +335,35 @@ struct type {
     bool attributed; /* a typedef's attribute changes its alignment */
 };
 
-void ty_start(void); /* before all other functions on types */
+void xl_ty_start(void); /* before all other functions on types */
 /* The type of a kind below TY_OPAQUE; there is one of each. */
-struct type *ty_basic(enum type_kind kind);
-struct type *ty_qualified(struct type *t, unsigned quals, const struct block *b);
-struct type *ty_unqualified(struct type *t);
-struct type *ty_pointer(struct type *of);
-struct type *ty_copy(const struct type *t);
-struct type *ty_element(struct type *t); /* below all array levels */
-bool ty_shared(struct type *t);          /* an object of it lies in the shared space */
-bool ty_pts(struct type *t);             /* pointer to shared */
-bool ty_involves_shared(struct type *t); /* somewhere in its derivation */
-bool ty_integer(struct type *t);
-bool ty_arithmetic(struct type *t);
-bool ty_scalar(struct type *t);
-bool ty_varies(struct type *t);               /* variably modified */
-bool ty_same(struct type *a, struct type *b); /* compatible, qualifiers of the top level apart */
-bool ty_same_block(struct type *a, struct type *b);
-const char *ty_text(
+struct type *xl_ty_basic(enum type_kind kind);
+struct type *xl_ty_qualified(struct type *t, unsigned quals, const struct block *b);
+struct type *xl_ty_unqualified(struct type *t);
+struct type *xl_ty_pointer(struct type *of);
+struct type *xl_ty_copy(const struct type *t);
+struct type *xl_ty_element(struct type *t); /* below all array levels */
+bool xl_ty_shared(struct type *t);          /* an object of it lies in the shared space */
+bool xl_ty_pts(struct type *t);             /* pointer to shared */
+bool xl_ty_involves_shared(struct type *t); /* somewhere in its derivation */
+bool xl_ty_integer(struct type *t);
+bool xl_ty_arithmetic(struct type *t);
+bool xl_ty_scalar(struct type *t);
+bool xl_ty_varies(struct type *t);               /* variably modified */
+bool xl_ty_same(struct type *a, struct type *b); /* compatible, qualifiers of the top level apart */
+bool xl_ty_same_block(struct type *a, struct type *b);
+const char *xl_ty_text(
     struct type *t, const char *name,
     int tok); /* a declaration of name, or a type name, in C; shared pointers are upcx_pts */
-const char *ty_words(struct type *t); /* for messages, in UPC */
-const char *ty_count(struct type *t); /* elements below all array levels, as C */
-const char *ty_block_text(struct type *t);
-struct type *ty_arith(struct type *a, struct type *b); /* usual arithmetic conversions */
-struct type *ty_promote(struct type *a);
-struct type *ty_decay(struct type *t);
-long long ty_size(struct type *t); /* -1: not known here */
+const char *xl_ty_words(struct type *t); /* for messages, in UPC */
+const char *xl_ty_count(struct type *t); /* elements below all array levels, as C */
+const char *xl_ty_block_text(struct type *t);
+struct type *xl_ty_arith(struct type *a, struct type *b); /* usual arithmetic conversions */
+struct type *xl_ty_promote(struct type *a);
+struct type *xl_ty_decay(struct type *t);
+long long xl_ty_size(struct type *t); /* -1: not known here */
 /* An object of it may have bytes that belong to no member. */
-bool ty_padded(struct type *t);
+bool xl_ty_padded(struct type *t);
 
 /* ---- sym.c ---- */
 enum sym_kind {
@@ -385,15 +385,15 @@ struct sym {
     struct sym *shadowed, *next_object;
 };
 
-struct sym *sym_find(const char *name);
-struct sym *sym_here(const char *name); /* this scope only */
-struct sym *sym_add(enum sym_kind kind, const char *name, struct type *type, int tok);
-struct record *tag_find(const char *name);
-struct record *tag_here(const char *name);
-void tag_add(const char *name, struct record *r);
-void scope_push(void);
-void scope_pop(void);
-int scope_level(void);
+struct sym *xl_sym_find(const char *name);
+struct sym *xl_sym_here(const char *name); /* this scope only */
+struct sym *xl_sym_add(enum sym_kind kind, const char *name, struct type *type, int tok);
+struct record *xl_tag_find(const char *name);
+struct record *xl_tag_here(const char *name);
+void xl_tag_add(const char *name, struct record *r);
+void xl_scope_push(void);
+void xl_scope_pop(void);
+int xl_scope_level(void);
 
 /* ---- fold.c ---- */
 struct expr {
@@ -413,7 +413,7 @@ struct expr {
     struct sym *sym;
 };
 
-struct expr fold_binary(unsigned op, struct expr x, struct expr y);
+struct expr xl_fold_binary(unsigned op, struct expr x, struct expr y);
 
 /* ---- declare.c, declarator.c, specs.c ---- */
 struct specs {
@@ -434,96 +434,98 @@ struct decl {
     bool knr;
 };
 
-bool starts_type(int tok);
-bool starts_attribute(int tok);
-void skip_parens(void); /* past a ( ... ) of any contents; pos stands on '(' */
-void parse_specs(struct specs *s);
-void parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
+bool xl_starts_type(int tok);
+bool xl_starts_attribute(int tok);
+void xl_skip_parens(void); /* past a ( ... ) of any contents; pos stands on '(' */
+void xl_parse_specs(struct specs *s);
+void xl_parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
 /* Computes the block size of [*]: all of the array, shared out evenly; not yet if the size is the
  * initialiser's. */
-void resolve_star(struct type *t, int tok);
+void xl_resolve_star(struct type *t, int tok);
 /* as a parameter: arrays and functions are pointers */
-struct type *adjust_param(struct type *t, int tok);
-struct type *parse_type_name(void);
-bool parse_qualifier(unsigned *quals, struct block *b);
-void parse_declaration(bool in_for);     /* one declaration, its ';' included; edits registered */
-void parse_external(void);               /* a declaration or function definition at file scope */
-void skip_attributes(const char **text); /* attributes and asm labels at pos; appended to *text */
+struct type *xl_adjust_param(struct type *t, int tok);
+struct type *xl_parse_type_name(void);
+bool xl_parse_qualifier(unsigned *quals, struct block *b);
+void xl_parse_declaration(bool in_for); /* one declaration, its ';' included; edits registered */
+void xl_parse_external(void);           /* a declaration or function definition at file scope */
+void xl_skip_attributes(
+    const char **text); /* attributes and asm labels at pos; appended to *text */
 
 /* ---- object.c ---- */
-void object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init);
-void object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out);
-void object_initialise(struct sym *y, int a, int b); /* its value is written in tokens [a, b) */
+void xl_object_declare(struct specs *s, struct decl *d, struct sym *y, bool has_init);
+void xl_object_text(struct specs *s, struct decl *d, struct sym *y, struct buf *out);
+void xl_object_initialise(struct sym *y, int a, int b); /* its value is written in tokens [a, b) */
 /* a private static whose value is known at start-up only */
-void static_initialise(struct sym *y, int a, int b, bool in_block);
-void object_write_all(FILE *f, const char *file);
+void xl_static_initialise(struct sym *y, int a, int b, bool in_block);
+void xl_object_write_all(FILE *f, const char *file);
 /* file-scope text that goes before the current external declaration */
-const char *hoist_take(void);
+const char *xl_hoist_take(void);
 
 /* ---- init.c ---- */
 /* At '{' or a value; edits registered.  Returns how many elements it gives an array whose size is left
  * out, or -1: not known. */
-long long parse_initialiser(struct type *t);
+long long xl_parse_initialiser(struct type *t);
 
 /* ---- expr.c ---- */
-struct expr parse_expr(void);
-struct expr parse_assign(void);
-struct expr parse_conditional(void);
-bool accept(unsigned punct);
-void expect(unsigned punct);
-bool is_punct(int tok, unsigned punct);
-bool accept_kw(enum keyword k);
-void deeper(void);
-void shallower(void);
-int unique(void);
-struct expr parse_cast(void);
-struct expr parse_unary(void);
-struct expr parse_postfix(void);
+struct expr xl_parse_expr(void);
+struct expr xl_parse_assign(void);
+struct expr xl_parse_conditional(void);
+bool xl_accept(unsigned punct);
+void xl_expect(unsigned punct);
+bool xl_is_punct(int tok, unsigned punct);
+bool xl_accept_kw(enum keyword k);
+void xl_deeper(void);
+void xl_shallower(void);
+int xl_unique(void);
+struct expr xl_parse_cast(void);
+struct expr xl_parse_unary(void);
+struct expr xl_parse_postfix(void);
 /* what follows a primary expression, or a compound literal */
-struct expr parse_postfix_of(struct expr e);
-const char *size_text(struct type *t, int tok);
+struct expr xl_parse_postfix_of(struct expr e);
+const char *xl_size_text(struct type *t, int tok);
 /* forms of the compiler's own that take types; pos stands on the name */
-struct expr parse_builtin(const char *name);
-struct type *builtin_result(const char *name);
-bool builtin_is_form(const char *name);
-struct expr value_of(int a, struct type *t); /* an expression from token a to pos that is a value */
+struct expr xl_parse_builtin(const char *name);
+struct type *xl_builtin_result(const char *name);
+bool xl_builtin_is_form(const char *name);
+struct expr xl_value_of(int a,
+                        struct type *t); /* an expression from token a to pos that is a value */
 
 /* ---- access.c ---- */
-const char *place_text(struct expr *e); /* the address of a place, as an upcx_pts */
-/* lvalue conversion and decay; afterwards render(a, b) is the value */
-void use_value(struct expr *e);
-void use_void(struct expr *e);
-void use_condition(struct expr *e);
-void store(struct expr *lhs, unsigned op, struct expr *rhs, int op_tok);
-void step(struct expr *e, bool up, bool after);
-const char *mode_suffix(struct type *t);
-const char *value_text(struct expr *e); /* use_value, then its text */
+const char *xl_place_text(struct expr *e); /* the address of a place, as an upcx_pts */
+/* lvalue conversion and decay; afterwards xl_render(a, b) is the value */
+void xl_use_value(struct expr *e);
+void xl_use_void(struct expr *e);
+void xl_use_condition(struct expr *e);
+void xl_store(struct expr *lhs, unsigned op, struct expr *rhs, int op_tok);
+void xl_step(struct expr *e, bool up, bool after);
+const char *xl_mode_suffix(struct type *t);
+const char *xl_value_text(struct expr *e); /* use_value, then its text */
 
 /* ---- convert.c ---- */
-void convert_to(struct expr *e, struct type *to, const char *what, bool is_cast);
-void pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out);
-struct type *binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y);
-const char *element_size(struct type *pointee, int tok);
-const char *pts_scaled(struct type *pointee, const char *n);
+void xl_convert_to(struct expr *e, struct type *to, const char *what, bool is_cast);
+void xl_pointer_add(struct expr *p, struct expr *n, bool minus, struct expr *out);
+struct type *xl_binary_type(unsigned op, int op_tok, struct expr *x, struct expr *y);
+const char *xl_element_size(struct type *pointee, int tok);
+const char *xl_pts_scaled(struct type *pointee, const char *n);
 
 /* ---- stmt.c ---- */
-void parse_function_body(struct type *fn, const char *name);
-void parse_compound(bool new_scope);
-void parse_statement(void);
-void for_init(void); /* the first part of a loop, its ';' included */
-void pragma_upc(void);
+void xl_parse_function_body(struct type *fn, const char *name);
+void xl_parse_compound(bool new_scope);
+void xl_parse_statement(void);
+void xl_for_init(void); /* the first part of a loop, its ';' included */
+void xl_pragma_upc(void);
 
 /* ---- forall.c ---- */
-void parse_forall(int a); /* a: the word upc_forall, pos behind it */
+void xl_parse_forall(int a); /* a: the word upc_forall, pos behind it */
 
 /* forall.c, affine.c */
 /* of a variable or an enumeration's constant; NULL: none is there */
-struct sym *name_at(int tok);
+struct sym *xl_name_at(int tok);
 /* private, and nothing changes it behind the program's back */
-bool is_plain_integer(const struct sym *s);
-bool is_integer_text(const struct token *t);
+bool xl_is_plain_integer(const struct sym *s);
+bool xl_is_integer_text(const struct token *t);
 /* By how much tokens [a, b) grow where var grows by one, as C; NULL: that differs, or who knows.
  * threads: up to multiples of THREADS. *computes_p: there is more than the variable. */
-const char *affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p);
+const char *xl_affine_growth(const struct sym *var, int a, int b, bool threads, bool *computes_p);
 
 #endif
