@@ -49,10 +49,10 @@ int iofwd_start_server(const char *host, const char *path, const char *prefixes)
  * process this is its absolute number; a server assigns the numbers of other clients. */
 uint32_t iofwd_client_number(void);
 
-/* Stores up to `most` absolute numbers of the servers that this client's files may use under the
+/* Stores up to `max` absolute numbers of the servers that this client's files may use under the
  * current striping rules, and returns their total number, which may be larger.  The first is the
  * home server.  0: the process has not connected yet. */
-size_t iofwd_servers(uint32_t *servers, size_t most);
+size_t iofwd_servers(uint32_t *servers, size_t max);
 
 /* Counters of one server. */
 struct iofwd_stats {
@@ -205,11 +205,11 @@ uint32_t iofwd_file_server(const iofwd_file_t *file);
 struct iofwd_row {
     uint32_t at, len, stride, count;
 };
-#define IOFWD_ROWS_MOST 512           /* maximum rows of one process in one extent */
-#define IOFWD_STRETCH_MOST (1u << 30) /* maximum bytes of an extent */
+#define IOFWD_ROWS_MAX 512          /* maximum rows of one process in one extent */
+#define IOFWD_EXTENT_MAX (1u << 30) /* maximum bytes of an extent */
 
 /* One extent, and this process's part of it. */
-struct iofwd_joint {
+struct iofwd_extent {
     iofwd_file_t *file;
     /* identifies the extent: the same in all processes, and unique among the extents of the file
      * that are in flight */
@@ -219,7 +219,7 @@ struct iofwd_joint {
     size_t len;
     const struct iofwd_row *rows; /* this process's part */
     size_t nrows;
-    void *buf; /* the rows' bytes, contiguous; at most iofwd_joint_most */
+    void *buf; /* the rows' bytes, contiguous; at most iofwd_collective_max */
     /* results */
     /* bytes of this process's part; fewer if the file ends before the end of a read */
     size_t done;
@@ -229,16 +229,16 @@ struct iofwd_joint {
 /* Returns the maximum number of bytes of one process in one extent; 0: the server cannot be
  * reached.
  * It depends on the process's settings and connection: use the minimum over all processes. */
-size_t iofwd_joint_most(const iofwd_file_t *file);
+size_t iofwd_collective_max(const iofwd_file_t *file);
 
 /* Write or read n extents collectively, and return the error of the first extent that failed, or 0.
  * All processes get the same error for an extent, except EIO after the death of a server or
  * process.
  * A failed extent may have been read or written in part.
- * EINVAL: a malformed part.  E2BIG: a part longer than iofwd_joint_most.  EAGAIN: no free slot in
+ * EINVAL: a malformed part.  E2BIG: a part longer than iofwd_collective_max.  EAGAIN: no free slot in
  * the transfer area.  EOPNOTSUPP: the file is open with O_APPEND or is not a regular file. */
-int iofwd_pwrite_joint(struct iofwd_joint *stretch, size_t n);
-int iofwd_pread_joint(struct iofwd_joint *stretch, size_t n);
+int iofwd_pwrite_collective(struct iofwd_extent *extents, size_t n);
+int iofwd_pread_collective(struct iofwd_extent *extents, size_t n);
 
 /*
  * Handlers.  iofwd has its own endpoint and handlers and needs none of the client's.  A runtime
@@ -261,7 +261,7 @@ size_t iofwd_handlers(const struct iofwd_handler **rows);
  * The division of a host file's slots into compute processes and servers, as amphora-run -servers S
  * makes it: the last S slots are servers; the server of compute process c is C + c mod S.
  */
-struct iofwd_place {
+struct iofwd_slot {
     int is_server;
     uint32_t absolute; /* compute 0..C-1, servers C..C+S-1 */
     uint32_t relative; /* number within its group, from 0 */
@@ -269,8 +269,20 @@ struct iofwd_place {
     uint32_t server;
 };
 
-/* Fills in places[0..nplaces-1].  EINVAL: no slot would be left for a compute process. */
-int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places);
+/* Fills in slots[0..nslots-1].  EINVAL: no slot would be left for a compute process. */
+int iofwd_split(size_t nslots, size_t nservers, struct iofwd_slot *slots);
+
+/*
+ * Former names, for one release.  The library still exports the functions, for programs that were
+ * linked with them.
+ */
+#define IOFWD_ROWS_MOST IOFWD_ROWS_MAX
+#define IOFWD_STRETCH_MOST IOFWD_EXTENT_MAX
+#define iofwd_joint iofwd_extent
+#define iofwd_joint_most iofwd_collective_max
+#define iofwd_pwrite_joint iofwd_pwrite_collective
+#define iofwd_pread_joint iofwd_pread_collective
+#define iofwd_place iofwd_slot
 
 AMPHORA_END_C
 

@@ -159,10 +159,10 @@ include $(top_srcdir)/iofwd/cc/local.mk
 include $(top_srcdir)/iofwd/instrument/local.mk
 
 # Against real servers, through the launcher.
-iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/data/iofwd_files tests/files/data/iofwd_joint tests/files/data/iofwd_segment tests/files/limits/fwd_fair tests/files/limits/fwd_greedy
+iofwd_mp = tests/files/calls/iofwd_calls tests/files/failover/iofwd_death tests/files/data/iofwd_files tests/files/data/iofwd_collective tests/files/data/iofwd_segment tests/files/limits/fwd_fair tests/files/limits/fwd_greedy
 check_PROGRAMS += $(iofwd_mp) tests/files/limits/fwd_clients
 tests_files_limits_fwd_clients_SOURCES = tests/files/limits/fwd_clients.c
-iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/data/iofwd_files.sh tests/files/data/iofwd_joint.sh tests/files/data/iofwd_segment.sh \
+iofwd_scripts = tests/files/calls/iofwd_calls.sh tests/files/failover/iofwd_death.sh tests/files/data/iofwd_files.sh tests/files/data/iofwd_collective.sh tests/files/data/iofwd_segment.sh \
 	tests/files/limits/fwd_fair.sh tests/files/limits/fwd_greedy.sh tests/files/limits/fwd_clients.sh
 dist_check_SCRIPTS += $(iofwd_scripts)
 TESTS += $(iofwd_scripts)
@@ -178,9 +178,9 @@ tests_files_failover_iofwd_death_SOURCES = tests/files/failover/iofwd_death.c
 tests_files_failover_iofwd_death_LDADD = $(inside_libiofwd) $(inside_amphora_net)
 tests_files_data_iofwd_files_SOURCES = tests/files/data/iofwd_files.c tests/files/fwd_bare.h tests/files/fwd_is.h
 tests_files_data_iofwd_files_LDADD = libiofwd.la libamphora.la
-tests_files_data_iofwd_joint_SOURCES = tests/files/data/iofwd_joint.c
-tests_files_data_iofwd_joint_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
-tests_files_data_iofwd_joint_LDADD = libiofwd.la libamphora.la
+tests_files_data_iofwd_collective_SOURCES = tests/files/data/iofwd_collective.c
+tests_files_data_iofwd_collective_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
+tests_files_data_iofwd_collective_LDADD = libiofwd.la libamphora.la
 tests_files_data_iofwd_segment_SOURCES = tests/files/data/iofwd_segment.c
 tests_files_data_iofwd_segment_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_data_iofwd_segment_LDADD = libiofwd.la libamphora.la

@@ -434,9 +434,36 @@ Test(file, text_form)
         cr_assert_not(amph_fwd_file_parse(bad[i], &back), "\"%s\"", bad[i]);
 }
 
-Test(split, last_places_are_servers)
+/* Sources with the former names of iofwd.h compile, */
+_Static_assert(IOFWD_ROWS_MOST == IOFWD_ROWS_MAX && IOFWD_STRETCH_MOST == IOFWD_EXTENT_MAX,
+               "former names");
+static struct iofwd_joint *former_part;
+static struct iofwd_place *former_place;
+
+static size_t (*const by_former_name)(const iofwd_file_t *) = iofwd_joint_most;
+#undef iofwd_joint_most
+#undef iofwd_pwrite_joint
+#undef iofwd_pread_joint
+/* and programs that were linked with them find the functions. */
+size_t iofwd_joint_most(const iofwd_file_t *file);
+int iofwd_pwrite_joint(struct iofwd_extent *extents, size_t n);
+int iofwd_pread_joint(struct iofwd_extent *extents, size_t n);
+
+Test(api, former_names_remain)
 {
-    struct iofwd_place p[7];
+    struct iofwd_extent *extent = former_part;
+    struct iofwd_slot *slot = former_place;
+
+    cr_assert(!extent && !slot);
+    cr_assert(by_former_name == iofwd_collective_max);
+    cr_assert(iofwd_joint_most == iofwd_collective_max);
+    cr_assert_eq(iofwd_pwrite_joint(NULL, 0), 0);
+    cr_assert_eq(iofwd_pread_joint(NULL, 0), 0);
+}
+
+Test(split, last_slots_are_servers)
+{
+    struct iofwd_slot p[7];
 
     cr_assert_eq(iofwd_split(7, 2, p), 0);
     cr_assert(!p[0].is_server && p[0].server == 5 && p[1].server == 6 && p[4].server == 5 &&

@@ -90,7 +90,7 @@ bool amph_upc_collective_open(struct upc_file *f)
         bool opened = !amph_upc_max(!possible) && open_files(f) == 0;
 
         for (size_t i = 0; opened && i < j->nfiles; i++) {
-            size_t limit = iofwd_joint_most(j->file[i]);
+            size_t limit = iofwd_collective_max(j->file[i]);
 
             if (i == 0 || limit < j->max_bytes)
                 j->max_bytes = limit;
@@ -202,7 +202,7 @@ static void add_run(struct iofwd_row *row, size_t *n, uint32_t at, uint32_t len)
 #define ROWS 3 /* the rest of a block, whole blocks, the beginning of a block */
 
 /* Fills in this thread's part of the extent [from, to). */
-static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct iofwd_joint *s,
+static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct iofwd_extent *s,
                       struct iofwd_row *row)
 {
     uint64_t threads = (uint64_t)upc_self.threads;
@@ -226,7 +226,7 @@ static void fill_part(const struct plan *p, uint64_t from, uint64_t to, struct i
 
 /* Fills in the k-th extent in the order of processing.  Returns false if this thread does not take
  * part in it. */
-static bool fill_extent(const struct plan *p, uint64_t k, struct iofwd_joint *s,
+static bool fill_extent(const struct plan *p, uint64_t k, struct iofwd_extent *s,
                         struct iofwd_row *row)
 {
     const struct upc_file *f = p->a->move.file;
@@ -238,11 +238,11 @@ static bool fill_extent(const struct plan *p, uint64_t k, struct iofwd_joint *s,
         (to = bounds(p, i, &from)) <= from)
         return false;
 
-    *s = (struct iofwd_joint){ .file = f->collective.file[which],
-                               .number = p->a->number + i,
-                               .processes = p->single ? 1 : (uint32_t)upc_self.threads,
-                               .off = p->file_offset + (int64_t)(from - p->first),
-                               .len = to - from };
+    *s = (struct iofwd_extent){ .file = f->collective.file[which],
+                                .number = p->a->number + i,
+                                .processes = p->single ? 1 : (uint32_t)upc_self.threads,
+                                .off = p->file_offset + (int64_t)(from - p->first),
+                                .len = to - from };
     fill_part(p, from, to, s, row);
     return s->nrows || !p->single;
 }
@@ -251,7 +251,7 @@ void amph_upc_collective_run(struct upc_async *a)
 {
     struct upc_move *m = &a->move;
     struct plan p = make_plan(a);
-    struct iofwd_joint *s = calloc(EXTENTS_PER_CALL, sizeof *s);
+    struct iofwd_extent *s = calloc(EXTENTS_PER_CALL, sizeof *s);
 
     struct iofwd_row(*row)[ROWS] = calloc(EXTENTS_PER_CALL, sizeof *row);
 
@@ -266,7 +266,7 @@ void amph_upc_collective_run(struct upc_async *a)
         for (; n < EXTENTS_PER_CALL && k < all; k++)
             n += fill_extent(&p, k, &s[n], row[n]);
 
-        int err = (m->writing ? iofwd_pwrite_joint : iofwd_pread_joint)(s, n);
+        int err = (m->writing ? iofwd_pwrite_collective : iofwd_pread_collective)(s, n);
 
         m->error = m->error ? m->error : err;
         for (size_t i = 0; i < n; i++)

@@ -58,19 +58,19 @@ uint32_t iofwd_client_number(void)
     return cl ? amph_fwd_client_number(cl) : IOFWD_NONE;
 }
 
-size_t iofwd_servers(uint32_t *servers, size_t most)
+size_t iofwd_servers(uint32_t *servers, size_t max)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     const uint32_t *list;
     size_t n = cl ? amph_fwd_client_servers(cl, &list) : 0;
     size_t all = cl ? amph_client_stripe_widest(cl) : 0;
 
-    for (size_t i = 0; i < n && i < most; i++)
+    for (size_t i = 0; i < n && i < max; i++)
         servers[i] = list[i];
 
     /* later rules may need more servers; see amph_client_stripe_open */
     for (; n < all; n++)
-        if (n < most)
+        if (n < max)
             servers[n] = cl->first + (uint32_t)((list[0] - cl->first + n) % cl->nlinks);
 
     return n;
@@ -168,22 +168,22 @@ size_t iofwd_handlers(const struct iofwd_handler **rows)
     return AMPH_COUNTOF(table);
 }
 
-int iofwd_split(size_t nplaces, size_t nservers, struct iofwd_place *places)
+int iofwd_split(size_t nslots, size_t nservers, struct iofwd_slot *slots)
 {
-    if (nplaces <= nservers || nplaces > IOFWD_NONE)
+    if (nslots <= nservers || nslots > IOFWD_NONE)
         return EINVAL;
 
-    uint32_t compute = (uint32_t)(nplaces - nservers);
+    uint32_t compute = (uint32_t)(nslots - nservers);
 
-    for (uint32_t i = 0; i < nplaces; i++) {
+    for (uint32_t i = 0; i < nslots; i++) {
         bool is_server = i >= compute;
 
-        places[i] = (struct iofwd_place){ .is_server = is_server,
-                                          .absolute = i,
-                                          .relative = is_server ? i - compute : i,
-                                          .server = is_server || !nservers
-                                                        ? IOFWD_NONE
-                                                        : compute + i % (uint32_t)nservers };
+        slots[i] = (struct iofwd_slot){ .is_server = is_server,
+                                        .absolute = i,
+                                        .relative = is_server ? i - compute : i,
+                                        .server = is_server || !nservers
+                                                      ? IOFWD_NONE
+                                                      : compute + i % (uint32_t)nservers };
     }
 
     return 0;

@@ -33,7 +33,7 @@
 #define SEGMENT_MIN ((size_t)4 << 10)
 
 struct flight {
-    struct iofwd_joint *part;
+    struct iofwd_extent *part;
     struct amph_client_link *link;
     struct amph_client_pending *pend;
     union amph_fwd_args args;
@@ -45,19 +45,18 @@ struct collective_call {
     bool writing;
     unsigned head, n; /* ring of flights */
     struct flight ring[FLIGHTS_MAX];
-    uint8_t shape[FWD_VIEW_BYTES + IOFWD_ROWS_MOST * FWD_EXTENT_BYTES];
+    uint8_t shape[FWD_VIEW_BYTES + IOFWD_ROWS_MAX * FWD_EXTENT_BYTES];
 };
 
 /* ---- one part ---- */
 
 /* Returns the bytes of a part; *err_p gets EINVAL if it is malformed. */
-static size_t part_bytes(const struct iofwd_joint *s, int *err_p)
+static size_t part_bytes(const struct iofwd_extent *s, int *err_p)
 {
     uint64_t at = 0;
     uint64_t sum = 0;
 
-    if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 ||
-        s->nrows > IOFWD_ROWS_MOST)
+    if (s->off < 0 || s->len > FWD_COLLECTIVE_MAX || s->processes == 0 || s->nrows > IOFWD_ROWS_MAX)
         *err_p = EINVAL;
 
     for (size_t i = 0; i < s->nrows && !*err_p; i++) {
@@ -104,7 +103,7 @@ static void give_slot(struct flight *f)
 static int place_data(struct collective_call *c, struct flight *f, size_t len,
                       struct amph_fwd_bulk *b)
 {
-    struct iofwd_joint *s = f->part;
+    struct iofwd_extent *s = f->part;
 
     b->len = (uint32_t)len;
     if (len <= (f->link->near ? AMPH_CLIENT_INLINE_NEAR : AMPH_CLIENT_INLINE_FAR))
@@ -128,7 +127,7 @@ static int place_data(struct collective_call *c, struct flight *f, size_t len,
     return 0;
 }
 
-static size_t put_view(struct collective_call *c, const struct iofwd_joint *s, int absent)
+static size_t put_view(struct collective_call *c, const struct iofwd_extent *s, int absent)
 {
     struct amph_wr w;
 
@@ -146,7 +145,7 @@ static size_t put_view(struct collective_call *c, const struct iofwd_joint *s, i
 
 static void fill_args(struct collective_call *c, struct flight *f, int absent)
 {
-    const struct iofwd_joint *s = f->part;
+    const struct iofwd_extent *s = f->part;
     size_t len = put_view(c, s, absent);
 
     if (c->writing)
@@ -167,7 +166,7 @@ static void fill_args(struct collective_call *c, struct flight *f, int absent)
 /* Sends a part; f->link and f->pend are set.  Returns an errno value if no reply will come. */
 static int send_part(struct collective_call *c, struct flight *f)
 {
-    struct iofwd_joint *s = f->part;
+    struct iofwd_extent *s = f->part;
     struct amph_fwd_bulk b = { .where = FWD_INLINE,
                                .flags = FWD_PIECE_FIRST | FWD_PIECE_LAST,
                                .op = (uint32_t)f->pend->seq };
@@ -196,7 +195,7 @@ static int send_part(struct collective_call *c, struct flight *f)
 static void take(struct collective_call *c)
 {
     struct flight *f = &c->ring[c->head];
-    struct iofwd_joint *s = f->part;
+    struct iofwd_extent *s = f->part;
     struct amph_client_sigguard g;
 
     amph_client_sigguard_enter(&g);
@@ -220,7 +219,7 @@ static void take(struct collective_call *c)
     c->n--;
 }
 
-static void start(struct collective_call *c, struct iofwd_joint *s)
+static void start(struct collective_call *c, struct iofwd_extent *s)
 {
     struct flight *f = &c->ring[(c->head + c->n) % FLIGHTS_MAX];
     struct amph_client_sigguard g;
@@ -257,7 +256,7 @@ static void start(struct collective_call *c, struct iofwd_joint *s)
 
 /* Returns how many parts may be in flight.  Parts go to the servers in turn, so the number of files
  * before the first one repeats is the number of servers. */
-static unsigned flights_max(const struct iofwd_joint *part, size_t n)
+static unsigned flights_max(const struct iofwd_extent *part, size_t n)
 {
     unsigned files = 1;
 
@@ -267,7 +266,7 @@ static unsigned flights_max(const struct iofwd_joint *part, size_t n)
     return files * FLIGHTS_EACH < FLIGHTS_MIN ? FLIGHTS_MIN : files * FLIGHTS_EACH;
 }
 
-static int run(struct iofwd_joint *part, size_t n, bool writing)
+static int run(struct iofwd_extent *part, size_t n, bool writing)
 {
     struct collective_call c = { .writing = writing };
     int err = n ? amph_fwd_process(&c.cl) : 0;
@@ -275,12 +274,12 @@ static int run(struct iofwd_joint *part, size_t n, bool writing)
     if (n == 0 || err)
         return err;
 
-    unsigned most = flights_max(part, n);
+    unsigned max = flights_max(part, n);
 
     /* earlier writes of this process come first */
     amph_client_coalesce_flush_all();
     for (size_t i = 0; i < n; i++) {
-        if (c.n == most)
+        if (c.n == max)
             take(&c);
 
         start(&c, &part[i]);
@@ -295,19 +294,19 @@ static int run(struct iofwd_joint *part, size_t n, bool writing)
     return err;
 }
 
-int iofwd_pwrite_joint(struct iofwd_joint *part, size_t n)
+int iofwd_pwrite_collective(struct iofwd_extent *part, size_t n)
 {
     return run(part, n, true);
 }
 
-int iofwd_pread_joint(struct iofwd_joint *part, size_t n)
+int iofwd_pread_collective(struct iofwd_extent *part, size_t n)
 {
     return run(part, n, false);
 }
 
 /* ---- files by name ---- */
 
-size_t iofwd_joint_most(const iofwd_file_t *file)
+size_t iofwd_collective_max(const iofwd_file_t *file)
 {
     struct amph_fwd_client *cl;
     struct amph_client_link *link;
@@ -346,3 +345,16 @@ int iofwd_open_name(const char *name, iofwd_file_t **file_p)
 
     return err;
 }
+
+/* ---- former names ---- */
+
+/* Programs linked before the names of iofwd.h changed import these; they are exported for one
+ * release. */
+#undef iofwd_pwrite_joint
+#undef iofwd_pread_joint
+#undef iofwd_joint_most
+#define FORMER(name) __attribute__((alias(name), visibility("default")))
+
+FORMER("iofwd_pwrite_collective") int iofwd_pwrite_joint(struct iofwd_extent *part, size_t n);
+FORMER("iofwd_pread_collective") int iofwd_pread_joint(struct iofwd_extent *part, size_t n);
+FORMER("iofwd_collective_max") size_t iofwd_joint_most(const iofwd_file_t *file);

@@ -322,7 +322,7 @@ static void collective(void)
 {
     iofwd_file_t *file;
     struct iofwd_row row = { .len = 100, .count = 1 };
-    struct iofwd_joint s = { .processes = 2, .len = 100, .rows = &row, .nrows = 1, .buf = data };
+    struct iofwd_extent s = { .processes = 2, .len = 100, .rows = &row, .nrows = 1, .buf = data };
     int hold[2];
     pthread_t thread;
     char c;
@@ -340,7 +340,7 @@ static void collective(void)
     s.file = file;
     must(pthread_create(&thread, NULL, kill_soon, (void *)(uintptr_t)50000) == 0, "a thread", 0);
 
-    int err = iofwd_pwrite_joint(&s, 1);
+    int err = iofwd_pwrite_collective(&s, 1);
 
     must(err == EIO, "a collective write", err);
     pthread_join(thread, NULL);

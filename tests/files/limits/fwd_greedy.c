@@ -150,15 +150,15 @@ static char part[LARGE / 2];
 static int write_collective(iofwd_file_t *file, uint64_t number, uint32_t processes, bool rows)
 {
     const struct iofwd_row row = { .at = 0, .len = sizeof part, .stride = 0, .count = 1 };
-    struct iofwd_joint s = { .file = file,
-                             .number = number,
-                             .processes = processes,
-                             .len = sizeof part,
-                             .rows = &row,
-                             .nrows = rows,
-                             .buf = part };
+    struct iofwd_extent s = { .file = file,
+                              .number = number,
+                              .processes = processes,
+                              .len = sizeof part,
+                              .rows = &row,
+                              .nrows = rows,
+                              .buf = part };
 
-    return iofwd_pwrite_joint(&s, 1);
+    return iofwd_pwrite_collective(&s, 1);
 }
 
 /* The call that waits for the last process; again if one of be_refused was at the server first. */

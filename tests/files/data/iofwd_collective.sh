@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Joint reads and writes of several processes; see iofwd_joint.c.  JOINT_ROUNDS: how many.
+# Collective reads and writes of several processes; see iofwd_collective.c.  COLLECTIVE_ROUNDS: how many.
 . "${srcdir:-.}/tests/lib/lib.sh"
 mkdir "$mp_dir/kept"
-rounds=${JOINT_ROUNDS:-8}
+rounds=${COLLECTIVE_ROUNDS:-8}
 collective() {
-    mp_run tests/files/data/iofwd_joint -t 20 "$@" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- "$mp_seed" "$rounds"
+    mp_run tests/files/data/iofwd_collective -t 20 "$@" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- "$mp_seed" "$rounds"
 }
 collective -n 4 -c smp
 
-# One process closes its file, and the others' calls are EIO (iofwd_joint.c): each of them says why, once.
+# One process closes its file, and the others' calls are EIO (iofwd_collective.c): each of them says why, once.
 if mp_wanted "a collective call that lacks a process says so"; then
     cp "$mp_dir/out" "$mp_dir/said"
     told='fails with EIO: a process that takes part in the collective call has ended or does not have the file open; each'

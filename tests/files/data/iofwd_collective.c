@@ -2,7 +2,7 @@
 /*
  * Collective reads and writes: extents dealt out at random to all processes, with holes, from the
  * segment and from other memory, against a model; what one process cannot do is everyone's error; a
- * process that leaves ends the waiting of the others.   iofwd_joint SEED ROUNDS
+ * process that leaves ends the waiting of the others.   iofwd_collective SEED ROUNDS
  */
 #define _GNU_SOURCE 1
 #include <gasnetex.h>
@@ -22,7 +22,7 @@
 
 enum {
     FILE_BYTES = 3 << 20,
-    STRETCHES = 20,
+    EXTENTS = 20,
     SEGMENT = 8 << 20,
     NOBODY = 255
 };
@@ -92,9 +92,9 @@ static void deal(uint8_t *who, size_t len)
     }
 }
 
-/* This process's rows, short of the most that there can be and of `most` bytes; what is left out
+/* This process's rows, short of the maximum count and of `max` bytes; what is left out
  * becomes a hole for everybody: it is done for all processes, so that they agree. */
-static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct iofwd_row *row,
+static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t max, struct iofwd_row *row,
                       size_t *bytes_p)
 {
     size_t n = 0;
@@ -112,7 +112,7 @@ static size_t rows_of(uint8_t *who, size_t len, uint32_t p, size_t most, struct 
         bool same = last && last->len == run &&
                     (last->count == 1 || at == last->at + (size_t)last->count * last->stride);
 
-        if (bytes + run > most || (!same && n == IOFWD_ROWS_MOST)) {
+        if (bytes + run > max || (!same && n == IOFWD_ROWS_MAX)) {
             memset(who + at, NOBODY, end - at);
             continue;
         }
@@ -137,28 +137,28 @@ static uint8_t value(uint64_t round, size_t at)
 /* One call with many extents of several files, which together are the file from some place on. */
 static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int writing)
 {
-    static struct iofwd_row row[STRETCHES][IOFWD_ROWS_MOST], other[IOFWD_ROWS_MOST];
-    struct iofwd_joint s[STRETCHES];
-    size_t n = 1 + draw(STRETCHES);
+    static struct iofwd_row row[EXTENTS][IOFWD_ROWS_MAX], other[IOFWD_ROWS_MAX];
+    struct iofwd_extent s[EXTENTS];
+    size_t n = 1 + draw(EXTENTS);
     size_t at = draw(FILE_BYTES / 2);
     size_t used = 0;
-    size_t most = iofwd_joint_most(file[0]);
+    size_t max = iofwd_collective_max(file[0]);
     uint8_t *buf = draw(3) ? seg : heap;
 
     memset(dealt, NOBODY, FILE_BYTES);
     for (size_t i = 0; i < n; i++) {
-        size_t len = draw((FILE_BYTES / 2 - 1) / STRETCHES);
+        size_t len = draw((FILE_BYTES / 2 - 1) / EXTENTS);
 
         deal(dealt + at, len);
-        s[i] = (struct iofwd_joint){ .file = file[draw(nfiles)],
-                                     .number = i,
-                                     .processes = procs,
-                                     .off = (off_t)at,
-                                     .len = len };
+        s[i] = (struct iofwd_extent){ .file = file[draw(nfiles)],
+                                      .number = i,
+                                      .processes = procs,
+                                      .off = (off_t)at,
+                                      .len = len };
 
         for (uint32_t p = 0; p < procs; p++) {
             size_t bytes;
-            size_t rows = rows_of(dealt + at, len, p, most, p == me ? row[i] : other, &bytes);
+            size_t rows = rows_of(dealt + at, len, p, max, p == me ? row[i] : other, &bytes);
 
             if (p != me)
                 continue;
@@ -189,9 +189,9 @@ static void round_of(iofwd_file_t **file, size_t nfiles, uint64_t round, int wri
 
     need(k == used, "dealing", k);
 
-    int err = writing ? iofwd_pwrite_joint(s, n) : iofwd_pread_joint(s, n);
+    int err = writing ? iofwd_pwrite_collective(s, n) : iofwd_pread_collective(s, n);
 
-    need(err == 0, writing ? "iofwd_pwrite_joint" : "iofwd_pread_joint", (uint64_t)err);
+    need(err == 0, writing ? "iofwd_pwrite_collective" : "iofwd_pread_collective", (uint64_t)err);
     for (size_t i = 0; i < n; i++) {
         size_t mine = 0;
         size_t whole = 0;
@@ -230,15 +230,15 @@ static void compare(iofwd_file_t *f)
 static int one(iofwd_file_t *f, uint64_t number, off_t off, struct iofwd_row *row, size_t nrows,
                int writing)
 {
-    struct iofwd_joint s = { .file = f,
-                             .number = number,
-                             .processes = procs,
-                             .off = off,
-                             .len = 1 << 20,
-                             .rows = row,
-                             .nrows = nrows,
-                             .buf = heap };
-    int err = writing ? iofwd_pwrite_joint(&s, 1) : iofwd_pread_joint(&s, 1);
+    struct iofwd_extent s = { .file = f,
+                              .number = number,
+                              .processes = procs,
+                              .off = off,
+                              .len = 1 << 20,
+                              .rows = row,
+                              .nrows = nrows,
+                              .buf = heap };
+    int err = writing ? iofwd_pwrite_collective(&s, 1) : iofwd_pread_collective(&s, 1);
 
     need(err == s.error && (err == 0 || s.done == 0), "one answer", (uint64_t)err);
     return err;
@@ -248,7 +248,7 @@ static void errors(iofwd_file_t *f, const char *path)
 {
     struct iofwd_row mine = { me * 10, 10, 0, 1 };
     struct iofwd_row wrong[] = { { 5, 10, 0, 1 }, { 14, 1, 0, 1 } };
-    size_t most = iofwd_joint_most(f);
+    size_t max = iofwd_collective_max(f);
     int last = me == procs - 1;
 
     need(one(f, 1, 0, last ? wrong : &mine, last ? 2 : 1, 1) == EINVAL, "rows that overlap", 0);
@@ -256,9 +256,9 @@ static void errors(iofwd_file_t *f, const char *path)
     need(one(f, 1, 0, last ? wrong : &mine, 1, 1) == EINVAL, "a row outside", 0);
     wrong[0] = (struct iofwd_row){ 0, 8, 7, 2 };
     need(one(f, 1, 0, last ? wrong : &mine, 1, 1) == EINVAL, "a stride that is too short", 0);
-    wrong[0] = (struct iofwd_row){ 1 << 19, (uint32_t)most + 1, 0, 1 };
-    need(most >= 1 << 19 || one(f, 1, 0, last ? wrong : &mine, 1, 1) == E2BIG, "too long a part",
-         most);
+    wrong[0] = (struct iofwd_row){ 1 << 19, (uint32_t)max + 1, 0, 1 };
+    need(max >= 1 << 19 || one(f, 1, 0, last ? wrong : &mine, 1, 1) == E2BIG, "too long a part",
+         max);
     if (procs > 1)
         need(one(f, 1, last ? 4096 : 0, &mine, 1, 1) == EINVAL, "different extents", 0);
 
@@ -335,10 +335,10 @@ static void memory(const char *path)
     need(before > MIN_KIB, "the servers' memory is known", (uint64_t)before);
     meet();
 
-    struct iofwd_joint s = {
+    struct iofwd_extent s = {
         .file = file, .processes = procs, .len = LONG, .rows = row, .nrows = 2, .buf = heap
     };
-    int err = iofwd_pread_joint(&s, 1);
+    int err = iofwd_pread_collective(&s, 1);
 
     need(err == 0 && s.done == 2, "a few bytes are read", s.done);
 
@@ -354,7 +354,7 @@ static void missing_child(const char *path)
 {
     iofwd_file_t *f;
     struct iofwd_row row = { 0, 100, 0, 1 };
-    struct iofwd_joint s = { .processes = 2, .len = 100, .rows = &row, .nrows = 1, .buf = heap };
+    struct iofwd_extent s = { .processes = 2, .len = 100, .rows = &row, .nrows = 1, .buf = heap };
 
     need(iofwd_open(path, O_RDWR, 0, &f) == 0, "open", 0);
     s.file = f;
@@ -364,7 +364,7 @@ static void missing_child(const char *path)
     if (child == 0)
         _exit(0);
 
-    int err = iofwd_pwrite_joint(&s, 1);
+    int err = iofwd_pwrite_collective(&s, 1);
 
     need(err == EIO, "the other has died", (uint64_t)err);
     waitpid(child, NULL, 0);
@@ -400,7 +400,7 @@ static void signalled_child(const char *path, int how, unsigned nap_s)
     iofwd_file_t *f;
     struct iofwd_row row = { 0, 100, 0, 1 };
     struct iofwd_row other = { 100, 100, 0, 1 };
-    struct iofwd_joint s = { .processes = 2, .len = 200, .rows = &row, .nrows = 1, .buf = heap };
+    struct iofwd_extent s = { .processes = 2, .len = 200, .rows = &row, .nrows = 1, .buf = heap };
     int status;
 
     need(iofwd_open(path, O_RDWR, 0, &f) == 0, "open", 0);
@@ -411,7 +411,7 @@ static void signalled_child(const char *path, int how, unsigned nap_s)
     if (child == 0) {
         s.rows = &other;
         sleep(nap_s);
-        _exit(iofwd_pwrite_joint(&s, 1) != 0);
+        _exit(iofwd_pwrite_collective(&s, 1) != 0);
     }
 
     struct told told = { .pid = child, .how = how };
@@ -422,7 +422,7 @@ static void signalled_child(const char *path, int how, unsigned nap_s)
     if (nap_s == 0)
         need(sem_wait(&told.sent) == 0 && usleep(100000) == 0, "the signal is sent", 0);
 
-    int err = iofwd_pwrite_joint(&s, 1);
+    int err = iofwd_pwrite_collective(&s, 1);
 
     /* The part of one that was killed counts if the server did not learn of its death in time. */
     bool may_fail = how == SIGKILL;
@@ -445,7 +445,7 @@ int main(int argc, char **argv)
     gex_Segment_t segment;
     char path[] = "/fwd/collective";
 
-    if (argc != 3 || gex_Client_Init(&client, &ep, &tm, "JOINT", &argc, &argv, 0) != GASNET_OK)
+    if (argc != 3 || gex_Client_Init(&client, &ep, &tm, "COLLECTIVE", &argc, &argv, 0) != GASNET_OK)
         return 1;
 
     me = gex_TM_QueryRank(tm);
