@@ -32,20 +32,18 @@ enum {
 #define SUFFIX ".iofwd"
 #define LIBRARY "libiofwd_preload.so"
 
+/* clang-format off */
 static const char usage[] =
     "usage: iofwd-instrument [options] BINARY\n"
-    "Writes a copy of the dynamic program BINARY that forwards its file calls without any "
-    "environment variable.\n"
-    "  -o OUT               the copy; the default is BINARY's name with " SUFFIX
-    ", in this folder\n"
+    "Writes a copy of the dynamic program BINARY that forwards its file calls without any environment variable.\n"
+    "  -o OUT               the copy; the default is BINARY's name with " SUFFIX ", in this folder\n"
     "  -server ADDRESSFILE  bake in the servers to which the copy attaches\n"
-    "  -prefix PATH[:...]   bake in the forwarded paths; the default is the servers' exports, from "
-    "the address file\n"
+    "  -prefix PATH[:...]   bake in the forwarded paths; the default is the servers' exports, from the address file\n"
     "  -library FILE        the preload library's path on the hosts where the copy runs\n"
-    "  -check               print which calls would be forwarded and which way suits; write "
-    "nothing\n"
+    "  -check               print which calls would be forwarded and which way suits; write nothing\n"
     "  -undo                restore the original from the copy BINARY, bit for bit\n"
     "  -help, -version\n";
+/* clang-format on */
 
 struct given {
     const char *binary, *out, *server, *prefix, *library;

@@ -32,21 +32,20 @@ struct amph_mount amph_mount = {
 };
 _Thread_local struct amph_mount_thread amph_mount_thread;
 
+/* clang-format off */
 static const char usage[] =
     "usage: iofwd-mount [options] MOUNTPOINT\n"
-    "Mounts a prefix of the I/O servers as a file system, for programs that iofwd-run cannot "
-    "preload.\n"
+    "Mounts a prefix of the I/O servers as a file system, for programs that iofwd-run cannot preload.\n"
     "  -servers FILE     address file of the servers; the default is iofwd-run's\n"
-    "  -iofwd PREFIX     which prefix; the default is the one that MOUNTPOINT is called after, or "
-    "the only one\n"
-    "  -o WORD[,WORD]... cache=none, cache=open (the default), cache=always: what the kernel may "
-    "remember\n"
+    "  -iofwd PREFIX     which prefix; the default is the one of MOUNTPOINT's name, or the only one\n"
+    "  -o WORD[,WORD]... cache=none, cache=open (the default), cache=always: what the kernel may remember\n"
     "                    timeout=SECONDS: how long names and attributes are remembered (1)\n"
-    "                    ro, allow_other, default_permissions, noexec, noatime, sync, dirsync, "
-    "clone_fd, max_read=BYTES\n"
+    "                    ro, allow_other, default_permissions, noexec, noatime, sync, dirsync, clone_fd,\n"
+    "                    max_read=BYTES\n"
     "  -foreground       stay in the foreground\n"
     "  -help, -version\n"
     "fusermount3 -u MOUNTPOINT, or SIGTERM to the process, ends it.\n";
+/* clang-format on */
 
 /* ---- command line ---- */
 

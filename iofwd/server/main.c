@@ -15,25 +15,24 @@
 #include "iofwd/wire/prefix.h"
 #include "iofwd/server/server.h"
 
+/* clang-format off */
 static const char usage[] =
-    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts "
-    "it\n"
-    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches "
-    "programs to them\n"
+    "usage: iofwd-server                      a server of its job; amphora-run -servers S starts it\n"
+    "       iofwd-server -daemon [options]    servers that belong to no job; iofwd-run attaches programs to them\n"
     "  -servers S             how many; the default is 1\n"
-    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several "
-    "options); else IOFWD_PREFIX\n"
+    "  -iofwd PREFIX[=DIR]    what is exported (several: separated by colons, or given by several options);\n"
+    "                         else IOFWD_PREFIX\n"
     "  -read-only PREFIX      of these, what clients may only read\n"
-    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else "
-    "iofwd-servers in XDG_RUNTIME_DIR or\n"
-    "                         /tmp/iofwd-servers-UID\n"
+    "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else iofwd-servers\n"
+    "                         in XDG_RUNTIME_DIR or /tmp/iofwd-servers-UID\n"
     "  -conduit NAME          clients of other hosts may come over this network (tcp, udp)\n"
     "  -interface ADDRESS     on this interface\n"
     "  -log FILE              the default is the address file's name and .log\n"
     "  -pid-file FILE         the watching process's number\n"
     "  -foreground            stay in the foreground, log to standard error\n"
-    "SIGTERM to that process ends the servers in order.  More settings: amphora-info -c "
-    "(AMPHORA_STATS=1: counters at the end).\n";
+    "SIGTERM to that process ends the servers in order.\n"
+    "More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
+/* clang-format on */
 
 struct given {
     struct amph_server_daemon d;

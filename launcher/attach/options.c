@@ -13,32 +13,27 @@
 #include "launcher/common/message.h"
 #include "launcher/common/record_dir.h"
 
+/* clang-format off */
 static const char usage[] =
     "usage: iofwd-run [options] [--] PROGRAM [ARGUMENT]...\n"
-    "Runs PROGRAM, and what it starts, with the file calls under the servers' prefixes forwarded "
-    "to them.\n"
-    "  -servers FILE        address file of the servers; the default is AMPHORA_JOB, else "
-    "iofwd-servers in XDG_RUNTIME_DIR or\n"
-    "                       /tmp/iofwd-servers-UID, which are also iofwd-server's\n"
+    "Runs PROGRAM, and what it starts, with the file calls under the servers' prefixes forwarded to them.\n"
+    "  -servers FILE        address file of the servers; the default is AMPHORA_JOB, else iofwd-servers in\n"
+    "                       XDG_RUNTIME_DIR or /tmp/iofwd-servers-UID, which are also iofwd-server's\n"
     "  -wait SECONDS        how long the servers may take to come up; the default is 0\n"
     "  -iofwd PREFIX[:...]  forward these paths only; the default is all that the servers export\n"
-    "  -trace[=WHAT]        print each forwarded file call on standard error, or to the end of the "
-    "file WHAT;\n"
+    "  -trace[=WHAT]        print each forwarded file call on standard error, or to the end of the file WHAT;\n"
     "                       WHAT may be all, or all,FILE: also the calls that stayed local\n"
     "  -preload, -mount, -trap\n"
-    "                       the way into the program: the preload library, the prefixes mounted in "
-    "a namespace, or\n"
-    "                       its file calls reported to a supervisor (seccomp); the default is the "
-    "first that suits it\n"
+    "                       the way into the program: the preload library, the prefixes mounted in a\n"
+    "                       namespace, or its file calls reported to a supervisor (seccomp);\n"
+    "                       the default is the first that suits it\n"
     "  -v                   print which way is taken, and why\n"
-    "  -record DIR          record every file call below the folder DIR, for iofwd-trace; without "
-    "servers, too;\n"
+    "  -record DIR          record every file call below the folder DIR, for iofwd-trace; without servers, too;\n"
     "                       with -mount and -trap the forwarded calls\n"
-    "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a "
-    "slash\n"
-    "  -check               print which of PROGRAM's calls would be forwarded, and which way suits "
-    "it; run nothing\n"
+    "  -trace DIR           the same, if the word DIR has a slash, and is a folder or ends in a slash\n"
+    "  -check               print which of PROGRAM's calls would be forwarded, and which way suits it; run nothing\n"
     "  -help, -version\n";
+/* clang-format on */
 
 /* What became of a word of the command line. */
 enum taken {

@@ -23,10 +23,10 @@ enum {
 
 #define END_NS (30 * AMPH_NS_PER_S) /* how long stop waits for the servers to end */
 
+/* clang-format off */
 static const char usage[] =
     "usage: iofwd-ctl COMMAND [-servers ADDRESSFILE] [OPTION]... [ARGUMENT]...\n"
-    "What I/O servers do, and orders to them.  ADDRESSFILE: of iofwd-server -daemon, or a job's "
-    "(AMPHORA_JOB).\n"
+    "What I/O servers do, and orders to them.  ADDRESSFILE: of iofwd-server -daemon, or a job's (AMPHORA_JOB).\n"
     "  status [-all] [-json]    a line for each server; -all: every counter and limit\n"
     "  clients [-json]          a line for each client of each server\n"
     "  files [-json]            a line for each open file\n"
@@ -35,14 +35,14 @@ static const char usage[] =
     "  progress [-interval S]   what all servers have done, until they end\n"
     "  metrics [-listen SOCKET|PORT]\n"
     "                           the counters as OpenMetrics text, once or by HTTP\n"
-    "  drain                    take no further clients; the servers end when the last one has "
-    "left\n"
+    "  drain                    take no further clients; the servers end when the last one has left\n"
     "  stop                     end the servers now\n"
     "  reload [NAME=VALUE]...   open the log file again, and set AMPHORA_LOG, IOFWD_CLIENT_FILES,\n"
     "                           IOFWD_CLIENT_MEMORY or IOFWD_SERVER_MEMORY\n"
     "  loglevel LEVEL           error, warn, info or debug\n"
     "  -help, -version\n"
     "Orders are taken on the servers' own host only, from their user or root.\n";
+/* clang-format on */
 
 int ctl_fail(const char *format, ...)
 {

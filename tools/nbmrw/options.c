@@ -12,6 +12,7 @@
 
 #include "base/settings/env.h"
 
+/* clang-format off */
 static const char usage[] =
     "usage: nbmrw [options]     file throughput through the I/O servers, beside direct calls\n"
     "  -d, --dir DIR            where the files are kept (default: /dev/shm)\n"
@@ -27,21 +28,18 @@ static const char usage[] =
     "  -D, --server-dir DIR     where these keep the files (default: that of --dir)\n"
     "  -T, --streams HOST:PORT,...  plain TCP streams beside forwarded calls, to nbmrw --sink\n"
     "      --sink PORT          be the far end of such streams, until killed\n"
-    "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more "
-    "(default 1,2,4,8)\n"
+    "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more\n"
+    "                           (default 1,2,4,8)\n"
     "  -C, --conduit NAME       smp, tcp, ... (default auto)\n"
-    "  -o, --order seq|random|both (default both)\n"
-    "  -m, --measure A,B,...    data, metadata, all (default), or names of the table's first "
-    "column\n"
-    "  -j, --json[=FILE]        one object a line (default: standard output, in place of the "
-    "table)\n"
+    "  -o, --order seq|random|both\n"
+    "                           order of the calls in the file (default both)\n"
+    "  -m, --measure A,B,...    data, metadata, all (default), or names of the table's first column\n"
+    "  -j, --json[=FILE]        one object a line (default: standard output, in place of the table)\n"
     "  -g, --svg FILE           box plots; lines for several file sizes and numbers of servers\n"
     "      --caption TEXT       written below the picture\n"
     "  -q, --quick              few sizes, 3 repeats: a look\n"
-    "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its "
-    "limit; exit status 3 where one is missed\n";
-
-/* clang-format off */
+    "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its limit;\n"
+    "                           exit status 3 if one is missed\n";
 static const struct option longs[] = {
     { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
     { "call-sizes", required_argument, NULL, 'c' }, { "step", required_argument, NULL, 's' },

@@ -18,29 +18,26 @@
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"
 
+/* clang-format off */
 static const char help[] =
-    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N] "
-    "[-deadline S]\n"
-    "                    [-dir DIR] [-loaded N,...] [--json] [--list]\n"
+    "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N]\n"
+    "                    [-deadline S] [-dir DIR] [-loaded N,...] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
     "  -conduit C,...   smp, tcp (shared memory is off), udp, verbs; default smp,tcp\n"
-    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave "
-    "the others waiting)\n"
+    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting)\n"
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
-    "  -deadline S      seconds after which a sample ends the job and says where it stood (default "
-    "120)\n"
+    "  -deadline S      seconds after which a sample ends the job and says where it stood (default 120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
-    "  -loaded N,...    instead of the tests: round trips of messages, barriers and forwarded "
-    "reads\n"
-    "                   beside N competing processes, with AMPHORA_WAIT=spin, block and adaptive "
-    "in\n"
+    "  -loaded N,...    instead of the tests: round trips of messages, barriers and forwarded reads\n"
+    "                   beside N competing processes, with AMPHORA_WAIT=spin, block and adaptive in\n"
     "                   turn: median and 99th percentile of single calls\n"
     "  --json           one JSON object a line\n"
     "  --list           what each test measures\n";
+/* clang-format on */
 
 /* ---- options ---- */
 

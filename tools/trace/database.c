@@ -9,36 +9,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 static const char schema_text[] =
-    "CREATE TABLE %1$s.processes(process INTEGER PRIMARY KEY, pid INT, ppid INT, rank INT, host "
-    "TEXT,"
+    "CREATE TABLE %1$s.processes(process INTEGER PRIMARY KEY, pid INT, ppid INT, rank INT, host TEXT,"
     " exe TEXT, cwd TEXT, start_ns INT, clock_error_ns INT, recorder TEXT);"
+
     "CREATE TABLE %1$s.names(name_id INTEGER PRIMARY KEY, name TEXT, class TEXT);"
+
     "CREATE TABLE %1$s.paths(path_id INTEGER PRIMARY KEY, path TEXT);"
-    "CREATE TABLE %1$s.events(id INTEGER PRIMARY KEY, process INT, tid INT, name_id INT, fd INT, "
-    "fd2 INT,"
-    " path_id INT, path2_id INT, given INT, start_ns INT, ns INT, result INT, offset INT, length "
-    "INT,"
-    " flags INT, errno INT, failed INT, returned INT, forwarded INT, side TEXT, peer INT, server "
-    "INT,"
+
+    "CREATE TABLE %1$s.events(id INTEGER PRIMARY KEY, process INT, tid INT, name_id INT,"
+    " fd INT, fd2 INT, path_id INT, path2_id INT, given INT,"
+    " start_ns INT, ns INT, result INT, offset INT, length INT, flags INT, errno INT,"
+    " failed INT, returned INT, forwarded INT, side TEXT, peer INT, server INT,"
     " requests INT, server_ns INT, queue_ns INT, file_ns INT, network_ns INT);"
-    "CREATE TABLE %1$s.totals(process INT, name_id INT, path_id INT, calls INT, bytes INT, errors "
-    "INT,"
+
+    "CREATE TABLE %1$s.totals(process INT, name_id INT, path_id INT, calls INT, bytes INT, errors INT,"
     " ns INT, longest_ns INT, first_ns INT, last_ns INT);"
-    "CREATE TABLE %1$s.losses(dropped_calls INT, summed_calls INT, dropped_texts INT, unfinished "
-    "INT,"
+
+    "CREATE TABLE %1$s.losses(dropped_calls INT, summed_calls INT, dropped_texts INT, unfinished INT,"
     " bytes INT, zero_ns INT);"
-    "CREATE VIEW %1$s.calls AS SELECT e.id, e.process, p.rank, p.host, p.pid, e.tid, n.name, "
-    "n.class,"
-    " a.path, b.path AS path2, e.fd, e.start_ns, e.start_ns + e.ns AS end_ns, e.ns, e.offset, "
-    "e.length,"
+
+    "CREATE VIEW %1$s.calls AS SELECT"
+    " e.id, e.process, p.rank, p.host, p.pid, e.tid, n.name, n.class,"
+    " a.path, b.path AS path2, e.fd, e.start_ns, e.start_ns + e.ns AS end_ns, e.ns, e.offset, e.length,"
     " CASE WHEN n.class IN ('read', 'write', 'mpi-io', 'am', 'rma', 'coll') AND e.result > 0"
     " THEN e.result ELSE 0 END AS bytes,"
     " e.result, e.flags, e.errno, e.failed, e.returned, e.given, e.side, e.peer, e.server,"
-    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns FROM events e JOIN processes p "
-    "USING(process) JOIN names n "
-    "USING(name_id)"
-    " LEFT JOIN paths a ON a.path_id = e.path_id LEFT JOIN paths b ON b.path_id = e.path2_id;";
+    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns"
+    " FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
+    " LEFT JOIN paths a ON a.path_id = e.path_id"
+    " LEFT JOIN paths b ON b.path_id = e.path2_id;";
+/* clang-format on */
 
 static bool run(sqlite3 *db, const char *sql)
 {

@@ -9,18 +9,19 @@
 #include "tools/trace/trace.h"
 
 /* One event a row, made by SQLite's own JSON functions. */
+/* clang-format off */
 static const char chrome[] =
-    "SELECT json_object('name', name, 'cat', class, 'ph', 'X', 'ts', start_ns / 1e3, 'dur', "
-    "coalesce(ns, 0) / 1e3, 'pid', process, 'tid', tid, 'args', json_object('path', path, "
-    "'offset', "
-    "offset, 'length', length, 'result', result, 'errno', errno, 'side', side, 'peer', peer, "
-    "'server', server, 'queue_us', queue_ns / 1e3, 'file_us', file_ns / 1e3)) "
-    "FROM "
-    "calls ORDER BY id";
+    "SELECT json_object('name', name, 'cat', class, 'ph', 'X', "
+    "'ts', start_ns / 1e3, 'dur', coalesce(ns, 0) / 1e3, 'pid', process, 'tid', tid, "
+    "'args', json_object('path', path, 'offset', offset, 'length', length, 'result', result, "
+    "'errno', errno, 'side', side, 'peer', peer, 'server', server, "
+    "'queue_us', queue_ns / 1e3, 'file_us', file_ns / 1e3)) "
+    "FROM calls ORDER BY id";
 static const char threads[] =
-    "SELECT json_object('name', 'process_name', 'ph', 'M', 'pid', process, 'args', "
-    "json_object('name', "
-    "printf('%s %s %d', coalesce('rank ' || rank, ''), host, pid))) FROM processes";
+    "SELECT json_object('name', 'process_name', 'ph', 'M', 'pid', process, "
+    "'args', json_object('name', printf('%s %s %d', coalesce('rank ' || rank, ''), host, pid))) "
+    "FROM processes";
+/* clang-format on */
 
 static bool print_rows(sqlite3 *db, const char *sql, bool *first_p)
 {

@@ -17,6 +17,7 @@ enum {
     MAX_SIZE_MB = 1000
 };
 
+/* clang-format off */
 static const char usage[] =
     "usage: iofwd-trace COMMAND DIR [ARGUMENT]...\n"
     "What a program did with files; DIR has been written by iofwd-run -record DIR PROGRAM.\n"
@@ -28,8 +29,7 @@ static const char usage[] =
     "  sql DIR QUERY            the answer of SQLite; the view calls has all calls (-csv, -json)\n"
     "  diff DIR DIR             what two runs did differently\n"
     "  report DIR [-o FILE] [-size MB]\n"
-    "                           a page for a browser, without network: timeline, heat maps, "
-    "charts,\n"
+    "                           a page for a browser, without network: timeline, heat maps, charts,\n"
     "                           files, findings, servers (report.html, at most 30 MB)\n"
     "  export DIR -format jsonl|chrome|csv\n"
     "  pack DIR                 compresses the files of a run that has ended\n"
@@ -37,6 +37,7 @@ static const char usage[] =
     "                           makes the calls again below FOLDER, and says how long they take\n"
     "  bench [IOFWD-RUN]        what recording costs here, beside strace and ltrace\n"
     "  -help, -version\n";
+/* clang-format on */
 
 int trace_fail(const char *format, ...)
 {

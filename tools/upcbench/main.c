@@ -19,13 +19,11 @@ struct bench_state bench_state;
 
 static void usage(FILE *out)
 {
-    fprintf(
-        out,
-        "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on "
-        "each conduit\n"
+    /* clang-format off */
+    fprintf(out,
+        "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on each conduit\n"
         "  -n N            threads (default: 2)\n"
-        "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended "
-        "hosts\n"
+        "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts\n"
         "  -t LIST         tests (default: all); --list names them\n"
         "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
         "  -r N            samples of each figure (default: 7, with --check 15, at most %d)\n"
@@ -35,6 +33,7 @@ static void usage(FILE *out)
         "  --svg FILE      bandwidth by size as a picture\n"
         "  --check         only the figures that have a target; exit 1 where one is missed\n",
         BENCH_SAMPLES);
+    /* clang-format on */
 }
 
 static size_t size_of(const char *text, char **end)

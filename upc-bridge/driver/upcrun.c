@@ -13,15 +13,16 @@
 #include "base/program/stdout_check.h"
 #include "upc-bridge/driver/place.h"
 
+/* clang-format off */
 static const char usage[] =
     "usage: amphora-upcrun -n T [OPTIONS] PROGRAM [ARGUMENTS]\n\n"
     "Starts a program made by amphora-upcc with T threads.\n\n"
-    "  -n T                 threads; may be left out if the program was compiled for a number of "
-    "them\n"
+    "  -n T                 threads; may be left out if the program was compiled for a number of them\n"
     "  -servers S           I/O servers beside them\n"
     "  -network NAME        smp, tcp, udp, verbs or auto\n"
     "  -v, -help, -version\n"
     "  -iofwd PREFIX[=DIR], -hosts FILE and all other options are those of amphora-run\n";
+/* clang-format on */
 
 struct chosen {
     int threads, servers; /* -1: not given */
