@@ -13,7 +13,9 @@
 
 #include "base/settings/env_accepted.h"
 
-#define AMPH_CONDUIT_WORDS "auto|smp|tcp|udp|verbs" /* also what amphora-run -conduit takes */
+#define AMPH_CONDUIT_NETWORKS "tcp|udp|verbs" /* those that reach other hosts */
+#define AMPH_CONDUIT_NAMES "smp|" AMPH_CONDUIT_NETWORKS
+#define AMPH_CONDUIT_WORDS "auto|" AMPH_CONDUIT_NAMES /* also what amphora-run -conduit takes */
 #define AMPH_ENV_TABLE(ENV) \
     ENV(CONDUIT, "AMPHORA_CONDUIT", ENUM, AMPH_CONDUIT_WORDS, "", 0, 0, "conduits", \
         "network that carries messages between hosts") \

@@ -25,7 +25,7 @@ static const char usage[] =
     "  -read-only PREFIX      of these, what clients may only read\n"
     "  -address-file FILE     what iofwd-run -servers takes; the default is AMPHORA_JOB, else iofwd-servers\n"
     "                         in XDG_RUNTIME_DIR or /tmp/iofwd-servers-UID\n"
-    "  -conduit NAME          clients of other hosts may come over this network (tcp, udp)\n"
+    "  -conduit NAME          clients of other hosts may come over this network: " AMPH_CONDUIT_NETWORKS "\n"
     "  -interface ADDRESS     on this interface\n"
     "  -log FILE              the default is the address file's name and .log\n"
     "  -pid-file FILE         the watching process's number\n"

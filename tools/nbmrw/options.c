@@ -30,7 +30,7 @@ static const char usage[] =
     "      --sink PORT          be the far end of such streams, until killed\n"
     "  -w, --widths A,B,...     how many servers share a file's data, for calls of 1 MiB and more\n"
     "                           (default 1,2,4,8)\n"
-    "  -C, --conduit NAME       smp, tcp, ... (default auto)\n"
+    "  -C, --conduit NAME       " AMPH_CONDUIT_WORDS " (default auto)\n"
     "  -o, --order seq|random|both\n"
     "                           order of the calls in the file (default both)\n"
     "  -m, --measure A,B,...    data, metadata, all (default), or names of the table's first column\n"

@@ -25,7 +25,7 @@ static const char help[] =
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
-    "  -conduit C,...   smp, tcp (shared memory is off), udp, verbs; default smp,tcp\n"
+    "  -conduit C,...   of " AMPH_CONDUIT_NAMES " (networks: with shared memory off); default smp,tcp\n"
     "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting)\n"
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
@@ -152,15 +152,9 @@ static bool check_bytes(const char *list)
     return true;
 }
 
-/* The conduits that a run can be bound to: the words of AMPHORA_CONDUIT after the first, auto. */
-static const char *conduit_words(void)
-{
-    return strchr(AMPH_CONDUIT_WORDS, '|') + 1;
-}
-
 static bool is_conduit(const char *name, size_t len)
 {
-    for (const char *word = conduit_words(); *word; word += *word == '|') {
+    for (const char *word = AMPH_CONDUIT_NAMES; *word; word += *word == '|') {
         size_t word_len = strcspn(word, "|");
 
         if (word_len == len && strncmp(word, name, len) == 0)
@@ -178,8 +172,9 @@ static bool check_conduits(const char *list)
         size_t len = strcspn(at, ",");
 
         if (!is_conduit(at, len)) {
-            fprintf(stderr, "amphora-perf: -conduit %s: \"%.*s\" is none of %s\n", list, (int)len,
-                    at, conduit_words());
+            fprintf(stderr,
+                    "amphora-perf: -conduit %s: \"%.*s\" is none of " AMPH_CONDUIT_NAMES "\n", list,
+                    (int)len, at);
             return false;
         }
 

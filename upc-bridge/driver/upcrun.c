@@ -19,7 +19,7 @@ static const char usage[] =
     "Starts a program made by amphora-upcc with T threads.\n\n"
     "  -n T                 threads; may be left out if the program was compiled for a number of them\n"
     "  -servers S           I/O servers beside them\n"
-    "  -network NAME        smp, tcp, udp, verbs or auto\n"
+    "  -network NAME        " AMPH_CONDUIT_WORDS "\n"
     "  -v, -help, -version\n"
     "  -iofwd PREFIX[=DIR], -hosts FILE and all other options are those of amphora-run\n";
 /* clang-format on */
