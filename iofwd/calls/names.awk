@@ -6,7 +6,7 @@
 #         numbers.h                        rows of system calls (calls.def alone)
 #         core.h                           list of the client's calls (calls.def alone)
 #         names                            bare names
-#         doc                              doc/iofwd-calls.md, from calls.def, names.def, libc.def and differences.md, in this order
+#         doc                              doc/iofwd-calls.md, from calls.def, names.def and libc.def, in this order
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
@@ -78,7 +78,6 @@ BEGIN {
     count = 0
 }
 
-FILENAME ~ /differences\.md$/ { differences = differences $0 "\n"; next }
 /^[ \t]*(#|$)/ { next }
 
 # calls.def: lines that begin with "+" are rows of numbers.def or of this table's form; all others are the client's calls.
@@ -490,9 +489,10 @@ function doc_row(c,    why, err) {
 function make_doc(    c, how) {
     print "# What becomes of each file function of the C library\n"
     print "Made from `iofwd/calls/calls.def`, `iofwd/calls/names.def` and `iofwd/calls/libc.def`; `tests/files/calls/iofwd_names.sh` compares it with what"
-    print "`nm -D` finds in libc.so.6 (glibc 2.36). *Forwarded*: on a path below `IOFWD_PREFIX`, or a descriptor or stream that such a call"
-    print "gave, an I/O server does it; elsewhere the C library does. *Refused*: on such a path it fails as told. *Local*: it stays with this host.\n"
-    printf "%s\n", differences
+    print "`nm -D` finds in libc.so.6 (glibc 2.36). *Forwarded*: on a path below `IOFWD_PREFIX`, and on a descriptor or stream that such a call"
+    print "has returned, an I/O server executes it; otherwise the C library does. *Refused*: on such a path it fails, as the third column says."
+    print "*Local*: the C library executes it.\n"
+    print "[limits.md](limits.md) lists where forwarded files differ from local ones.\n"
     print "| name | what becomes of it | how, or why |\n|---|---|---|"
     for (c = 1; c <= count; c++) if (!f_time64[c]) print doc_row(c)
     for (c = 1; c <= rows; c++) {

@@ -14,14 +14,14 @@ BUILT_SOURCES += iofwd/calls/mpi_io.h iofwd/calls/names.h iofwd/calls/implementa
 CLEANFILES += $(preload_generated)
 EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/former/version-2.trace.gz tests/files/trace/former/version-2.tracez tests/files/trace/former/version-3.trace.gz tests/files/trace/former/version-3.tracez
 EXTRA_DIST += iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
-EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/calls/differences.md iofwd/interpose/README.md
+EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
 dist_check_SCRIPTS += tests/files/calls/iofwd_names.sh
 TESTS += tests/files/calls/iofwd_names.sh
 
-doc/iofwd-calls.md: iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/libc.def iofwd/calls/differences.md iofwd/calls/names.awk
+doc/iofwd-calls.md: iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/libc.def iofwd/calls/names.awk
 	$(AM_V_GEN)$(MKDIR_P) doc && $(AWK) -f $(top_srcdir)/iofwd/calls/names.awk -v out=doc $(top_srcdir)/iofwd/calls/calls.def \
-		$(top_srcdir)/iofwd/calls/names.def $(top_srcdir)/iofwd/calls/libc.def $(top_srcdir)/iofwd/calls/differences.md >$@.tmp && mv $@.tmp $@
+		$(top_srcdir)/iofwd/calls/names.def $(top_srcdir)/iofwd/calls/libc.def >$@.tmp && mv $@.tmp $@
 
 iofwd/calls/names.h iofwd/calls/names.c iofwd/calls/names_wrap.c iofwd/calls/iofwd-wrap.args iofwd/calls/implementations.h: \
 		iofwd/calls/calls.def iofwd/calls/names.def iofwd/calls/names.awk
