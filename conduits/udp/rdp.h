@@ -367,7 +367,8 @@ struct amph_rdp {
     unsigned idle_looks;
     bool slept;      /* the process has slept since the clock was last read */
     uint32_t nready; /* lanes with something to deliver */
-    uint32_t bulky;  /* a long datagram was among so many of the last */
+    uint32_t bulky;  /* datagrams during which another long one is expected: set to BULKY by a long
+                        datagram, and one less with each short one */
     unsigned work;   /* requests of peers served since it was last reported */
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;

@@ -389,8 +389,10 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
             continue;
 
         unwanted = let_signals_in(let_in) || unwanted;
-        if (unwanted) /* repeated, because the server may have received the cancellation before it
-                         blocked */
+
+        /* Sent again in every round: a cancellation has no effect if it reaches the server before the
+         * request blocks there. */
+        if (unwanted)
             cancel(cl, link, p->seq);
     }
 
@@ -404,8 +406,8 @@ static const char *call_name(const struct amph_client_pending *p)
     return p->desc ? p->desc->name : "call";
 }
 
-/* The program cannot know why a server answers EIO, so its user is told; of many answers of a kind once in
- * a while. */
+/* Logs the reason that a server has sent with an error.  EIO does not tell a program what went wrong, so
+ * its reason is a warning, at most one in REASON_NS; all other reasons are logged at level info. */
 static void report_reason(const struct amph_fwd_rep_head *head, const struct amph_client_pending *p,
                           const char *text, int len)
 {

@@ -34,9 +34,9 @@ struct amph_ip_recording {
     struct amph_ip_clock clock;
     uint32_t serial;
     union amph_trace_slot *tail;
-    uint64_t least_slow_ns;          /* of the slowest calls in the tail */
+    uint64_t shortest_kept_ns;       /* lower bound of the slow calls in the tail */
     uint32_t tail_state;             /* 0: not begun, 1: ready, 2: no room */
-    uint32_t errors, slowest, busy;  /* slots used in the tail */
+    uint32_t errors, nslow, busy;    /* slots used in the tail */
     struct amph_ip_recording *spare; /* the next one that no thread uses */
     uint8_t named[320];              /* a bit for each call whose name is in the file */
     uint64_t seen[512];              /* texts that are in the file: the last of each bucket */

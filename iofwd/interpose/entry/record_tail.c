@@ -55,33 +55,33 @@ static void put(union amph_trace_slot *slot, const struct amph_trace_call *call)
                      __ATOMIC_RELEASE);
 }
 
-static uint64_t lasts(const struct amph_trace_call *call)
+static uint64_t duration_ns(const struct amph_trace_call *call)
 {
     return call->end_ns - call->start_ns;
 }
 
-/* One of the slowest takes the place of the least of them; which that is, is looked up only when a
- * call is slower than the least of the last time. */
+/* Keeps the SLOWEST slowest calls: once all slots are in use, a slower call replaces the shortest one.
+ * shortest_kept_ns is a lower bound of the durations that are kept, so most calls need no search. */
 static void keep_slow(struct amph_ip_recording *t, union amph_trace_slot *slow,
                       const struct amph_trace_call *call)
 {
-    if (t->slowest < SLOWEST) {
-        put(&slow[t->slowest++], call);
+    if (t->nslow < SLOWEST) {
+        put(&slow[t->nslow++], call);
         return;
     }
 
-    if (lasts(call) <= t->least_slow_ns)
+    if (duration_ns(call) <= t->shortest_kept_ns)
         return;
 
-    unsigned least = 0;
+    unsigned shortest = 0;
 
     for (unsigned i = 1; i < SLOWEST; i++)
-        if (lasts(&slow[i].call) < lasts(&slow[least].call))
-            least = i;
+        if (duration_ns(&slow[i].call) < duration_ns(&slow[shortest].call))
+            shortest = i;
 
-    t->least_slow_ns = lasts(&slow[least].call);
-    if (lasts(call) > t->least_slow_ns)
-        put(&slow[least], call);
+    t->shortest_kept_ns = duration_ns(&slow[shortest].call);
+    if (duration_ns(call) > t->shortest_kept_ns)
+        put(&slow[shortest], call);
 }
 
 static unsigned bucket_of(uint64_t len)
@@ -112,8 +112,8 @@ static bool sum_up(union amph_trace_slot *rows, const struct amph_trace_call *ca
         s->calls++;
         s->errors += call->err != 0;
         s->bytes += moves_data && call->result > 0 ? (uint64_t)call->result : 0;
-        s->total_ns += lasts(call);
-        s->longest_ns = lasts(call) > s->longest_ns ? lasts(call) : s->longest_ns;
+        s->total_ns += duration_ns(call);
+        s->longest_ns = duration_ns(call) > s->longest_ns ? duration_ns(call) : s->longest_ns;
         s->last_ns = call->end_ns;
         if (moves_data)
             sizes->bucket[bucket_of(call->length)]++;
