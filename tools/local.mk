@@ -31,6 +31,7 @@ trace_reader = \
 	iofwd/trace/pack.c \
 	iofwd/trace/pack.h \
 	iofwd/trace/positions.c \
+	iofwd/trace/classes.c \
 	iofwd/trace/reader.c \
 	iofwd/trace/reader.h \
 	iofwd/trace/numbers.h \

@@ -46,6 +46,7 @@ function in_form(s) {
 
 function guard_of(text,    n, i, part, w, s) {
     if (text == "always") return "1"
+    if (text == "stdio") return "0"
     n = split(text, part, / or /)
     s = ""
     for (i = 1; i <= n; i++) {
@@ -228,6 +229,9 @@ function print_returned(c, indent, saved) {
 # Functions without a trace: a child of clone continues in another function, and main does not return here.
 function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert_fail|sigaction|__sigaction|signal|openlog|closelog)$/ }
 
+# Is it a function that is caught for the recorder and traces alone?  Its target says which bytes it moves.
+function is_stdio(c) { return f_raw_guard[c] == "stdio" }
+
 # Returns the type word of calls.def for the argument of that name, if traces show this type specially.
 function word_of(c, name,    called, w) {
     called = f_name[c]
@@ -245,6 +249,9 @@ function shown_as(c, p,    name, w) {
     if (w != "") return w
     if (f_name[c] == "syscall") return name == "number" ? "AMPH_FWD_SHOW_CALL" : "AMPH_FWD_SHOW_HEX"
     if (p ~ /^FILE \*/) return "AMPH_FWD_SHOW_STREAM"
+    if (is_stdio(c) && name == "off") return "FWD_IN_OFF"
+    if (is_stdio(c) && name == "whence") return "FWD_IN_WHENCE"
+    if (is_stdio(c) && p ~ /^char \*text$/) return "AMPH_FWD_SHOW_POINTER"
     if (p ~ /^DIR \*/) return "AMPH_FWD_SHOW_DIR"
     if (p ~ /^struct (amph_ip_)?stat \*/) return "FWD_OUT_STATBUF"
     if (p ~ /^(const )?char \*[a-z_]+$/ && (" " f_raw_guard[c] " ") ~ ("(path|led|at [a-z_]+|lib) " name " ")) return "AMPH_FWD_SHOW_PATH"
@@ -295,7 +302,7 @@ function trace_params(c, shown,    n, i, p) {
 function make_shape(c,    n, i, shown, s) {
     shape_of(c)
     n = trace_params(c, shown)
-    s = "{ AMPH_IP_SHAPE_" kind_of(c) ", AMPH_FWD_OUTCOME_" outcome_of(c) ", " n ", {"
+    s = "{ AMPH_IP_SHAPE_" kind_of(c) ", AMPH_FWD_OUTCOME_" outcome_of(c) ", AMPH_IP_STDIO_" (is_stdio(c) ? f_target[c] : "NO") ", " n ", {"
     for (i = 1; i <= n; i++) s = s (i > 1 ? ", " : " ") shown_as(c, shown[i])
     return s (n ? " } }," : " 0 } },")
 }
@@ -414,6 +421,10 @@ function make_c(    c, ret, real, call) {
         real = "libc_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "amph_ip_note_local(" real ")"
         if (f_after[c] == "stream") real = "amph_ip_note_stream(" real ")"
+        if (is_stdio(c) && !variadic) {
+            print star(f_type[c]) "caught_" f_name[c] "(" proto ")\n{\n" trace_hook(c) "    " ret real ";\n}\n"
+            continue
+        }
         point = is_cancel_point(f_name[c]) ? "amph_ip_cancel_point();" : ""
         if (turns(c)) {
             make_turning(c, point, real)
@@ -433,10 +444,13 @@ function make_c(    c, ret, real, call) {
                 print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_begin(&traced_frame, AMPH_IP_NAME_" f_name[c] ", traced_arg);\n"
             }
             if (ret != "") print "    " star(f_type[c]) "result;"
-            print "    " (real != "" ? "if (" f_guard[c] ") " : "") "{"
-            if (ret != "") print_ours(c, "        ", 1, 0)
-            else print_returned(c, "        ", 0)
-            print "    }" (real != "" ? " else\n        " (ret != "" ? "result = " : "") real ";" : "")
+            if (is_stdio(c)) print "    result = " real ";"
+            else {
+                print "    " (real != "" ? "if (" f_guard[c] ") " : "") "{"
+                if (ret != "") print_ours(c, "        ", 1, 0)
+                else print_returned(c, "        ", 0)
+                print "    }" (real != "" ? " else\n        " (ret != "" ? "result = " : "") real ";" : "")
+            }
             if (is_traced(c))
                 print "    if (AMPH_UNLIKELY(traced))\n        amph_ip_trace_end(&traced_frame, " \
                     (ret == "" ? "0" : (f_type[c] ~ /\*$/ ? "(intptr_t)" : "") "result") ");\n"
@@ -478,6 +492,7 @@ function doc_row(c,    why, err) {
         err = f_after[c]; sub(/^refused /, "", err); sub(/ .*/, "", err)
         return "| `" f_name[c] "` | refused: " err " | " substr(f_after[c], 10 + length(err)) " |"
     }
+    if (is_stdio(c)) return "| `" f_name[c] "` | forwarded | a forwarded stream is a stream of the C library; caught so that the recorder sees it |"
     if (f_target[c] ~ /^amph_ip_own/)
         return "| `" f_name[c] "` | local | has no path; caught so that Amphora's own descriptors get high numbers |"
     if (f_name[c] in leads) return "| `" f_name[c] "` | forwarded | request `" leads[f_name[c]] "` |"

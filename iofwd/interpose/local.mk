@@ -77,6 +77,7 @@ preload_sources = \
 	iofwd/interpose/fd/fd.c \
 	iofwd/interpose/entry/refuse.c \
 	iofwd/interpose/entry/trace.c \
+	iofwd/interpose/entry/trace_stdio.c \
 	iofwd/interpose/entry/trace.h \
 	iofwd/interpose/entry/record.c \
 	iofwd/interpose/entry/record.h \

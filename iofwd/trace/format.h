@@ -18,6 +18,7 @@
  *   numbers.h           numbers and spans of time in few bytes
  *   unroll.c, .h        ring and stream as one row of slots
  *   reader.c, .h        reads a folder of such files into events; the only reader
+ *   classes.c           what kind of call a name stands for
  *   clocks.c, .h        hosts' times as the job's
  *   positions.c         offsets of reads and writes that have none
  *   pack.c, .h          the compressed form of a file
@@ -86,7 +87,8 @@ enum {
     AMPH_TRACE_HAS_FLAGS = 8,
     AMPH_TRACE_HAS_PATH = 16, /* `file` is a path that was given, not a descriptor's */
     AMPH_TRACE_HAS_EXTRA = 32,
-    AMPH_TRACE_HAS_FAILED = 64
+    AMPH_TRACE_HAS_FAILED = 64,
+    AMPH_TRACE_HAS_CAUSE = 128 /* a stream of the C library has made the call */
 };
 
 struct amph_trace_header {

@@ -139,9 +139,9 @@ static bool gives_descriptor(const struct amph_trace_event *e)
     return !has_failed(e) && e->result >= 0 && e->result < DESCRIPTORS_MAX;
 }
 
-static bool take_open(struct tracker *k, const struct amph_trace_event *e)
+static bool take_open(struct tracker *k, const struct amph_trace_event *e, int fd)
 {
-    struct descriptor *d = descriptor_of(k, e->process, (int)e->result);
+    struct descriptor *d = descriptor_of(k, e->process, fd);
     bool appends = e->has & AMPH_TRACE_HAS_FLAGS && e->flags & O_APPEND;
 
     if (!d)
@@ -228,20 +228,31 @@ static bool is_copy(const char *name)
     return strncmp(name, "dup", 3) == 0;
 }
 
+static bool is_close_of_stream(const char *name)
+{
+    return strstr(name, "fclose") != NULL;
+}
+
 static bool take_event(const struct amph_trace *t, struct tracker *k, struct amph_trace_event *e)
 {
     enum amph_trace_class cls = k->cls[e->name];
 
     if (cls == AMPH_TRACE_OPEN && gives_descriptor(e))
-        return take_open(k, e);
+        return take_open(k, e, (int)e->result);
     if (e->fd < 0)
         return true;
+    if (cls == AMPH_TRACE_OPEN && !has_failed(e)) /* fopen's result is a stream */
+        return take_open(k, e, e->fd);
     if (is_copy(t->names[e->name]) && gives_descriptor(e))
         return take_copy(k, e);
 
     switch (cls) {
     case AMPH_TRACE_CLOSE:
         return take_close(k, e);
+    case AMPH_TRACE_STDIO: /* where a forwarded stream writes before, its close has a record */
+        return is_close_of_stream(t->names[e->name]) && e->side == AMPH_TRACE_LOCAL
+                   ? take_close(k, e)
+                   : true;
     case AMPH_TRACE_SEEK:
         return take_seek(t, k, e);
     case AMPH_TRACE_READ:

@@ -24,11 +24,6 @@ enum {
     DEPTH = 16       /* of relative paths on one another */
 };
 
-const char *const amph_trace_class_names[AMPH_TRACE_CLASSES] = {
-    "other",  "open", "close",   "read", "write",  "seek", "sync", "meta",
-    "folder", "map",  "process", "wait", "mpi-io", "am",   "rma",  "coll"
-};
-
 struct amph_trace_text_entry {
     uint64_t number; /* 0: free */
     uint64_t base;
@@ -67,139 +62,6 @@ static void *one_more(void **array, size_t *n, size_t *room, size_t size)
 
     memset(at, 0, size);
     return at;
-}
-
-/* ---- classes ---- */
-
-static const struct {
-    const char *start;
-    enum amph_trace_class cls;
-} classes[] = {
-    { "MPI_File_", AMPH_TRACE_MPI },
-    { "MPI_Register_datarep", AMPH_TRACE_MPI },
-    { "am_", AMPH_TRACE_AM },
-    { "rma_", AMPH_TRACE_RMA },
-    { "coll_", AMPH_TRACE_COLL },
-    { "event_", AMPH_TRACE_WAIT },
-    { "readlink", AMPH_TRACE_META },
-    { "readdir", AMPH_TRACE_FOLDER },
-    { "readahead", AMPH_TRACE_OTHER },
-    { "read", AMPH_TRACE_READ },
-    { "pread", AMPH_TRACE_READ },
-    { "fread", AMPH_TRACE_READ },
-    { "recv", AMPH_TRACE_READ },
-    { "write", AMPH_TRACE_WRITE },
-    { "pwrite", AMPH_TRACE_WRITE },
-    { "fwrite", AMPH_TRACE_WRITE },
-    { "send", AMPH_TRACE_WRITE },
-    { "copy_file_range", AMPH_TRACE_WRITE },
-    { "splice", AMPH_TRACE_WRITE },
-    { "dprintf", AMPH_TRACE_WRITE },
-    { "vdprintf", AMPH_TRACE_WRITE },
-    { "opendir", AMPH_TRACE_FOLDER },
-    { "fdopendir", AMPH_TRACE_FOLDER },
-    { "closedir", AMPH_TRACE_FOLDER },
-    { "rewinddir", AMPH_TRACE_FOLDER },
-    { "seekdir", AMPH_TRACE_FOLDER },
-    { "getdents", AMPH_TRACE_FOLDER },
-    { "getdirentries", AMPH_TRACE_FOLDER },
-    { "scandir", AMPH_TRACE_FOLDER },
-    { "glob", AMPH_TRACE_FOLDER },
-    { "fts", AMPH_TRACE_FOLDER },
-    { "ftw", AMPH_TRACE_FOLDER },
-    { "nftw", AMPH_TRACE_FOLDER },
-    { "open", AMPH_TRACE_OPEN },
-    { "fopen", AMPH_TRACE_OPEN },
-    { "freopen", AMPH_TRACE_OPEN },
-    { "creat", AMPH_TRACE_OPEN },
-    { "mkstemp", AMPH_TRACE_OPEN },
-    { "mkostemp", AMPH_TRACE_OPEN },
-    { "tmpfile", AMPH_TRACE_OPEN },
-    { "close", AMPH_TRACE_CLOSE },
-    { "fclose", AMPH_TRACE_CLOSE },
-    { "lseek", AMPH_TRACE_SEEK },
-    { "llseek", AMPH_TRACE_SEEK },
-    { "fsync", AMPH_TRACE_SYNC },
-    { "fdatasync", AMPH_TRACE_SYNC },
-    { "sync", AMPH_TRACE_SYNC },
-    { "msync", AMPH_TRACE_SYNC },
-    { "mmap", AMPH_TRACE_MAP },
-    { "munmap", AMPH_TRACE_MAP },
-    { "mremap", AMPH_TRACE_MAP },
-    { "mprotect", AMPH_TRACE_MAP },
-    { "fork", AMPH_TRACE_PROCESS },
-    { "vfork", AMPH_TRACE_PROCESS },
-    { "Fork", AMPH_TRACE_PROCESS },
-    { "clone", AMPH_TRACE_PROCESS },
-    { "exec", AMPH_TRACE_PROCESS },
-    { "fexecve", AMPH_TRACE_PROCESS },
-    { "posix_spawn", AMPH_TRACE_PROCESS },
-    { "exit", AMPH_TRACE_PROCESS },
-    { "Exit", AMPH_TRACE_PROCESS },
-    { "system", AMPH_TRACE_PROCESS },
-    { "popen", AMPH_TRACE_PROCESS },
-    { "daemon", AMPH_TRACE_PROCESS },
-    { "pthread_", AMPH_TRACE_PROCESS },
-    { "poll", AMPH_TRACE_WAIT },
-    { "ppoll", AMPH_TRACE_WAIT },
-    { "select", AMPH_TRACE_WAIT },
-    { "pselect", AMPH_TRACE_WAIT },
-    { "epoll_", AMPH_TRACE_WAIT },
-    { "stat", AMPH_TRACE_META },
-    { "lstat", AMPH_TRACE_META },
-    { "fstat", AMPH_TRACE_META },
-    { "xstat", AMPH_TRACE_META },
-    { "lxstat", AMPH_TRACE_META },
-    { "fxstat", AMPH_TRACE_META },
-    { "newfstat", AMPH_TRACE_META },
-    { "access", AMPH_TRACE_META },
-    { "faccess", AMPH_TRACE_META },
-    { "euidaccess", AMPH_TRACE_META },
-    { "eaccess", AMPH_TRACE_META },
-    { "rename", AMPH_TRACE_META },
-    { "link", AMPH_TRACE_META },
-    { "symlink", AMPH_TRACE_META },
-    { "unlink", AMPH_TRACE_META },
-    { "remove", AMPH_TRACE_META },
-    { "mkdir", AMPH_TRACE_META },
-    { "rmdir", AMPH_TRACE_META },
-    { "mknod", AMPH_TRACE_META },
-    { "mkfifo", AMPH_TRACE_META },
-    { "chmod", AMPH_TRACE_META },
-    { "fchmod", AMPH_TRACE_META },
-    { "lchmod", AMPH_TRACE_META },
-    { "chown", AMPH_TRACE_META },
-    { "fchown", AMPH_TRACE_META },
-    { "lchown", AMPH_TRACE_META },
-    { "utime", AMPH_TRACE_META },
-    { "futime", AMPH_TRACE_META },
-    { "lutime", AMPH_TRACE_META },
-    { "truncate", AMPH_TRACE_META },
-    { "ftruncate", AMPH_TRACE_META },
-    { "fallocate", AMPH_TRACE_META },
-    { "posix_fallocate", AMPH_TRACE_META },
-    { "pathconf", AMPH_TRACE_META },
-    { "realpath", AMPH_TRACE_META },
-    { "canonicalize", AMPH_TRACE_META },
-    { "getxattr", AMPH_TRACE_META },
-    { "setxattr", AMPH_TRACE_META },
-    { "listxattr", AMPH_TRACE_META },
-    { "fgetxattr", AMPH_TRACE_META },
-    { "flistxattr", AMPH_TRACE_META },
-    { "fsetxattr", AMPH_TRACE_META },
-    { "lgetxattr", AMPH_TRACE_META },
-    { "llistxattr", AMPH_TRACE_META },
-    { "lsetxattr", AMPH_TRACE_META },
-};
-
-enum amph_trace_class amph_trace_class_of(const char *name)
-{
-    name += strspn(name, "_");
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (strncmp(name, classes[i].start, strlen(classes[i].start)) == 0)
-            return classes[i].cls;
-
-    return AMPH_TRACE_OTHER;
 }
 
 /* ---- texts ---- */
@@ -481,6 +343,7 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->peer = c->has & AMPH_TRACE_HAS_FD && is_message ? c->fd : -1;
     e->fd2 = -1;
     e->has = (uint8_t)(c->has & ~(unsigned)AMPH_TRACE_HAS_POSITION);
+    e->caused = c->has & AMPH_TRACE_HAS_CAUSE;
     e->file = file_index(t, c->file);
     if (state == AMPH_TRACE_STARTED) {
         s->open[s->nopen++ % OPEN_CALLS] = (size_t)(e - t->events);

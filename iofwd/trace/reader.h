@@ -31,10 +31,11 @@ enum amph_trace_class {
     AMPH_TRACE_MAP,
     AMPH_TRACE_PROCESS,
     AMPH_TRACE_WAIT,
-    AMPH_TRACE_MPI,  /* MPI-IO */
-    AMPH_TRACE_AM,   /* active messages */
-    AMPH_TRACE_RMA,  /* puts, gets and remote atomics */
-    AMPH_TRACE_COLL, /* barriers and collectives */
+    AMPH_TRACE_MPI,   /* MPI-IO */
+    AMPH_TRACE_AM,    /* active messages */
+    AMPH_TRACE_RMA,   /* puts, gets and remote atomics */
+    AMPH_TRACE_COLL,  /* barriers and collectives */
+    AMPH_TRACE_STDIO, /* the C library's streams */
     AMPH_TRACE_CLASSES
 };
 
@@ -55,6 +56,7 @@ struct amph_trace_event {
     uint32_t flags;
     uint16_t err;
     uint8_t has, side; /* enum amph_trace_side */
+    bool caused;       /* a stream of the C library has made the call */
     int32_t peer;      /* of a message; -1: none, or no single one */
     uint32_t server, requests;
     uint64_t server_ns, queue_ns; /* at the servers; of that, waiting for its turn */
@@ -119,5 +121,16 @@ bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t wh
 void amph_trace_free(struct amph_trace *t);
 
 enum amph_trace_class amph_trace_class_of(const char *name);
+
+/* Which interface a call belongs to: what one moves, another one of the same process may have caused. */
+enum amph_trace_layer {
+    AMPH_TRACE_LAYER_POSIX,
+    AMPH_TRACE_LAYER_STDIO,
+    AMPH_TRACE_LAYER_MPI_IO,
+    AMPH_TRACE_LAYER_MESSAGE,
+    AMPH_TRACE_LAYERS
+};
+
+enum amph_trace_layer amph_trace_layer_of(enum amph_trace_side side, enum amph_trace_class cls);
 
 #endif

@@ -22,7 +22,8 @@ static const char schema_text[] =
     " fd INT, fd2 INT, path_id INT, path2_id INT, given INT,"
     " start_ns INT, ns INT, result INT, offset INT, length INT, flags INT, errno INT,"
     " failed INT, returned INT, forwarded INT, side TEXT, peer INT, server INT,"
-    " requests INT, server_ns INT, queue_ns INT, file_ns INT, network_ns INT);"
+    " requests INT, server_ns INT, queue_ns INT, file_ns INT, network_ns INT, layer TEXT,"
+    " caused INT);"
 
     "CREATE TABLE %1$s.totals(process INT, name_id INT, path_id INT, calls INT, bytes INT, errors INT,"
     " ns INT, longest_ns INT, first_ns INT, last_ns INT);"
@@ -33,10 +34,11 @@ static const char schema_text[] =
     "CREATE VIEW %1$s.calls AS SELECT"
     " e.id, e.process, p.rank, p.host, p.pid, e.tid, n.name, n.class,"
     " a.path, b.path AS path2, e.fd, e.start_ns, e.start_ns + e.ns AS end_ns, e.ns, e.offset, e.length,"
-    " CASE WHEN n.class IN ('read', 'write', 'mpi-io', 'am', 'rma', 'coll') AND e.result > 0"
+    " CASE WHEN (n.class IN ('read', 'write', 'mpi-io', 'am', 'rma', 'coll')"
+    " OR (n.class = 'stdio' AND e.length IS NOT NULL)) AND e.result > 0"
     " THEN e.result ELSE 0 END AS bytes,"
     " e.result, e.flags, e.errno, e.failed, e.returned, e.given, e.side, e.peer, e.server,"
-    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns"
+    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns, e.layer, e.caused"
     " FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
     " LEFT JOIN paths a ON a.path_id = e.path_id"
     " LEFT JOIN paths b ON b.path_id = e.path2_id;";
@@ -102,6 +104,7 @@ static bool insert(struct row *r)
     return ok;
 }
 
+static const char *const layers[AMPH_TRACE_LAYERS] = { "posix", "stdio", "mpi-io", "message" };
 const char *const trace_sides[AMPH_TRACE_SIDES] = { "local", "forwarded", "mpi-io", "message" };
 
 /* What is left of the call's time: the network, and Amphora's work in the client. */
@@ -115,7 +118,7 @@ static int64_t network_ns(const struct amph_trace_event *e)
 /* Times begin with the run. */
 static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
 {
-    struct row r = { prepare(db, schema, "events", 27), 0 };
+    struct row r = { prepare(db, schema, "events", 29), 0 };
     bool ok = r.stmt != NULL;
 
     for (size_t i = 0; ok && i < t->nevents; i++) {
@@ -149,6 +152,9 @@ static bool put_events(sqlite3 *db, const char *schema, const struct amph_trace 
         number_if(&r, e->requests, (int64_t)e->queue_ns);
         number_if(&r, e->requests, (int64_t)(e->server_ns - e->queue_ns));
         number_if(&r, e->requests && returned, network_ns(e));
+        text(&r, layers[amph_trace_layer_of((enum amph_trace_side)e->side,
+                                            amph_trace_class_of(t->names[e->name]))]);
+        number(&r, e->caused);
         ok = insert(&r);
     }
 

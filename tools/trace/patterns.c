@@ -20,7 +20,8 @@ struct rule {
 
 /* A path in all calls that are given or have a descriptor of it: programs' own files only. */
 #define FILES \
-    "path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%' AND path NOT LIKE '/sys/%'"
+    "layer = 'posix' AND path LIKE '/%' AND path NOT LIKE '/dev/%' AND path NOT LIKE '/proc/%' " \
+    "AND path NOT LIKE '/sys/%'"
 
 /* clang-format off */
 /* Who reads and writes each file: the last eight rules, of which a file belongs to one. */
@@ -57,9 +58,9 @@ static const struct rule rules[] = {
     { "many calls on names and attributes", "kind:meta",
       "fewer stat calls in the program; forwarded ones are one request each",
       "SELECT 'process ' || pid, count(*), sum(ns), printf('%d %% of its time in calls', 100 * sum(ns) / "
-      "(SELECT max(1, sum(ns)) FROM calls d WHERE d.process = calls.process)) FROM calls WHERE class = "
+      "(SELECT max(1, sum(ns)) FROM calls d WHERE layer = 'posix' AND d.process = calls.process)) FROM calls WHERE class = "
       "'meta' GROUP BY process HAVING count(*) >= 1000 AND sum(ns) * 4 > (SELECT sum(ns) FROM calls d "
-      "WHERE d.process = calls.process)" },
+      "WHERE layer = 'posix' AND d.process = calls.process)" },
     { "the same file read by all processes", "kind:read",
       "read it once and send it to the others (a collective, or a broadcast); several processes "
       "read it now",
@@ -98,12 +99,12 @@ static const struct rule rules[] = {
     { "large calls that do not begin at a block's start", "kind:read,write bytes>=65536",
       "IOFWD_STRIPE with a UNIT that divides the offsets, or aligned calls",
       "SELECT path, count(*), sum(ns), printf('of %d calls of 64 KiB or more', (SELECT count(*) FROM "
-      "calls d WHERE d.path = calls.path AND d.bytes >= 65536)) FROM calls WHERE class IN ('read', "
+      "calls d WHERE d.layer = 'posix' AND d.path = calls.path AND d.bytes >= 65536)) FROM calls WHERE class IN ('read', "
       "'write') AND bytes >= 65536 AND offset % 4096 <> 0 AND offset >= 0 AND " FILES
       " GROUP BY path HAVING count(*) >= 10" },
     { "one process waits longer than the others", "",
       "IOFWD_STRIPE spreads its file over servers; or share the work out evenly",
-      "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL "
+      "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL AND layer = 'posix' "
       "GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
       "avg(ns) FROM t)) FROM t WHERE (SELECT count(*) FROM t) >= 4 AND ns > 2 * (SELECT avg(ns) FROM t) "
       "AND ns > 1000000" },
@@ -192,7 +193,7 @@ static bool look(sqlite3 *db, const struct rule *rule)
 static const char all_findings[] = "SELECT * FROM findings ORDER BY ns DESC";
 static const char readable_findings[] =
     "SELECT finding, calls, printf('%.3f', ns / 1e6) AS cost_ms, "
-    "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM calls)) AS percent, "
+    "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM calls WHERE layer = 'posix')) AS percent, "
     "detail, subject, remedy FROM findings ORDER BY ns DESC LIMIT 40";
 
 bool trace_find(sqlite3 *db)

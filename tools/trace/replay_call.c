@@ -59,7 +59,7 @@ static int open_file(struct replay_task *task, const struct amph_trace_event *e,
         flags = O_WRONLY | O_CREAT | O_TRUNC;
     else if (strstr(name, "temp"))
         flags = O_RDWR | O_CREAT | O_EXCL;
-    else if (is_stream)
+    else if (is_stream && !(e->has & AMPH_TRACE_HAS_FLAGS))
         flags = O_RDWR;
 
     int fd = open(path, flags | O_CLOEXEC, 0666);
@@ -67,12 +67,15 @@ static int open_file(struct replay_task *task, const struct amph_trace_event *e,
     if (fd < 0)
         return -1;
 
-    if (is_stream || e->has & AMPH_TRACE_HAS_FAILED) { /* what a stream does is not recorded */
+    /* what a stream of the host does is not recorded */
+    bool is_alone = is_stream && (e->side == AMPH_TRACE_LOCAL || e->fd < 0);
+
+    if (is_alone || e->has & AMPH_TRACE_HAS_FAILED) {
         close(fd);
         return 0;
     }
 
-    set_fd(task, e->result, fd);
+    set_fd(task, is_stream ? e->fd : e->result, fd);
     return fd;
 }
 
@@ -199,7 +202,7 @@ static int64_t call_fd(struct replay_task *task, const struct replay_step *s,
 
     switch (s->kind) {
     case REPLAY_SEEK:
-        return lseek(fd, has_own_offset(e) ? e->offset : 0, (int)e->flags);
+        return lseek(fd, e->has & AMPH_TRACE_HAS_OFFSET ? e->offset : 0, (int)e->flags);
     case REPLAY_SYNC:
         return fsync(fd);
     case REPLAY_DATASYNC:

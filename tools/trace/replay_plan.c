@@ -270,10 +270,11 @@ static void put_steps(struct replay *r, struct replay_thread *th)
         uint32_t index = r->order[th->first_event + i];
         const struct amph_trace_event *e = &t->events[index];
 
-        if (e->side == AMPH_TRACE_MPI_IO || e->side == AMPH_TRACE_MESSAGE)
+        enum amph_trace_class cls = class_of(r, e);
+
+        if (amph_trace_layer_of((enum amph_trace_side)e->side, cls) != AMPH_TRACE_LAYER_POSIX)
             continue; /* its file calls are steps, the rest of its time is the program's */
 
-        enum amph_trace_class cls = class_of(r, e);
         enum replay_kind kind = kind_of(r, e);
         uint64_t took = (uint64_t)(end_of(e) - e->start_ns);
 

@@ -94,8 +94,8 @@ static int with(const char *dir, const char *const *queries, const char *const *
 
 /* Calls, and those that are in the sums only. */
 #define ALL_BY_NAME \
-    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN n.class IN ('read', 'write') AND result " \
-    "> 0 " \
+    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN (n.class IN ('read', 'write') OR n.class = " \
+    "'stdio' AND length IS NOT NULL) AND result > 0 " \
     "THEN result ELSE 0 END AS bytes, 1 AS calls, e.ns AS longest FROM events e JOIN names n " \
     "USING(name_id) UNION ALL SELECT n.class, n.name, t.errors, t.ns, t.bytes, t.calls, " \
     "t.longest_ns FROM totals t JOIN names n USING(name_id))"
@@ -103,12 +103,15 @@ static int with(const char *dir, const char *const *queries, const char *const *
 /* Columns that several answers have. */
 #define READ_BYTES "sum(CASE class WHEN 'read' THEN bytes ELSE 0 END) AS bytes_read"
 #define WRITTEN_BYTES "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS bytes_written"
-/* Calls of MPI-IO contain file calls, and messages are none. */
-#define FILE_CALL "side IN ('local', 'forwarded')"
+/* Calls of MPI-IO and of streams contain file calls, and messages are none. */
+#define FILE_CALL "layer = 'posix'"
 #define FILE_NS "coalesce(sum(ns) FILTER (WHERE " FILE_CALL "), 0)"
 #define FILE_MS MS(FILE_NS)
 #define FILE_CALLS "sum(" FILE_CALL ")"
-#define OTHER_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
+#define STDIO_CALLS \
+    "sum(layer = 'stdio') AS stdio, " \
+    "sum(CASE layer WHEN 'stdio' THEN bytes ELSE 0 END) AS stdio_bytes, "
+#define OTHER_CALLS STDIO_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
 #define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
 
 /* Times of forwarded calls by server: in its queue, at its files, and the rest; sums and medians. */
@@ -174,8 +177,8 @@ int trace_files(const char *dir)
         "SELECT count(DISTINCT process) AS procs, sum(class = 'open' AND NOT failed) AS opens, "
         "sum(class = 'read') AS reads, " READ_BYTES ", sum(class = 'write') AS writes, "
         WRITTEN_BYTES ", sum(class = 'meta') AS meta, sum(failed) AS failed, "
-        "sum(class = 'mpi-io') AS mpi_io, " FILE_MS " AS ms, "
-        "coalesce(max(side) FILTER (WHERE " FILE_CALL "), '-') AS side, path "
+        STDIO_CALLS "sum(class = 'mpi-io') AS mpi_io, " FILE_MS " AS ms, "
+        "coalesce(max(side) FILTER (WHERE layer IN ('posix', 'stdio')), '-') AS side, path "
         "FROM calls WHERE path IS NOT NULL GROUP BY path ORDER BY " FILE_NS " DESC",
         NULL
     };

@@ -232,44 +232,96 @@ enum effect {
     NONE,
     CLOSES,
     CLOSES_MANY,
-    COPIES, /* the result is the same file as the first descriptor */
+    GIVES_STREAM, /* the result is a stream; path and mode are the first arguments, if there are any */
+    COPIES,       /* the result is the same file as the first descriptor */
     MAYBE_COPIES,
     MOVES
 };
 
 static const uint8_t effects[AMPH_IP_NAME_COUNT] = {
-    [AMPH_IP_NAME_close] = CLOSES,          [AMPH_IP_NAME___close] = CLOSES,
-    [AMPH_IP_NAME_closedir] = CLOSES,       [AMPH_IP_NAME_close_range] = CLOSES_MANY,
-    [AMPH_IP_NAME_closefrom] = CLOSES_MANY, [AMPH_IP_NAME_dup] = COPIES,
-    [AMPH_IP_NAME_dup2] = COPIES,           [AMPH_IP_NAME___dup2] = COPIES,
-    [AMPH_IP_NAME_dup3] = COPIES,           [AMPH_IP_NAME_fcntl] = MAYBE_COPIES,
-    [AMPH_IP_NAME_fcntl64] = MAYBE_COPIES,  [AMPH_IP_NAME___fcntl] = MAYBE_COPIES,
-    [AMPH_IP_NAME_chdir] = MOVES,           [AMPH_IP_NAME_fchdir] = MOVES,
-    [AMPH_IP_NAME_pipe] = CLOSES_MANY,      [AMPH_IP_NAME___pipe] = CLOSES_MANY,
-    [AMPH_IP_NAME_pipe2] = CLOSES_MANY,     [AMPH_IP_NAME_socketpair] = CLOSES_MANY,
+    [AMPH_IP_NAME_close] = CLOSES,
+    [AMPH_IP_NAME___close] = CLOSES,
+    [AMPH_IP_NAME_closedir] = CLOSES,
+    [AMPH_IP_NAME_close_range] = CLOSES_MANY,
+    [AMPH_IP_NAME_closefrom] = CLOSES_MANY,
+    [AMPH_IP_NAME_dup] = COPIES,
+    [AMPH_IP_NAME_dup2] = COPIES,
+    [AMPH_IP_NAME___dup2] = COPIES,
+    [AMPH_IP_NAME_dup3] = COPIES,
+    [AMPH_IP_NAME_fcntl] = MAYBE_COPIES,
+    [AMPH_IP_NAME_fcntl64] = MAYBE_COPIES,
+    [AMPH_IP_NAME___fcntl] = MAYBE_COPIES,
+    [AMPH_IP_NAME_chdir] = MOVES,
+    [AMPH_IP_NAME_fchdir] = MOVES,
+    [AMPH_IP_NAME_pipe] = CLOSES_MANY,
+    [AMPH_IP_NAME___pipe] = CLOSES_MANY,
+    [AMPH_IP_NAME_pipe2] = CLOSES_MANY,
+    [AMPH_IP_NAME_socketpair] = CLOSES_MANY,
     [AMPH_IP_NAME_syscall] = CLOSES_MANY,
+    [AMPH_IP_NAME_fclose] = CLOSES,
+    [AMPH_IP_NAME__IO_fclose] = CLOSES,
+    [AMPH_IP_NAME_fopen] = GIVES_STREAM,
+    [AMPH_IP_NAME_fopen64] = GIVES_STREAM,
+    [AMPH_IP_NAME__IO_fopen] = GIVES_STREAM,
+    [AMPH_IP_NAME_freopen] = GIVES_STREAM,
+    [AMPH_IP_NAME_freopen64] = GIVES_STREAM,
+    [AMPH_IP_NAME_tmpfile] = GIVES_STREAM,
+    [AMPH_IP_NAME_tmpfile64] = GIVES_STREAM,
+    [AMPH_IP_NAME_setmntent] = GIVES_STREAM,
+    [AMPH_IP_NAME___setmntent] = GIVES_STREAM,
 };
+
+static int stream_fd(unsigned word, void *stream)
+{
+    if (!stream)
+        return -1;
+    if (word == AMPH_FWD_SHOW_STREAM)
+        return amph_ip_file(stream) ? amph_do_fileno(stream) : libc_fileno(stream);
+
+    return amph_ip_dir(stream) ? amph_do_dirfd(stream) : libc_dirfd(stream);
+}
+
+/* A stream has been opened: the record gets its descriptor, and open's flags for its mode. */
+static void take_stream(const struct amph_ip_trace_frame *frame, struct amph_trace_call *call,
+                        void *stream)
+{
+    bool has_mode = amph_ip_shapes[frame->name].nargs > 1;
+    int flags = has_mode ? amph_ip_mode_flags((const char *)(uintptr_t)frame->arg[1]) : -1;
+    int fd = stream_fd(AMPH_FWD_SHOW_STREAM, stream);
+
+    if (call->has & AMPH_TRACE_HAS_PATH || !has_mode)
+        set_file(fd, call->file);
+
+    if (fd >= 0) {
+        call->fd = fd;
+        call->has |= AMPH_TRACE_HAS_FD;
+    }
+
+    if (flags >= 0) {
+        call->flags = (uint32_t)flags;
+        call->has |= AMPH_TRACE_HAS_FLAGS;
+    }
+}
 
 /* Of a call that has returned well. */
 static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_frame *frame,
-                        const struct amph_trace_call *call, int64_t result)
+                        struct amph_trace_call *call, int64_t result)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
-    bool is_stream;
+    void *object = (void *)(intptr_t)result;
 
     switch (effects[frame->name]) {
     case NONE:
-        is_stream = frame->name == AMPH_IP_NAME_fopen || frame->name == AMPH_IP_NAME_fopen64;
-        if (is_stream || frame->name == AMPH_IP_NAME_opendir) {
-            void *object = (void *)(intptr_t)result;
-            int fd = is_stream ? libc_fileno(object) : libc_dirfd(object);
-
-            set_file(fd, call->file);
-        } else if (shape->outcome == AMPH_FWD_OUTCOME_FD)
+        if (frame->name == AMPH_IP_NAME_opendir)
+            set_file(stream_fd(AMPH_FWD_SHOW_DIR, object), call->file);
+        else if (shape->outcome == AMPH_FWD_OUTCOME_FD)
             set_file(result, call->has & AMPH_TRACE_HAS_PATH ? call->file : 0);
         break;
+    case GIVES_STREAM:
+        take_stream(frame, call, object);
+        break;
     case CLOSES:
-        set_file(call->fd, 0);
+        set_file(call->has & AMPH_TRACE_HAS_FD ? call->fd : -1, 0);
         break;
     case CLOSES_MANY: /* or other changes to descriptors that are not in the record */
         forget_files();
@@ -318,6 +370,20 @@ static void look_at_program(const char *file)
         amph_ip_bypass_record(file, amph_ip_state.recorder.dir);
 }
 
+/* The descriptor that is known before the call: the first argument, or that of a stream, which may be no
+ * more after it. */
+static int fd_before(const struct amph_ip_trace_frame *frame)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+
+    if (shape->stdio)
+        return stream_fd(AMPH_FWD_SHOW_STREAM, amph_ip_stdio_stream(frame));
+    if (shape->arg[0] == AMPH_FWD_SHOW_DIR && effects[frame->name] == CLOSES)
+        return stream_fd(AMPH_FWD_SHOW_DIR, (void *)(uintptr_t)frame->arg[0]);
+
+    return shape->arg[0] == AMPH_FWD_SHOW_FD ? (int)frame->arg[0] : -1;
+}
+
 /* What is known of a call before it is made: enough to know it by if it never returns. */
 static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
 {
@@ -332,10 +398,11 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
     if (frame->name == AMPH_IP_NAME_posix_spawn || frame->name == AMPH_IP_NAME_posix_spawnp)
         look_at_program((const char *)(uintptr_t)frame->arg[1]);
 
-    if (shape->arg[0] == AMPH_FWD_SHOW_FD) {
-        int fd = (int)frame->arg[0];
+    int fd = fd_before(frame);
 
+    if (shape->arg[0] == AMPH_FWD_SHOW_FD || fd >= 0) {
         frame->has = AMPH_TRACE_HAS_FD;
+        frame->known_fd = fd;
         frame->is_forwarded_fd = amph_fdtab_class(fd) == FDTAB_FORWARDED;
         frame->file = file_of(t, fd);
     } else if (shape->kind == AMPH_IP_SHAPE_LEAVES && shape->arg[0] == AMPH_FWD_SHOW_PATH) {
@@ -355,9 +422,9 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
 
 static void put_known(struct amph_trace_call *call, const struct amph_ip_trace_frame *frame)
 {
-    call->has = frame->has;
+    call->has = (uint8_t)(frame->has | (frame->caused ? AMPH_TRACE_HAS_CAUSE : 0));
     call->file = frame->file;
-    call->fd = frame->has & AMPH_TRACE_HAS_FD ? (int)frame->arg[0] : 0;
+    call->fd = frame->has & AMPH_TRACE_HAS_FD ? frame->known_fd : 0;
     call->start_ns = frame->start_ns;
 }
 
@@ -374,7 +441,9 @@ uint64_t amph_ip_record_begin(struct amph_ip_trace_frame *frame)
     name_call(t, call);
     look_up(t, frame);
 
-    union amph_trace_slot *slot = amph_ip_record_take(t, &frame->slot_number);
+    /* most of them are too small for a record */
+    bool waits = amph_ip_stdio_moves(frame);
+    union amph_trace_slot *slot = waits ? NULL : amph_ip_record_take(t, &frame->slot_number);
 
     frame->start_ns = amph_ip_clock_now(&t->clock);
     if (AMPH_UNLIKELY(!slot))
@@ -439,16 +508,6 @@ static void put_path(struct filling *f, const struct amph_ip_trace_frame *frame,
     put_file(f, number_of(f->t, base, path), -1);
 }
 
-static int stream_fd(unsigned word, void *stream)
-{
-    if (!stream)
-        return -1;
-    if (word == AMPH_FWD_SHOW_STREAM)
-        return amph_ip_file(stream) ? amph_do_fileno(stream) : libc_fileno(stream);
-
-    return amph_ip_dir(stream) ? amph_do_dirfd(stream) : libc_dirfd(stream);
-}
-
 static void put_flags(struct amph_trace_call *call, uint64_t value)
 {
     if (!(call->has & AMPH_TRACE_HAS_FLAGS)) {
@@ -484,7 +543,7 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     case AMPH_FWD_SHOW_STREAM:
     case AMPH_FWD_SHOW_DIR:
         /* one that is being closed is no more */
-        if (effects[frame->name] != CLOSES && frame->name != AMPH_IP_NAME_freopen)
+        if (!shape->stdio && effects[frame->name] != CLOSES && effects[frame->name] != GIVES_STREAM)
             put_fd(f, stream_fd(shape->arg[i], (void *)(uintptr_t)value));
         break;
     case AMPH_FWD_SHOW_DIRFD:
@@ -544,6 +603,10 @@ static void write_extra(struct amph_ip_recording *t, const struct filling *f)
 static union amph_trace_slot *slot_of(struct amph_ip_recording *t,
                                       struct amph_ip_trace_frame *frame)
 {
+    if (amph_ip_stdio_moves(frame))
+        return amph_ip_record_take(t, &frame->slot_number);
+    if (!frame->slot)
+        return NULL;
     if (AMPH_UNLIKELY(frame->slot_number < t->flushed))
         return amph_ip_record_take(t, &frame->slot_number);
 
@@ -553,7 +616,7 @@ static union amph_trace_slot *slot_of(struct amph_ip_recording *t,
 static void write_call(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame,
                        struct filling *f)
 {
-    union amph_trace_slot *slot = frame->slot ? slot_of(t, frame) : NULL;
+    union amph_trace_slot *slot = slot_of(t, frame);
     unsigned number = call_number(frame);
 
     if (AMPH_UNLIKELY(!slot)) {
@@ -569,6 +632,17 @@ static void write_call(struct amph_ip_recording *t, struct amph_ip_trace_frame *
         write_extra(t, f);
 }
 
+/* Of a function of streams: bytes in place of items or a text. */
+static void put_moved(struct amph_trace_call *call, const struct amph_ip_trace_frame *frame,
+                      int64_t result)
+{
+    call->result = amph_ip_stdio_moved(frame, result);
+    if (amph_ip_stdio_moves(frame)) {
+        call->length = amph_ip_stdio_asked(frame, call->result);
+        call->has |= AMPH_TRACE_HAS_LENGTH;
+    }
+}
+
 void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err, uint64_t end_ns)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
@@ -579,8 +653,12 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
     if (shape->kind == AMPH_IP_SHAPE_FORKS && result == 0)
         return;
 
+    if (amph_ip_stdio_is_small(frame, result, err))
+        return;
+
     struct amph_trace_call call = { .end_ns = end_ns, .result = result };
-    bool failed = amph_ip_shape_failed(shape, result, err);
+    bool failed = shape->stdio ? amph_ip_stdio_failed(frame, result, err)
+                               : amph_ip_shape_failed(shape, result, err);
     struct filling f = { .t = t, .call = &call, .dirfd = AT_FDCWD };
 
     put_known(&call, frame);
@@ -593,13 +671,17 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
     for (unsigned i = looked_up; i < shape->nargs; i++)
         put_argument(&f, frame, i);
 
+    if (shape->stdio)
+        put_moved(&call, frame, result);
+
     if (failed) {
         call.err = (uint16_t)(shape->outcome == AMPH_FWD_OUTCOME_ERRNO ? result : err);
         call.has |= AMPH_TRACE_HAS_FAILED;
     } else
         take_effect(t, frame, &call, result);
 
-    bool is_forwarded = frame->sum.requests || frame->leads_in || frame->is_forwarded_fd;
+    bool is_forwarded = frame->sum.requests || frame->causes.requests || frame->leads_in ||
+                        frame->is_forwarded_fd;
 
     call.side = is_forwarded ? AMPH_TRACE_FORWARDED : AMPH_TRACE_LOCAL;
     f.extra.start_ns = call.start_ns;

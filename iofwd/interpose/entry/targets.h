@@ -176,6 +176,7 @@ void amph_ip_stream_landed(int fd);
 FILE *amph_ip_note_stream(FILE *f); /* a stream that the C library has just opened */
 void amph_do_abort(void) AMPH_NORETURN;
 struct amph_ip_charset;
+int amph_ip_mode_flags(const char *mode); /* open's flags for fopen's mode, or -1 with errno */
 mbstate_t *amph_ip_stream_state(FILE *f, bool writing);
 int amph_ip_stream_orient(FILE *f, int mode); /* as fwide */
 /* the character set of its wide functions; NULL: the locale's */

@@ -213,7 +213,8 @@ static void name_of(int fd, char *name, size_t cap)
 /* Returns whether Amphora has decided the call, or will decide it. */
 static bool is_ours(const struct amph_ip_trace_frame *frame)
 {
-    return frame->sum.calls || frame->leads_in || (frame->concerned && !frame->leads_out);
+    return frame->sum.calls || frame->causes.calls || frame->leads_in ||
+           (frame->concerned && !frame->leads_out);
 }
 
 static bool is_shown(const struct amph_ip_trace_frame *frame)
@@ -256,10 +257,18 @@ static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
 
 void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
 {
+    frame->outer = NULL;
+    frame->caused = false;
+    amph_ip_trace_begin_frame(frame, name, arg);
+}
+
+void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
+{
     frame->name = name;
     frame->arg = arg;
-    frame->sum = (struct amph_fwd_trace_sum){ 0 };
+    frame->sum = frame->causes = (struct amph_fwd_trace_sum){ 0 };
     frame->saved_errno = errno;
+    frame->has_caused = false;
     frame->concerned = frame->leads_in = frame->leads_out = false;
     frame->recorded = amph_ip_state.trace & AMPH_IP_TRACE_RECORD;
     amph_ip_thread.trace = frame;
@@ -272,6 +281,20 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
     tell_client(&frame->sum);
 }
 
+static void add_sum(struct amph_fwd_trace_sum *to, const struct amph_fwd_trace_sum *sum)
+{
+    to->calls += sum->calls;
+    if (!sum->requests)
+        return;
+
+    to->requests += sum->requests;
+    to->file_ns += sum->file_ns;
+    to->queue_ns += sum->queue_ns;
+    to->server = sum->server;
+    to->client = sum->client;
+    to->seq = sum->seq;
+}
+
 void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
@@ -279,15 +302,21 @@ void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
     uint64_t ns = end_ns - frame->start_ns;
     int err = errno;
 
-    tell_client(NULL);
+    tell_client(frame->outer ? &frame->outer->sum : NULL);
+    if (frame->outer) {
+        add_sum(&frame->outer->causes, &frame->sum);
+        frame->outer->has_caused = true;
+    }
+
     if (frame->recorded)
         amph_ip_record_end(frame, result, err, end_ns);
 
     if (amph_ip_state.trace & AMPH_IP_TRACE_LINES && is_shown(frame) &&
+        !amph_ip_stdio_is_small(frame, result, err) &&
         !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
         print(frame, true, result, err, ns);
 
-    amph_ip_thread.trace = NULL;
+    amph_ip_thread.trace = frame->outer;
     errno = err ? err : frame->saved_errno;
 }
 
@@ -321,6 +350,17 @@ static void show_fd(struct amph_fwd_text *t, int fd, const char *name)
         amph_fwd_text_put(t, "AT_FDCWD");
     else
         amph_fwd_text_put(t, name[0] ? "%d<%s>" : "%d", fd, name);
+}
+
+/* The length of the data that argument i points to; below 0: not known. */
+static int64_t data_len(const struct amph_ip_trace_frame *frame, unsigned i)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+
+    if (shape->stdio == AMPH_IP_STDIO_ITEMS)
+        return (int64_t)(frame->arg[i + 1] * frame->arg[i + 2]);
+
+    return i + 1 < shape->nargs ? (int64_t)frame->arg[i + 1] : -1;
 }
 
 struct showing {
@@ -359,7 +399,7 @@ static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i
         show_text(t, pointer);
         break;
     case AMPH_FWD_SHOW_DATA_IN:
-        show_data(t, pointer, i + 1 < shape->nargs ? (int64_t)frame->arg[i + 1] : -1);
+        show_data(t, pointer, data_len(frame, i));
         break;
     case AMPH_FWD_SHOW_DATA_OUT:
         show_data(t, pointer, s->result);
@@ -475,7 +515,11 @@ static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_
     amph_fwd_text_put(&t, ") = ");
     if (returned) {
         show_result(&t, shape, result, err);
-        amph_fwd_trace_side(&t, &frame->sum,
+
+        struct amph_fwd_trace_sum sum = frame->sum;
+
+        add_sum(&sum, &frame->causes);
+        amph_fwd_trace_side(&t, &sum,
                             is_ours(frame) ? AMPH_FWD_SIDE_FORWARDED : AMPH_FWD_SIDE_LOCAL,
                             reason_of(frame), ns);
     } else

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "iofwd/interpose/entry/state.h"
 #include "iofwd/wire/show.h"
@@ -31,10 +32,29 @@ enum amph_ip_shape_kind {
     AMPH_IP_SHAPE_LEAVES /* may not return: shown before it is made */
 };
 
+/* Functions of the C library's streams, which are caught for traces alone: what their result says of the
+ * bytes that they move; names.def has the words. */
+enum amph_ip_stdio {
+    AMPH_IP_STDIO_NO, /* no such function */
+    AMPH_IP_STDIO_ITEMS,
+    AMPH_IP_STDIO_TEXT,
+    AMPH_IP_STDIO_LINE,
+    AMPH_IP_STDIO_FOUND,
+    AMPH_IP_STDIO_COUNT,
+    AMPH_IP_STDIO_SEEK,
+    AMPH_IP_STDIO_FLUSH,
+    AMPH_IP_STDIO_CLOSE
+};
+
+enum {
+    AMPH_IP_STDIO_SHOWN = 64 /* calls that move fewer bytes and cause no call are left out */
+};
+
 /* The arguments and the result of one function of names.def, as names.awk reads them from its row. */
 struct amph_ip_shape {
     uint8_t kind;    /* enum amph_ip_shape_kind */
     uint8_t outcome; /* enum amph_fwd_outcome */
+    uint8_t stdio;   /* enum amph_ip_stdio */
     uint8_t nargs;
     uint8_t arg[AMPH_IP_SHAPE_ARGS]; /* enum amph_fwd_word, enum amph_fwd_show */
 };
@@ -70,15 +90,21 @@ struct amph_trace_call;
 struct amph_ip_trace_frame {
     int name; /* enum amph_fwd_name */
     const uint64_t *arg;
+    struct amph_ip_trace_frame *outer; /* the call that causes this one; NULL: the program's */
     uint64_t start_ns;
     struct amph_fwd_trace_sum sum;
+    struct amph_fwd_trace_sum
+        causes;                   /* of the calls that it causes, which have frames of their own */
     struct amph_trace_call *slot; /* of the recorder; NULL: none */
     uint64_t slot_number;         /* in its file */
     uint32_t serial;              /* of that file */
     uint64_t file;                /* number of the path, as far as it is known before the call */
     uint8_t has;                  /* which members of its record mean something by then */
+    int known_fd;                 /* the descriptor, if it is one of them */
     int saved_errno;
     bool recorded;
+    bool caused; /* a stream of the C library makes the call */
+    bool has_caused; /* calls with frames of their own */
     bool is_forwarded_fd;
     bool concerned; /* a descriptor or path among the arguments may be forwarded */
     bool leads_in;  /* a path was found to be forwarded */
@@ -104,6 +130,24 @@ static inline bool amph_ip_traces(void)
 
 void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
 void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result);
+
+/* Begins the frame of a call that a stream of the C library makes, within the frame of the function
+ * that uses the stream, if that has one.  false: it gets none. */
+bool amph_ip_trace_begin_caused(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
+
+/* trace.c: begins a frame whose outer and caused are set. */
+void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
+
+/* trace_stdio.c, of a function of streams: the bytes that it has moved, or its result if it moves none;
+ * the bytes that it was asked to move; and whether it failed. */
+int64_t amph_ip_stdio_moved(const struct amph_ip_trace_frame *frame, int64_t result);
+uint64_t amph_ip_stdio_asked(const struct amph_ip_trace_frame *frame, int64_t moved);
+bool amph_ip_stdio_failed(const struct amph_ip_trace_frame *frame, int64_t result, int err);
+/* Does it move data?  Is it one of the many calls that move a few bytes, and has only used the buffer? */
+bool amph_ip_stdio_moves(const struct amph_ip_trace_frame *frame);
+bool amph_ip_stdio_is_small(const struct amph_ip_trace_frame *frame, int64_t result, int err);
+/* The stream of such a function; NULL: none, or all. */
+FILE *amph_ip_stdio_stream(const struct amph_ip_trace_frame *frame);
 
 /* Prints a decision of the interposer (AMPHORA_LOG=debug). */
 void amph_ip_debug_line(const char *format, ...) AMPH_PRINTF(1, 2);

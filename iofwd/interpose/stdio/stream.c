@@ -27,6 +27,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/stdio/state.h"
 
 /* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all
@@ -104,14 +105,64 @@ static void forget(struct amph_ip_stream *s)
     pthread_mutex_unlock(&amph_ip_stdio.lock);
 }
 
-/* ---- what the C library calls; a stream may have been led to a local file by freopen ----
- *
- * As the C library's own, they leave errno alone when they succeed. */
+/* ---- calls on a stream's descriptor, with a trace of their own; a stream may have been led to a local
+ * file by freopen ---- */
 
 static ssize_t read_fd(int fd, char *buf, size_t len)
 {
-    return amph_ip_fd(fd) ? amph_do_read(fd, buf, len) : libc_read(fd, buf, len);
+    const uint64_t arg[] = { (uint64_t)fd, (uintptr_t)buf, len };
+    struct amph_ip_trace_frame frame;
+    bool traced = amph_ip_trace_begin_caused(&frame, AMPH_IP_NAME_read, arg);
+    ssize_t n = amph_ip_fd(fd) ? amph_do_read(fd, buf, len) : libc_read(fd, buf, len);
+
+    if (traced)
+        amph_ip_trace_end(&frame, n);
+
+    return n;
 }
+
+static ssize_t write_fd(int fd, const char *buf, size_t len)
+{
+    const uint64_t arg[] = { (uint64_t)fd, (uintptr_t)buf, len };
+    struct amph_ip_trace_frame frame;
+    bool traced = amph_ip_trace_begin_caused(&frame, AMPH_IP_NAME_write, arg);
+    ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf, len) : libc_write(fd, buf, len);
+
+    if (traced)
+        amph_ip_trace_end(&frame, n);
+
+    return n;
+}
+
+static off_t seek_fd(int fd, off_t at, int whence)
+{
+    const uint64_t arg[] = { (uint64_t)fd, (uint64_t)at, (uint64_t)whence };
+    struct amph_ip_trace_frame frame;
+    bool traced = amph_ip_trace_begin_caused(&frame, AMPH_IP_NAME_lseek, arg);
+    off_t now = amph_ip_fd(fd) ? amph_do_lseek(fd, at, whence) : libc_lseek64(fd, at, whence);
+
+    if (traced)
+        amph_ip_trace_end(&frame, now);
+
+    return now;
+}
+
+static int close_fd(int fd)
+{
+    const uint64_t arg[] = { (uint64_t)fd };
+    struct amph_ip_trace_frame frame;
+    bool traced = amph_ip_trace_begin_caused(&frame, AMPH_IP_NAME_close, arg);
+    int result = amph_do_close(fd);
+
+    if (traced)
+        amph_ip_trace_end(&frame, result);
+
+    return result;
+}
+
+/* ---- what the C library calls ----
+ *
+ * As the C library's own, they leave errno alone when they succeed. */
 
 /* Fills the C library's empty buffer, and sets its size for the next time: the C library fills as much
  * as the buffer has room for. */
@@ -161,8 +212,7 @@ static ssize_t cookie_write(void *cookie, const char *buf, size_t len)
     ((struct amph_ip_stream *)cookie)->at = -1;
 
     while (done < len) {
-        ssize_t n = amph_ip_fd(fd) ? amph_do_write(fd, buf + done, len - done)
-                                   : libc_write(fd, buf + done, len - done);
+        ssize_t n = write_fd(fd, buf + done, len - done);
 
         if (n <= 0)
             break;
@@ -185,8 +235,7 @@ static int cookie_seek(void *cookie, off_t *at, int whence)
 {
     struct amph_ip_stream *s = cookie;
     int before = errno;
-    off_t now = amph_ip_fd(s->fd) ? amph_do_lseek(s->fd, *at, whence)
-                                  : libc_lseek64(s->fd, *at, whence);
+    off_t now = seek_fd(s->fd, *at, whence);
 
     if (now < 0)
         return -1;
@@ -219,7 +268,7 @@ static int cookie_close(void *cookie)
     free(s->buffer); /* the C library no longer uses it */
     free(s);
 
-    int result = amph_do_close(fd);
+    int result = close_fd(fd);
 
     if (result == 0)
         errno = before;
@@ -275,8 +324,7 @@ static FILE *new_stream(int fd, const char *mode)
     return s->file;
 }
 
-/* open's flags for fopen's mode, or -1 with errno. */
-static int flags_of(const char *mode)
+int amph_ip_mode_flags(const char *mode)
 {
     int flags = 0;
 
@@ -317,7 +365,7 @@ static FILE *stream_on(int fd, const char *mode)
     }
 
     if (mode[0] == 'a' && !strchr(mode, '+') && amph_ip_fd(fd))
-        amph_do_lseek(fd, 0, SEEK_END);
+        seek_fd(fd, 0, SEEK_END);
 
     return f;
 }
@@ -325,7 +373,7 @@ static FILE *stream_on(int fd, const char *mode)
 FILE *amph_do_fopen(const char *path, const char *mode)
 {
     struct amph_ip_charset *charset = NULL;
-    int flags = flags_of(mode);
+    int flags = amph_ip_mode_flags(mode);
     int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     FILE *f = fd < 0 ? NULL : stream_on(fd, mode);
     struct amph_ip_stream *s = f ? find(f) : NULL;
@@ -346,7 +394,7 @@ FILE *amph_do_fopen(const char *path, const char *mode)
 
 FILE *amph_do_fdopen(int fd, const char *mode)
 {
-    int wanted = flags_of(mode);
+    int wanted = amph_ip_mode_flags(mode);
     int have = wanted < 0 ? -1 : amph_do_fcntl(fd, F_GETFL, NULL);
 
     if (have < 0)
@@ -504,7 +552,7 @@ static int stream_flags(int flags)
 static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 {
     struct amph_ip_stream *s = find(f);
-    int flags = flags_of(mode);
+    int flags = amph_ip_mode_flags(mode);
     int fd = -1;
 
     fflush(f);
@@ -550,7 +598,7 @@ static FILE *reopen_ours(const char *path, const char *mode, FILE *f)
 static FILE *reopen_elsewhere(const char *path, const char *mode, FILE *f)
 {
     int held = libc_fileno(f);
-    int flags = flags_of(mode);
+    int flags = amph_ip_mode_flags(mode);
     int fd = flags < 0 ? -1 : amph_do_openat(AT_FDCWD, path, flags, 0666);
     int err = errno;
 

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 48); do
+    for number in $(seq 63); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -207,11 +207,19 @@ if ${CC:-cc} -static -o "$mp_dir/static" "$mp_dir/k.c" 2>"$mp_dir/out"; then
         "$run" -record "$mp_dir/r" "$mp_dir/wrapped" end 1234 >"$mp_dir/out" 2>&1
         test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write'")" = 1234 && test ! -s "$mp_dir/out"
         mp_report $? "a static program that iofwd-cc has linked is recorded" "$mp_dir/out"
+        echo '#include <stdio.h>
+            int main(void) { FILE *f = fopen("/dev/null", "w"); for (int i = 0; i < 77; i++) fprintf(f, "%1000d", i); return fclose(f); }' >"$mp_dir/p.c"
+        rm -rf "$mp_dir/r"
+        "$builddir/iofwd-cc" "${CC:-cc}" -static -o "$mp_dir/wrapped" "$mp_dir/p.c" >"$mp_dir/out" 2>&1
+        "$run" -record "$mp_dir/r" "$mp_dir/wrapped" >>"$mp_dir/out" 2>&1
+        test "$(sql "$mp_dir/r" "SELECT count(*) || ',' || sum(bytes) FROM calls WHERE name LIKE '%fprintf%' AND path = '/dev/null'")" = 77,77000
+        mp_report $? "a static program that iofwd-cc has linked: its streams are recorded" "$mp_dir/out"
     else
         mp_skip "a static program that iofwd-cc has linked is recorded" "there is no static library"
+        mp_skip "a static program that iofwd-cc has linked: its streams are recorded" "there is no static library"
     fi
 else
-    for number in 1 2 3 4 5 6; do
+    for number in 1 2 3 4 5 6 7; do
         mp_skip "case $number of programs without the recorder" "this compiler makes no static programs"
     done
 fi
@@ -415,6 +423,76 @@ echo "$(((size - 69632) * 10 / in_stream)) tenths of a byte each" >>"$mp_dir/out
 test "$size" -gt 69632 && test $((size - 69632)) -le $((in_stream * 8)) &&
     test "$(sql "$mp_dir/r" "SELECT count(*) || ' ' || min(requests) || ' ' || min(server_ns > 0) FROM calls WHERE name = 'write' AND side = 'forwarded'" | tr -d ' ')" = 400011
 mp_report $? "a long forwarded run has at most 8 bytes a call on disk ($(((size - 69632) * 10 / in_stream)) tenths)" "$mp_dir/out"
+
+# ---- streams of the C library ----
+
+cat >"$mp_dir/stdio.c" <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    static char b[100000];
+    char *line = NULL, text[300];
+    size_t cap = 0;
+    FILE *f = fopen(argv[1], "w+");
+    if (!f || fwrite(b, 1000, 100, f) != 100 || fprintf(f, "\n%*d\n", 199, argc) != 201 || fputs(memset(text, 'x', 100) ? text : b, f) < 0)
+        return 1;
+    for (int i = 0; i < 20000; i++)
+        if (fputc('y', f) == EOF || fputs(argv[0] + strlen(argv[0]) - 2, f) < 0)
+            return 2;
+    if (fflush(f) != 0 || fseek(f, 100000, SEEK_SET) != 0 || getline(&line, &cap, f) != 1 || getline(&line, &cap, f) != 200)
+        return 3;
+    if (!fgets(text, sizeof text, f) || fseek(f, 0, SEEK_SET) != 0 || fread(b, 100, 500, f) != 500 || fseek(f, -1, SEEK_SET) == 0)
+        return 4;
+    while (fread(b, 1, sizeof b, f) > 0) {
+    }
+    if (fclose(f) != 0 || !(f = fopen(argv[1], "a")))
+        return 5;
+    return fputs("end", f) < 0 || fclose(f) != 0 ? 6 : argc - 2;
+}
+C
+${CC:-cc} -D_GNU_SOURCE -O1 -fno-builtin -o "$mp_dir/stdio" "$mp_dir/stdio.c" || exit 99
+
+# stdio NAME QUERY ANSWER
+stdio() {
+    "$trace" sql "$mp_dir/r" "$2" >"$mp_dir/out" 2>&1
+    test "$(tail -n 1 "$mp_dir/out" | tr -d ' ')" = "$3"
+    mp_report $? "$1" "$mp_dir/out"
+}
+rm -rf "$mp_dir/r"
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" "$mp_dir/stdio" /fwd/stdio >"$mp_dir/out" 2>&1
+mp_report $? "a program that uses forwarded streams" "$mp_dir/out"
+of="FROM calls WHERE path = '/fwd/stdio' AND"
+stdio "forwarded streams: the calls themselves, with path and bytes" "SELECT group_concat(n) FROM (SELECT replace(name, '__getdelim', 'getline') || ':' ||
+    count(*) || ':' || sum(bytes) AS n $of layer = 'stdio' AND name <> 'fread' AND (name <> 'fputs' OR bytes >= 64) GROUP BY name ORDER BY 1)" \
+    "fclose:2:0,fflush:1:0,fgets:1:299,fprintf:1:201,fputs:1:100,fseek:3:0,fwrite:1:100000,getline:2:201"
+size=$(stat -c %s "$mp_dir/kept.d/stdio")
+stdio "forwarded streams: what they cause, once each" "SELECT sum(bytes) FILTER (WHERE class = 'write') || ',' || min(caused) || ',' || (sum(requests) > 10) || ',' ||
+    count(*) FILTER (WHERE name = 'close') || ',' || (sum(bytes) FILTER (WHERE class = 'read') >= $size) $of layer = 'posix' AND name <> 'fopen'" "$size,1,1,2,1"
+stdio "forwarded streams: what is caused is within the call" "SELECT count(*) > 3 AND count(*) = sum((SELECT count(*) FROM calls o WHERE o.layer = 'stdio' AND
+    o.tid = c.tid AND o.start_ns <= c.start_ns AND o.end_ns + o.ns / 1000 + 1 >= c.end_ns) = 1) FROM calls c WHERE caused AND class IN ('read', 'seek', 'close') AND
+    c.start_ns > (SELECT min(start_ns) FROM calls WHERE name = 'fseek') AND c.start_ns < (SELECT max(start_ns) FROM calls WHERE name = 'fopen')" 1
+stdio "forwarded streams: characters and pieces of a few bytes are not" "SELECT count(*) < 60 $of 1" 1
+stdio "forwarded streams: errors" "SELECT group_concat(DISTINCT name || errno_name(errno)) $of failed" fseekEINVAL,lseekEINVAL
+stdio "forwarded streams: the offset of what is caused" "SELECT count(*) = 0 OR count(*) FILTER (WHERE offset IS NULL) = 0 $of class IN ('read', 'write')" 1
+"$trace" files "$mp_dir/r" >"$mp_dir/out" 2>&1
+test "$(awk '$NF == "/fwd/stdio" { print $6 }' "$mp_dir/out")" = "$size"
+mp_report $? "files: the bytes of streams are counted once" "$mp_dir/out"
+mkdir "$mp_dir/again"
+"$trace" replay "$mp_dir/r" -prefix "$mp_dir/again" -no-think >"$mp_dir/out" 2>&1
+test $? = 0 && ! grep -q 'ended otherwise' "$mp_dir/out" && test "$(sed -n 's/^\([0-9]*\) calls were made again.*/\1/p' "$mp_dir/out")" -gt 8
+mp_report $? "replay: the calls that forwarded streams cause" "$mp_dir/out"
+
+rm -rf "$mp_dir/r"
+"$run" -record "$mp_dir/r" "$mp_dir/stdio" "$mp_dir/local" >"$mp_dir/out" 2>&1
+mp_report $? "a program that uses streams of this host" "$mp_dir/out"
+stdio "streams of this host: calls, paths and bytes" "SELECT count(*) || ',' || sum(bytes) || ',' || max(side) FROM calls WHERE path LIKE '%/local' AND
+    layer = 'stdio' AND name IN ('fwrite', 'fgets', 'fclose', 'fprintf')" "5,100500,local"
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 env IOFWD_TRACE=1 "$mp_dir/stdio" /fwd/stdio >"$mp_dir/out" 2>&1
+grep -q 'fwrite(.*, 1000, 100, [0-9]*</fwd/stdio>) = 100 ' "$mp_dir/out" && grep -q ' read([0-9]*</fwd/stdio>, .* = 8192  <server' "$mp_dir/out" && ! grep -q 'fputc' "$mp_dir/out"
+mp_report $? "IOFWD_TRACE: lines of streams have the path" "$mp_dir/out"
 
 # ---- jobs ----
 

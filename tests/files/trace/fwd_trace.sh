@@ -92,13 +92,13 @@ run -trace mv /fwd/here "$mp_dir/none/there" >"$mp_dir/out" 2>&1
 grep -Eq '^[0-9]+ rename.*"/fwd/here".* = -1 (EXDEV|ENOENT) \(.*<(client|server)' "$mp_dir/out"
 mp_report $? "a rename that fails is a line" "$mp_dir/out"
 
-# awk and sort read by streams, below which no function of the C library is caught.
+# awk and sort read by streams, which read by themselves.
 printf 'b\na\n' >"$mp_dir/kept/lines"
 run -trace="$mp_dir/stream" sort /fwd/lines >"$mp_dir/out" 2>&1
 cat "$mp_dir/stream" >>"$mp_dir/out"
 head -n 2 "$mp_dir/out" | tr -d '\n' | grep -qx ab && grep -Eq 'fopen.*"/fwd/lines"|open.*"/fwd/lines"' "$mp_dir/out" &&
-    grep -Eq '^[0-9]+ read\(<' "$mp_dir/out"
-mp_report $? "what a stream reads is a line of the client's" "$mp_dir/out"
+    grep -Eq '^[0-9]+ read\([0-9]+</fwd/lines>, "b.na.n", [0-9]+\) = 4 ' "$mp_dir/out" && grep -Eq '^[0-9]+ fread.*</fwd/lines>\) = 4 ' "$mp_dir/out"
+mp_report $? "what a stream reads is a line, and the function that made it read" "$mp_dir/out"
 
 # What the coalescing layer keeps costs no request.
 IOFWD_CONSISTENCY=session run -trace="$mp_dir/held" python3 -c 'import os

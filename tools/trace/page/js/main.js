@@ -67,7 +67,7 @@ const page = (() => {
 
     // ---- the filter ----
 
-    const ORDER = ['read', 'write', 'open', 'close', 'meta', 'folder', 'seek', 'sync', 'map', 'process', 'wait', 'mpi-io', 'am', 'rma', 'coll', 'other'];
+    const ORDER = ['read', 'write', 'open', 'close', 'meta', 'folder', 'seek', 'sync', 'map', 'process', 'wait', 'stdio', 'mpi-io', 'am', 'rma', 'coll', 'other'];
 
     // A button for each kind of call that the run has; together they are the legend of the timeline.
     function kindButtons() {
