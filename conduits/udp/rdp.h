@@ -97,13 +97,13 @@ void amph_rdp_keys_fini(struct amph_rdp_keys *k);
 bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
 /* SipHash-2-4 of nwords words under a key of 128 bits: a pseudorandom function. */
 uint64_t amph_rdp_prf(const uint64_t key[2], const uint64_t *word, unsigned nwords);
-/* The code of the bulk of a body, and that of the packet: its head, which names the bulk's code, and
+/* The MAC of the bulk of a body, and that of the packet: its head, which contains the bulk's MAC, and
  * the first `split` bytes of its body (in parts).  Need the hash. */
-uint64_t amph_rdp_bulk_code(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes);
-uint64_t amph_rdp_head_code(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
-                            const struct amph_mac_part *body, unsigned nbody);
-uint64_t amph_rdp_hello_code(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
-                             const struct amph_mac_part *body);
+uint64_t amph_rdp_bulk_mac(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes);
+uint64_t amph_rdp_head_mac(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
+                           const struct amph_mac_part *body, unsigned nbody);
+uint64_t amph_rdp_hello_mac(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
+                            const struct amph_mac_part *body);
 bool amph_rdp_hello_ok(const struct amph_mac_key *mac, const void *packet,
                        const struct amph_rdp_packet *p);
 bool amph_rdp_head_ok(const struct amph_rdp_keys *k, const void *packet,
@@ -516,8 +516,8 @@ bool amph_rdp_seen_mark(struct amph_rdp_seen *s, uint64_t lseq);
 bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p);
 /* The memory into which the data of an RMA segment belongs, or NULL.  The segment's head is
  * authentic. */
-uint8_t *amph_rdp_rma_place(struct amph_rdp *r, struct amph_rdp_conn *c,
-                            const struct amph_rdp_packet *p, uint32_t *len_bytes_p);
+uint8_t *amph_rdp_rma_dest(struct amph_rdp *r, struct amph_rdp_conn *c,
+                           const struct amph_rdp_packet *p, uint32_t *len_bytes_p);
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane);
 void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
 void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st);

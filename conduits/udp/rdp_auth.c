@@ -14,9 +14,9 @@
  * word.  The hashes of several blocks are hashed once more, with another key.  HELLOs, from which the
  * session's keys are made, have an HMAC-SHA256 instead.
  *
- * A packet has two codes.  That of the bulk covers the long last part of the body.  That of the head
- * covers all the rest, the bulk's code included.  So the head can be trusted, and the place of the
- * bulk be found, before the bulk is received.
+ * A packet has two MACs.  That of the bulk covers the long last part of the body.  That of the head
+ * covers all the rest, the bulk's MAC included.  So the head can be trusted, and the bulk's destination
+ * computed from it, before the bulk is received.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -231,8 +231,8 @@ static void hash_all(const struct amph_rdp_keys *k, const uint8_t *at, size_t le
 
 /* ---- codes ---- */
 
-/* The code of a text of at most one block. */
-static uint64_t short_code(const struct amph_rdp_keys *k, const uint8_t *at, size_t len_bytes)
+/* The MAC of a text of at most one block. */
+static uint64_t short_mac(const struct amph_rdp_keys *k, const uint8_t *at, size_t len_bytes)
 {
     uint64_t text[3] = { (uint64_t)CODE_HEAD << 32 | len_bytes };
 
@@ -240,7 +240,7 @@ static uint64_t short_code(const struct amph_rdp_keys *k, const uint8_t *at, siz
     return amph_rdp_prf(k->prf, text, AMPH_COUNTOF(text));
 }
 
-/* Copies head and plain part of the body, without the code itself, to `plain`, as on the wire. */
+/* Copies head and plain part of the body, without the MAC itself, to `plain`, as on the wire. */
 static size_t gather(const uint8_t *head, size_t head_len, const struct amph_mac_part *body,
                      unsigned nbody, uint8_t *plain)
 {
@@ -260,8 +260,8 @@ static size_t gather(const uint8_t *head, size_t head_len, const struct amph_mac
     return n;
 }
 
-uint64_t amph_rdp_hello_code(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
-                             const struct amph_mac_part *body)
+uint64_t amph_rdp_hello_mac(const struct amph_mac_key *mac, const uint8_t *head, size_t head_len,
+                            const struct amph_mac_part *body)
 {
     uint8_t plain[RDP_PLAIN_MAX];
     struct amph_mac_part part = { plain, gather(head, head_len, body, 1, plain) };
@@ -269,18 +269,18 @@ uint64_t amph_rdp_hello_code(const struct amph_mac_key *mac, const uint8_t *head
     return amph_mac64(mac, &part, 1);
 }
 
-uint64_t amph_rdp_head_code(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
-                            const struct amph_mac_part *body, unsigned nbody)
+uint64_t amph_rdp_head_mac(const struct amph_rdp_keys *k, const uint8_t *head, size_t head_len,
+                           const struct amph_mac_part *body, unsigned nbody)
 {
     uint8_t plain[RDP_PLAIN_MAX];
 
     if (k->trusted)
         return k->word;
 
-    return short_code(k, plain, gather(head, head_len, body, nbody, plain));
+    return short_mac(k, plain, gather(head, head_len, body, nbody, plain));
 }
 
-uint64_t amph_rdp_bulk_code(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes)
+uint64_t amph_rdp_bulk_mac(const struct amph_rdp_keys *k, const void *bulk, size_t len_bytes)
 {
     size_t pad = amph_rdp_pad8(len_bytes) - len_bytes;
 
@@ -302,9 +302,9 @@ bool amph_rdp_hello_ok(const struct amph_mac_key *mac, const void *packet,
     if (p->h.split != p->h.body_len || p->h.split > RDP_BULK_BYTES)
         return false;
 
-    uint64_t code = amph_rdp_hello_code(mac, packet, p->head_len, &body);
+    uint64_t expected = amph_rdp_hello_mac(mac, packet, p->head_len, &body);
 
-    return amph_mac_equal(&code, &p->h.mac, sizeof code);
+    return amph_mac_equal(&expected, &p->h.mac, sizeof expected);
 }
 
 bool amph_rdp_head_ok(const struct amph_rdp_keys *k, const void *packet,
@@ -315,14 +315,14 @@ bool amph_rdp_head_ok(const struct amph_rdp_keys *k, const void *packet,
     if (p->h.split > RDP_BULK_BYTES)
         return false;
 
-    uint64_t code = amph_rdp_head_code(k, packet, p->head_len, &body, 1);
+    uint64_t expected = amph_rdp_head_mac(k, packet, p->head_len, &body, 1);
 
-    return amph_mac_equal(&code, &p->h.mac, sizeof code);
+    return amph_mac_equal(&expected, &p->h.mac, sizeof expected);
 }
 
 bool amph_rdp_bulk_ok(const struct amph_rdp_keys *k, const struct amph_rdp_packet *p)
 {
-    uint64_t code = amph_rdp_bulk_code(k, p->bulk, p->bulk_len);
+    uint64_t expected = amph_rdp_bulk_mac(k, p->bulk, p->bulk_len);
 
-    return amph_mac_equal(&code, &p->h.bulk_mac, sizeof code);
+    return amph_mac_equal(&expected, &p->h.bulk_mac, sizeof expected);
 }

@@ -161,7 +161,7 @@ void amph_rdp_send_hello(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t n
     struct amph_mac_part body = { r->hello[n], sizeof hello };
 
     amph_rdp_keys_hello(c->cookie_out, &key);
-    h.mac = amph_rdp_hello_code(&key, (uint8_t *)r->head[n], sizeof h, &body);
+    h.mac = amph_rdp_hello_mac(&key, (uint8_t *)r->head[n], sizeof h, &body);
     amph_rdp_put_hdr(r->head[n], &h);
     r->out_from[n].c = c;
     r->out_from[n].pn = 0;

@@ -615,8 +615,8 @@ unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes
 /* ---- packets whose bulk is received in place ---- */
 
 /* The memory into which the bulk of a message's segment belongs, or NULL. */
-static uint8_t *message_place(struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
-                              unsigned lanes, uint32_t *len_bytes_p)
+static uint8_t *message_dest(struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
+                             unsigned lanes, uint32_t *len_bytes_p)
 {
     unsigned lane = p->h.lane;
     struct amph_rdp_rxlane *rx = &c->rx[lane];
@@ -645,15 +645,15 @@ static uint8_t *message_place(struct amph_rdp_conn *c, const struct amph_rdp_pac
     return rx->assembly;
 }
 
-static uint8_t *place_of(struct amph_rdp *r, struct amph_rdp_conn *c,
-                         const struct amph_rdp_packet *p, unsigned lanes, uint32_t *len_bytes_p)
+static uint8_t *dest_of(struct amph_rdp *r, struct amph_rdp_conn *c,
+                        const struct amph_rdp_packet *p, unsigned lanes, uint32_t *len_bytes_p)
 {
     if (p->kind != RDP_DATA || !(p->h.flags & RDP_F_SEG) || !p->bulk_len ||
         p->bulk_len < r->cfg.place_min)
         return NULL;
 
-    return p->h.lane < AMPH_NLANES ? message_place(c, p, lanes, len_bytes_p)
-                                   : amph_rdp_rma_place(r, c, p, len_bytes_p);
+    return p->h.lane < AMPH_NLANES ? message_dest(c, p, lanes, len_bytes_p)
+                                   : amph_rdp_rma_dest(r, c, p, len_bytes_p);
 }
 
 /* Receives the packet whose head is p, its bulk to `to`.  Returns false if it still waits. */
@@ -691,8 +691,7 @@ enum amph_rdp_next amph_rdp_input_placed(struct amph_rdp *r, unsigned lanes, uns
     amph_rdp_lock(r);
 
     struct amph_rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
-    uint8_t *to = c && budget && is_authentic(c, head, &p) ? place_of(r, c, &p, lanes, &data)
-                                                           : NULL;
+    uint8_t *to = c && budget && is_authentic(c, head, &p) ? dest_of(r, c, &p, lanes, &data) : NULL;
     bool taken = to && take(r, &p, head, to, data);
 
     if (taken && amph_rdp_bulk_ok(&c->in, &p))

@@ -462,8 +462,8 @@ bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
 }
 
 /* A segment that was received before is not written again: the operation may have completed. */
-uint8_t *amph_rdp_rma_place(struct amph_rdp *r, struct amph_rdp_conn *c,
-                            const struct amph_rdp_packet *p, uint32_t *len_bytes_p)
+uint8_t *amph_rdp_rma_dest(struct amph_rdp *r, struct amph_rdp_conn *c,
+                           const struct amph_rdp_packet *p, uint32_t *len_bytes_p)
 {
     struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
     struct amph_rdp_rma m;

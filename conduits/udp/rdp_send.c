@@ -297,7 +297,7 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
     return len;
 }
 
-/* Gives the packet its codes.  The bulk is the last part of a long body, and is hashed in place.  Its
+/* Fills in the MACs of a packet.  The bulk is the last part of a long body, and is hashed in place.  Its
  * padding is elsewhere, but the hash ignores zeros. */
 static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_t head_len,
                  size_t body_len)
@@ -311,12 +311,12 @@ static void seal(struct amph_rdp_conn *c, struct packet *p, uint8_t *head, size_
 
     p->h.body_len = (uint32_t)body_len;
     p->h.split = (uint32_t)(bulk.len_bytes ? body_len - amph_rdp_pad8(bulk.len_bytes) : body_len);
-    p->h.bulk_mac = amph_rdp_bulk_code(&c->out, bulk.at, bulk.len_bytes);
+    p->h.bulk_mac = amph_rdp_bulk_mac(&c->out, bulk.at, bulk.len_bytes);
     for (unsigned i = 0; i < n; i++)
         plain[i] = p->part[i];
 
     amph_rdp_put_hdr(head, &p->h);
-    p->h.mac = amph_rdp_head_code(&c->out, head, head_len, plain, n);
+    p->h.mac = amph_rdp_head_mac(&c->out, head, head_len, plain, n);
     amph_rdp_put_hdr(head, &p->h);
 }
 

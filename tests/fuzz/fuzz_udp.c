@@ -148,13 +148,13 @@ static void seal(uint8_t *packet, size_t len)
     if (hello && p.h.split < p.h.body_len)
         return;
 
-    uint64_t bulk = hello ? 0 : amph_rdp_bulk_code(&c->in, p.bulk, p.bulk_len);
+    uint64_t bulk = hello ? 0 : amph_rdp_bulk_mac(&c->in, p.bulk, p.bulk_len);
 
     bulk = amph_le64(bulk);
     memcpy(packet + offsetof(struct amph_rdp_hdr, bulk_mac), &bulk, sizeof bulk);
 
-    uint64_t code = hello ? amph_rdp_hello_code(&key, packet, p.head_len, &body)
-                          : amph_rdp_head_code(&c->in, packet, p.head_len, &body, 1);
+    uint64_t code = hello ? amph_rdp_hello_mac(&key, packet, p.head_len, &body)
+                          : amph_rdp_head_mac(&c->in, packet, p.head_len, &body, 1);
 
     code = amph_le64(code);
     memcpy(packet, &code, sizeof code);
