@@ -184,7 +184,7 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
     if (n != (ssize_t)len) {
         forget(u);
 
-        /* n is 0 after the probe of a live member (reach.c): nothing to count */
+        /* n is 0 after the probe of a live member (liveness.c): nothing to count */
         if (n != 0 || u->head_read)
             refused("sent no whole greeting");
 

@@ -15,7 +15,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/progress.c \
 	conduits/ofi/provider.c \
 	conduits/ofi/quiesce.c \
-	conduits/ofi/reach.c \
+	conduits/ofi/liveness.c \
 	conduits/ofi/reg.c \
 	conduits/ofi/rx.c \
 	conduits/ofi/send.c \

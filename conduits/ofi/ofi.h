@@ -7,7 +7,7 @@
  *   module.c    the module's table of conduits     progress.c  completions
  *   provider.c  choice of the provider             wait.c      sleeping
  *   open.c      opening, closing, peers            quiesce.c   the end before closing
- *   addr.c      addresses                          reach.c     detection of dead peers
+ *   addr.c      addresses                          liveness.c  detection of dead peers
  *   send.c      messages, put and get              greeting.c  unauthenticated connections
  *   mem.c       registered memory and its keys     imports.c   corrections inside libfabric
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
@@ -252,9 +252,9 @@ struct amph_ofi_cx {
     /* send side; the progress side returns items */
     struct amph_ofi_pool ops;
     struct amph_ofi_pool bounce[OFI_NBOUNCE];
-    int reach_fd; /* see reach.c; -1: no probe in flight */
-    struct amph_ofi_peer *reach_peer;
-    uint64_t reach_ns; /* when the last probe began */
+    int probe_fd; /* see liveness.c; -1: no probe in flight */
+    struct amph_ofi_peer *probe_peer;
+    uint64_t probe_ns; /* when the last probe began */
     int failed;        /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
 
     uint64_t silence_ns; /* after which a host counts as dead; 0: never */
@@ -386,9 +386,9 @@ enum amph_status amph_ofi_get(struct amph_cx *cx, uint32_t peer, const struct am
                               uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done);
 void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amph_status st);
 
-/* reach.c: called if p accepts nothing.  Returns OFI_PEER_REFUSED if its process has ended,
+/* liveness.c: called if p accepts nothing.  Returns OFI_PEER_REFUSED if its process has ended,
  * OFI_PEER_SILENT if its host answers nothing, else OFI_PEER_UP. */
-enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
+enum amph_ofi_peer_state amph_ofi_peer_liveness(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
 
 /* silence.c: an operation of the conduit. */
 void amph_ofi_tick(struct amph_cx *cx, uint64_t now_ns);

@@ -224,8 +224,8 @@ void amph_ofi_close(struct amph_cx *base)
 
     amph_ofi_quiesce(cx);
     amph_ofi_wait_close(cx);
-    if (cx->reach_fd >= 0)
-        close(cx->reach_fd);
+    if (cx->probe_fd >= 0)
+        close(cx->probe_fd);
 
     close_endpoint(cx);
     amph_ofi_pool_each(&cx->ops, abandon, cx);
@@ -273,7 +273,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
     cx->family = family;
-    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->reach_fd = -1;
+    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->probe_fd = -1;
     cx->silence_ns = amph_env_ns(AMPH_ENV_TCP_TIMEOUT);
     pthread_mutex_init(&cx->reg_lock, NULL);
     amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);

@@ -53,7 +53,7 @@ static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
     enum amph_ofi_peer_state state = OFI_PEER_REFUSED;
 
     if (ret == -FI_EAGAIN)
-        state = amph_ofi_reach(cx, p);
+        state = amph_ofi_peer_liveness(cx, p);
 
     if (ret == -FI_ENOMEM || ret == -FI_EINTR || state == OFI_PEER_UP)
         return AMPH_AGAIN;

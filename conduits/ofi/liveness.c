@@ -24,13 +24,13 @@
     (2 * AMPH_NS_PER_S)             /* a probe that is older has been repeated by the kernel */
 #define TURN_NS (3 * AMPH_NS_PER_S) /* after which another peer may have the probe */
 
-static void stop_asking(struct amph_ofi_cx *cx)
+static void end_probe(struct amph_ofi_cx *cx)
 {
-    close(cx->reach_fd);
-    cx->reach_fd = -1;
+    close(cx->probe_fd);
+    cx->probe_fd = -1;
 }
 
-static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
+static int start_probe(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
     struct sockaddr_storage sa;
     size_t len = sizeof sa;
@@ -39,16 +39,16 @@ static int start_asking(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_
     if (fi_av_lookup(cx->av, p->addr, &sa, &len) != 0)
         return 0;
 
-    cx->reach_fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (cx->reach_fd < 0)
+    cx->probe_fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (cx->probe_fd < 0)
         return 0;
 
-    cx->reach_peer = p;
-    cx->reach_ns = now;
+    cx->probe_peer = p;
+    cx->probe_ns = now;
     if (!p->unheard_s)
         p->unheard_s = (uint32_t)(now / AMPH_NS_PER_S);
 
-    if (connect(cx->reach_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
+    if (connect(cx->probe_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
         return 0;
 
     return errno == EINPROGRESS ? 0 : errno;
@@ -63,17 +63,17 @@ static bool is_silence(int err)
 
 /* The result of the probe in flight, whose peer is p: EINPROGRESS while unknown, 0 if the peer's
  * host accepted the connection, else an errno value. */
-static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
+static int probe_result(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
 {
-    struct pollfd pfd = { .fd = cx->reach_fd, .events = POLLOUT };
+    struct pollfd pfd = { .fd = cx->probe_fd, .events = POLLOUT };
     int err = 0;
     socklen_t len = sizeof err;
 
     if (poll(&pfd, 1, 0) != 1)
         return EINPROGRESS;
 
-    getsockopt(cx->reach_fd, SOL_SOCKET, SO_ERROR, &err, &len);
-    stop_asking(cx);
+    getsockopt(cx->probe_fd, SOL_SOCKET, SO_ERROR, &err, &len);
+    end_probe(cx);
     if (!is_silence(err)) {
         p->again_ns = now;
         p->unheard_s = 0;
@@ -86,12 +86,12 @@ static int look(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
  * more because that peer has accepted something. */
 static void take_turn(struct amph_ofi_cx *cx, uint64_t now)
 {
-    struct amph_ofi_peer *other = cx->reach_peer;
+    struct amph_ofi_peer *other = cx->probe_peer;
 
     if (!other->again_ns)
-        stop_asking(cx);
-    else if (look(cx, other, now) == EINPROGRESS && now - cx->reach_ns > TURN_NS)
-        stop_asking(cx);
+        end_probe(cx);
+    else if (probe_result(cx, other, now) == EINPROGRESS && now - cx->probe_ns > TURN_NS)
+        end_probe(cx);
 }
 
 /* Has the host answered no probe for the limit, this one included? */
@@ -103,10 +103,10 @@ static bool is_unheard(const struct amph_ofi_cx *cx, const struct amph_ofi_peer 
     if (!limit_s || !p->unheard_s || (uint32_t)(now / AMPH_NS_PER_S) - p->unheard_s < limit_s)
         return false;
 
-    return is_silence(err) || (err == EINPROGRESS && now - cx->reach_ns > UNANSWERED_NS);
+    return is_silence(err) || (err == EINPROGRESS && now - cx->probe_ns > UNANSWERED_NS);
 }
 
-enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
+enum amph_ofi_peer_state amph_ofi_peer_liveness(struct amph_ofi_cx *cx, struct amph_ofi_peer *p)
 {
     uint64_t now = amph_now_ns();
     int err = 0;
@@ -122,12 +122,12 @@ enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_
     if (now - p->again_ns < PATIENCE_NS)
         return OFI_PEER_UP;
 
-    if (cx->reach_fd >= 0 && cx->reach_peer == p)
-        err = look(cx, p, now);
-    else if (cx->reach_fd >= 0)
+    if (cx->probe_fd >= 0 && cx->probe_peer == p)
+        err = probe_result(cx, p, now);
+    else if (cx->probe_fd >= 0)
         take_turn(cx, now);
-    else if (now - cx->reach_ns >= PATIENCE_NS)
-        err = start_asking(cx, p, now);
+    else if (now - cx->probe_ns >= PATIENCE_NS)
+        err = start_probe(cx, p, now);
 
     enum amph_ofi_peer_state state = OFI_PEER_UP;
 
@@ -136,8 +136,8 @@ enum amph_ofi_peer_state amph_ofi_reach(struct amph_ofi_cx *cx, struct amph_ofi_
     else if (is_unheard(cx, p, err, now))
         state = OFI_PEER_SILENT;
 
-    if (cx->reach_fd >= 0 && (state != OFI_PEER_UP || (err && err != EINPROGRESS)))
-        stop_asking(cx);
+    if (cx->probe_fd >= 0 && (state != OFI_PEER_UP || (err && err != EINPROGRESS)))
+        end_probe(cx);
 
     return state;
 }
