@@ -52,7 +52,7 @@ struct coalescer {
     bool flags_known;          /* append, access, plain are those of the open file */
     bool plain;                /* opened without O_DIRECT, O_SYNC, O_PATH */
     uint32_t line;             /* index of the file's versions, once checked */
-    unsigned runs;             /* consecutive reads */
+    unsigned nsequential;      /* consecutive reads */
     _Atomic uint64_t identity; /* of the file: equal for all its open files; 0: unknown */
     bool overflowed;           /* its active set was full */
     bool checked, able, append;

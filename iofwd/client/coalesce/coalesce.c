@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The layer `cache`: coalesces small consecutive reads or writes of one file into few large
+ * The layer `coalesce`: coalesces small consecutive reads or writes of one file into few large
  * requests (write-behind and read-ahead).  This file decides which calls are coalesced and when a
  * file is flushed; coalesce/blocks.c transfers the data.
  *
@@ -37,7 +37,7 @@
 #include "iofwd/client/versions.h"
 
 #define SMALL ((size_t)64 << 10) /* larger calls gain nothing from coalescing */
-#define RUNS_BEFORE 2u           /* consecutive small reads before data is read ahead by versions */
+#define SEQUENTIAL_MIN 2u        /* consecutive small reads before data is read ahead by versions */
 
 struct amph_client_coalesce_state amph_client_coalesce;
 static struct amph_client_coalesce_state *const state = &amph_client_coalesce;
@@ -186,7 +186,7 @@ static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct a
         c->last = c->announced = IDLE;
         c->checked = c->able = c->append = c->alone = c->flags_known = c->versioned = false;
         atomic_store(&c->broke, false);
-        c->runs = 0;
+        c->nsequential = 0;
         atomic_store(&c->identity, 0);
         c->late = 0;
         c->n = c->head = 0;
@@ -313,17 +313,18 @@ static bool begin(struct coalescer *c, enum mode mode, bool by_offset, off_t off
 
 /* Returns whether the call continues where the last one ended, or was announced, and records it as
  * the last one. */
-static bool is_run(struct coalescer *c, enum mode mode, bool by_offset, off_t off, size_t len)
+static bool is_sequential(struct coalescer *c, enum mode mode, bool by_offset, off_t off,
+                          size_t len)
 {
-    bool run = c->last == mode && c->last_by_offset == by_offset &&
-               (by_offset || c->last_end == off);
+    bool sequential = c->last == mode && c->last_by_offset == by_offset &&
+                      (by_offset || c->last_end == off);
 
     if (atomic_load_explicit(&c->broke, memory_order_relaxed)) {
         atomic_store_explicit(&c->broke, false, memory_order_relaxed);
-        run = false;
+        sequential = false;
     }
 
-    c->runs = run ? c->runs + 1 : 0;
+    c->nsequential = sequential ? c->nsequential + 1 : 0;
     c->last = len <= SMALL ? mode : IDLE;
     c->last_by_offset = by_offset;
     c->last_end = off + (off_t)len;
@@ -331,15 +332,16 @@ static bool is_run(struct coalescer *c, enum mode mode, bool by_offset, off_t of
     if (c->announced == mode)
         return true;
 
-    return run && len <= SMALL &&
-           (state->session || (state->ahead && mode == READING && c->runs >= RUNS_BEFORE));
+    return sequential && len <= SMALL &&
+           (state->session ||
+            (state->ahead && mode == READING && c->nsequential >= SEQUENTIAL_MIN));
 }
 
 /* Returns whether the call is to be coalesced, and makes the coalescer ready for it.  Flushes if
  * the call does not continue the current sequence. */
 static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
-    bool run = is_run(c, mode, by_offset, off, len);
+    bool sequential = is_sequential(c, mode, by_offset, off, len);
     bool dead = c->mode == WRITING && !c->on_heap &&
                 atomic_load_explicit(&c->link->state, memory_order_acquire) !=
                     AMPH_CLIENT_LINK_READY;
@@ -355,7 +357,7 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
     if (c->mode == mode)
         return true;
 
-    return run && len && !c->late &&
+    return sequential && len && !c->late &&
            (state->session || c->announced == mode || amph_client_ahead_may(c)) &&
            begin(c, mode, by_offset, off);
 }
@@ -663,7 +665,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
         drop_versioned(c);
 
     flush_coalescer(c);
-    c->runs = 0;
+    c->nsequential = 0;
     if (desc->coalesce_flags & FWD_COALESCE_RECHECK) {
         c->checked = c->flags_known = false;
         atomic_store(&c->identity, 0);
@@ -836,7 +838,7 @@ static void coalesce_event(const struct amph_layer *self, enum amph_layer_event 
 }
 
 static const struct amph_layer layer = {
-    .name = "cache", .rank = 30, .call = coalesce_call, .event = coalesce_event
+    .name = "coalesce", .rank = 30, .call = coalesce_call, .event = coalesce_event
 };
 
 void amph_client_coalesce_open(void)

@@ -6,7 +6,7 @@
  *
  * File map:
  *
- *   coalesce.c  the layer `cache`: which calls are coalesced, and when a file is flushed
+ *   coalesce.c  the layer `coalesce`: which calls are coalesced, and when a file is flushed
  *   coalesce.h  the room's interface
  *   blocks.c    the blocks of one sequence: slots of the transfer area or heap memory
  *   ahead.c     read-ahead that is as exact as asking, by the versions of files

@@ -4,7 +4,7 @@
  * on where the two processes run (whether their cores share a cache), on the network and on the
  * file system, and changes when a process migrates.  None of this can be queried, but all of it
  * shows in the rate of a whole call.  So one combination is in use, and about one call in 16 uses
- * another one, the candidate ("rival" in the code).
+ * another one, the candidate.
  *
  * Other load often changes the rate more than the combination does, for longer than one call.
  * Therefore a candidate is compared with the call directly before it.  A candidate that wins is
@@ -59,13 +59,13 @@ unsigned amph_client_tuning_choose(struct amph_client_tuning *pace, bool near,
     bool timed = atomic_load_explicit(&pace->rate, memory_order_relaxed) != 0;
 
     if (timed && atomic_load_explicit(&pace->lead, memory_order_relaxed))
-        way = atomic_load_explicit(&pace->rival, memory_order_relaxed);
+        way = atomic_load_explicit(&pace->candidate, memory_order_relaxed);
     else if (timed && (early || call % every == every - 1)) {
-        way = (atomic_load_explicit(&pace->rival, memory_order_relaxed) + 1) % n;
+        way = (atomic_load_explicit(&pace->candidate, memory_order_relaxed) + 1) % n;
         if (way == best)
             way = (way + 1) % n;
 
-        atomic_store_explicit(&pace->rival, (uint8_t)way, memory_order_relaxed);
+        atomic_store_explicit(&pace->candidate, (uint8_t)way, memory_order_relaxed);
     }
 
     *way_p = ways[way % n];

@@ -30,8 +30,8 @@ struct amph_client_tuning {
      * candidate */
     _Atomic uint32_t rate;
     _Atomic uint32_t calls;
-    _Atomic uint8_t best, rival, lead,
-        lost; /* lead: net wins of the candidate (rival); lost: candidates in a row that lost */
+    _Atomic uint8_t best, candidate, lead,
+        lost; /* lead: net wins of the candidate; lost: candidates in a row that lost */
 };
 
 /* The tuning of a link: [writes, reads][below AMPH_CLIENT_TUNING_LARGE, others]. */
