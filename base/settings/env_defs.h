@@ -202,10 +202,11 @@
     ENV(IOFWD_STRICT, "IOFWD_STRICT", BOOL, "0", "", 0, 0, "iofwd", \
         "refuse to start programs whose file calls cannot be forwarded (static ones, Go's, those " \
         "of another machine or with rights of their own), instead of printing a warning") \
-    ENV(IOFWD_TRAP_FDS, "IOFWD_TRAP_FDS", STR, "512-1023", "[0-LOW,]FIRST-LAST", 0, 0, \
-        "iofwd", \
-        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they suit " \
-        "select; dup2 makes them also of those up to LOW (2), as a shell's exec 3>FILE needs.  Calls " \
+    ENV(IOFWD_TRAP_FDS, "IOFWD_TRAP_FDS", STR, "512-1023", "[0-LOW,]FIRST-LAST", 0, 0, "iofwd", \
+        "the descriptors of forwarded files in a program of iofwd-run -trap; below 1024 they " \
+        "suit " \
+        "select; dup2 makes them also of those up to LOW (2), as a shell's exec 3>FILE needs.  " \
+        "Calls " \
         "on all of these descriptors cost a change of process, also those on local files") \
     ENV(IOFWD_CC, "IOFWD_CC", STR, "cc", "compiler", 0, 0, "iofwd", \
         "the compiler of iofwd-cc where its command line names none, with options if need be") \
@@ -287,8 +288,9 @@
             "the list of programs whose calls are not forwarded and that have been reported") \
     PRIVATE(LEFT, AMPH_PRIVATE_LEFT, \
             "iofwd-mount or iofwd-run starts itself again without the preload library") \
-    PRIVATE(TOLD, "IOFWD_PRIVATE_LD_PRELOAD", \
-            "LD_PRELOAD as it was before copies took the places of forwarded libraries in it") \
+    PRIVATE(ORIGINAL_PRELOAD, "IOFWD_PRIVATE_LD_PRELOAD", \
+            "LD_PRELOAD as the program set it; in LD_PRELOAD itself copies replace forwarded " \
+            "libraries") \
     PRIVATE(CLOCK, AMPH_PRIVATE_CLOCK, \
             "the number of this host's clock in a recorded job (launcher/master/clocks.c)") \
     PRIVATE(PLAIN, "IOFWD_PRIVATE_PLAIN", \

@@ -160,7 +160,7 @@ function shape_of(c,    n, i, p, v, w) {
             variadic = 1
             v = substr(p[i], 4)
             va_cond = "1"
-            if (match(v, / if [a-z]+$/)) { va_cond = "amph_ip_elf_deps_mode(" substr(v, RSTART + 4) ")"; v = substr(v, 1, RSTART - 1) }
+            if (match(v, / if [a-z]+$/)) { va_cond = "amph_ip_open_takes_mode(" substr(v, RSTART + 4) ")"; v = substr(v, 1, RSTART - 1) }
             if (match(v, / via [a-z0-9_]+$/)) { va_via = substr(v, RSTART + 5); v = substr(v, 1, RSTART - 1) }
             va_name = param_name(v)
             va_type = trim(substr(v, 1, length(v) - length(va_name)))

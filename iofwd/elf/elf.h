@@ -53,19 +53,19 @@ bool amph_elf_view(struct amph_elf *elf);
 /* ---- segment.c ---- */
 
 /* Where one more loaded segment goes. */
-struct amph_elf_place {
+struct amph_elf_segment_slot {
     size_t spare;       /* index of the program header that it takes */
     ElfW(Off) offset;   /* in the file, behind its end */
     ElfW(Addr) address; /* above all other segments */
 };
 
-/* Finds a place.  The new segment needs a program header, and the table cannot grow: it takes that of a
+/* Finds a slot.  The new segment needs a program header, and the table cannot grow: it takes that of a
  * note that nothing reads while the program runs, and never the note that identifies parts of Amphora.
  * false: no such header, or no address is left. */
-bool amph_elf_find_place(const struct amph_elf *elf, struct amph_elf_place *place_p);
+bool amph_elf_find_segment_slot(const struct amph_elf *elf, struct amph_elf_segment_slot *slot_p);
 
 /* Writes the segment's program header; flags: PF_R, ... */
-void amph_elf_put_segment(struct amph_elf *elf, const struct amph_elf_place *place,
+void amph_elf_put_segment(struct amph_elf *elf, const struct amph_elf_segment_slot *slot,
                           ElfW(Word) flags, size_t len_bytes);
 
 /* Gives the dependency in dynamic entry dyn the name at offset fresh of the string table, also where

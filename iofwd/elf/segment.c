@@ -56,7 +56,7 @@ static size_t spare_header(const struct amph_elf *elf)
     return property == SIZE_MAX ? spare : property;
 }
 
-bool amph_elf_find_place(const struct amph_elf *elf, struct amph_elf_place *place_p)
+bool amph_elf_find_segment_slot(const struct amph_elf *elf, struct amph_elf_segment_slot *slot_p)
 {
     size_t spare = spare_header(elf);
     size_t offset = (elf->len + CONTENT_ALIGN - 1) / CONTENT_ALIGN * CONTENT_ALIGN;
@@ -82,16 +82,16 @@ bool amph_elf_find_place(const struct amph_elf *elf, struct amph_elf_place *plac
     /* the kernel maps whole pages: address and offset agree within the largest page */
     ElfW(Addr) page = (end + PAGE_MAX - 1) & ~(ElfW(Addr))(PAGE_MAX - 1);
 
-    *place_p = (struct amph_elf_place){ spare, offset, page + (offset & (PAGE_MAX - 1)) };
+    *slot_p = (struct amph_elf_segment_slot){ spare, offset, page + (offset & (PAGE_MAX - 1)) };
     return true;
 }
 
 /* PT_LOAD headers are sorted by address, so the new one follows the last of them. */
-void amph_elf_put_segment(struct amph_elf *elf, const struct amph_elf_place *place,
+void amph_elf_put_segment(struct amph_elf *elf, const struct amph_elf_segment_slot *slot,
                           ElfW(Word) flags, size_t len_bytes)
 {
     ElfW(Phdr) *ph = elf->ph;
-    size_t spare = place->spare;
+    size_t spare = slot->spare;
     size_t last = 0;
 
     for (size_t i = 0; i < elf->eh->e_phnum; i++)
@@ -105,9 +105,9 @@ void amph_elf_put_segment(struct amph_elf *elf, const struct amph_elf_place *pla
 
     ph[spare > last ? last + 1 : last] = (ElfW(Phdr)){ .p_type = PT_LOAD,
                                                        .p_flags = flags,
-                                                       .p_offset = place->offset,
-                                                       .p_vaddr = place->address,
-                                                       .p_paddr = place->address,
+                                                       .p_offset = slot->offset,
+                                                       .p_vaddr = slot->address,
+                                                       .p_paddr = slot->address,
                                                        .p_filesz = len_bytes,
                                                        .p_memsz = len_bytes,
                                                        .p_align = PAGE_MAX };

@@ -24,7 +24,7 @@ struct work {
     const struct amph_instrument_plan *plan;
     struct amph_elf elf; /* the original */
     struct amph_instrument_sections sections;
-    struct amph_elf_place place;
+    struct amph_elf_segment_slot slot;
     struct amph_instrument_layout layout;
     struct amph_instrument_undo undo;
     size_t first; /* index of the dynamic entry that the new one takes */
@@ -145,7 +145,7 @@ static bool look_at_original(struct work *w)
         return false;
     }
 
-    if (!amph_elf_find_place(&w->elf, &w->place))
+    if (!amph_elf_find_segment_slot(&w->elf, &w->slot))
         return refuse(w, "has no program header to spare (no note segment), or no address space "
                          "behind its end; run it by iofwd-run");
 
@@ -235,7 +235,7 @@ static void lay_out(struct work *w)
 {
     struct amph_instrument_layout *l = &w->layout;
     const struct amph_elf *elf = &w->elf;
-    ElfW(Off) from = w->place.offset;
+    ElfW(Off) from = w->slot.offset;
     size_t text_len = strlen(w->plan->library) + 1;
     bool moves = w->end + 1 == elf->ndyn;
 
@@ -264,7 +264,7 @@ static void lay_out(struct work *w)
 
     for (size_t i = 0; i < AMPH_COUNTOF(parts); i++) {
         parts[i]->offset = from;
-        parts[i]->address = w->place.address + (from - w->place.offset);
+        parts[i]->address = w->slot.address + (from - w->slot.offset);
         from = padded(from + parts[i]->len, sizeof(ElfW(Dyn)));
     }
 
@@ -381,8 +381,8 @@ static bool build(struct work *w, struct amph_instrument_bytes *out_p)
     for (size_t i = 0; i < w->nsymbols; i++)
         memcpy(copy + w->symbol[i].at, &w->symbol[i].value, sizeof w->symbol[i].value);
 
-    amph_elf_put_segment(&moved, &w->place, PF_R | (w->layout.dynamic.len ? PF_W : 0),
-                         end - w->place.offset);
+    amph_elf_put_segment(&moved, &w->slot, PF_R | (w->layout.dynamic.len ? PF_W : 0),
+                         end - w->slot.offset);
     amph_instrument_sections_put(&w->sections, &w->elf, &w->layout, copy, end);
 
     if (!verify(w, &out)) {

@@ -400,13 +400,13 @@ static void find_exe(const char *called)
  * for this program; the next program gets the libraries themselves. */
 static void restore_preload(char **env)
 {
-    static const char before_copies[] = AMPH_IP_ELF_DEPS_REPORTED "LD_PRELOAD";
+    static const char before_copies[] = AMPH_IP_ELF_DEPS_ORIGINAL "LD_PRELOAD";
     char *entry = NULL;
 
     for (char **e = env; *e; e++)
         if (strncmp(*e, before_copies, sizeof before_copies - 1) == 0 &&
             (*e)[sizeof before_copies - 1] == '=')
-            entry = *e + sizeof AMPH_IP_ELF_DEPS_REPORTED - 1;
+            entry = *e + sizeof AMPH_IP_ELF_DEPS_ORIGINAL - 1;
 
     for (char **e = env; entry && *e; e++)
         if (strncmp(*e, entry, sizeof "LD_PRELOAD=" - 1) == 0)

@@ -25,7 +25,7 @@ extern char **environ;
 
 typedef int (*amph_ip_order_fn)(const struct dirent **, const struct dirent **);
 
-static inline bool amph_ip_elf_deps_mode(int flags)
+static inline bool amph_ip_open_takes_mode(int flags)
 {
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }

@@ -419,7 +419,7 @@ static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i
 static bool is_unread_mode(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
     return i > 0 && shape->arg[i] == FWD_IN_MODE && shape->arg[i - 1] == FWD_IN_OFLAGS &&
-           !amph_ip_elf_deps_mode((int)arg[i - 1]);
+           !amph_ip_open_takes_mode((int)arg[i - 1]);
 }
 
 /* Returns whether this command of fcntl takes no argument. */

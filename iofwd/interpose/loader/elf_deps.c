@@ -74,7 +74,7 @@ static bool open_image(struct amph_elf *im, int fd, bool writable)
 static bool apply(struct amph_elf *im, int fd, const struct change *change, size_t n)
 {
     char text[CHANGES_MAX * AMPH_IP_ELF_DEPS_NAME];
-    struct amph_elf_place place;
+    struct amph_elf_segment_slot slot;
     size_t len = 0;
     size_t at[CHANGES_MAX];
 
@@ -83,32 +83,32 @@ static bool apply(struct amph_elf *im, int fd, const struct change *change, size
         len += strlen(strcpy(text + len, change[i].name)) + 1;
     }
 
-    if (!amph_elf_find_place(im, &place) || place.address < im->strings_at ||
-        place.address - im->strings_at > UINT32_MAX - sizeof text ||
-        libc_pwrite64(fd, text, len, (off_t)place.offset) != (ssize_t)len)
+    if (!amph_elf_find_segment_slot(im, &slot) || slot.address < im->strings_at ||
+        slot.address - im->strings_at > UINT32_MAX - sizeof text ||
+        libc_pwrite64(fd, text, len, (off_t)slot.offset) != (ssize_t)len)
         return false;
 
     for (size_t i = 0; i < n; i++)
-        amph_elf_rename(im, change[i].dyn, place.address - im->strings_at + at[i]);
+        amph_elf_rename(im, change[i].dyn, slot.address - im->strings_at + at[i]);
 
-    amph_elf_put_segment(im, &place, PF_R, len);
+    amph_elf_put_segment(im, &slot, PF_R, len);
     return true;
 }
 
 /* ---- searching libraries ---- */
 
-enum place {
-    PLACE_NOWHERE,
-    PLACE_LOCAL,
-    PLACE_FORWARDED
+enum location {
+    LOCATION_NONE,
+    LOCATION_LOCAL,
+    LOCATION_FORWARDED
 };
 
-static enum place look(const char *path)
+static enum location look(const char *path)
 {
     if (!amph_ip_path(path) || !amph_ip_is_forwarded(path))
-        return libc_access(path, R_OK) == 0 ? PLACE_LOCAL : PLACE_NOWHERE;
+        return libc_access(path, R_OK) == 0 ? LOCATION_LOCAL : LOCATION_NONE;
 
-    return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? PLACE_FORWARDED : PLACE_NOWHERE;
+    return amph_do_faccessat(AT_FDCWD, path, R_OK, 0) == 0 ? LOCATION_FORWARDED : LOCATION_NONE;
 }
 
 /* Expands one entry of a directory list, with $ORIGIN.  false: too long, or with a token that only
@@ -142,7 +142,8 @@ static bool expand(const char *from, size_t len, const char *origin, char *out, 
 }
 
 /* Finds the first directory of a list that contains the library. */
-static enum place search(const char *list, const char *origin, const char *name, char out[PATH_MAX])
+static enum location search(const char *list, const char *origin, const char *name,
+                            char out[PATH_MAX])
 {
     char dir[PATH_MAX];
 
@@ -150,39 +151,39 @@ static enum place search(const char *list, const char *origin, const char *name,
         size_t len = strcspn(at, ":;");
         bool ok = expand(at, len, origin, dir, sizeof dir) &&
                   snprintf(out, PATH_MAX, "%s/%s", dir[0] ? dir : ".", name) < PATH_MAX;
-        enum place place = ok ? look(out) : PLACE_NOWHERE;
+        enum location where = ok ? look(out) : LOCATION_NONE;
 
-        if (place != PLACE_NOWHERE)
-            return place;
+        if (where != LOCATION_NONE)
+            return where;
 
         at += len + (at[len] != 0);
     }
 
-    return PLACE_NOWHERE;
+    return LOCATION_NONE;
 }
 
 /* Finds a dependency of an object if it is forwarded.  The directories after these are local. */
-static enum place find(const struct amph_ip_elf_deps *needs, const struct amph_elf *im,
-                       const struct chain *own, const char *name, char out[PATH_MAX])
+static enum location find(const struct amph_ip_elf_deps *deps, const struct amph_elf *im,
+                          const struct chain *own, const char *name, char out[PATH_MAX])
 {
-    enum place place = PLACE_NOWHERE;
+    enum location where = LOCATION_NONE;
 
     if (strchr(name, '/'))
-        return expand(name, strlen(name), own->origin, out, PATH_MAX) ? look(out) : PLACE_NOWHERE;
+        return expand(name, strlen(name), own->origin, out, PATH_MAX) ? look(out) : LOCATION_NONE;
 
-    for (const struct chain *c = own; c && !im->runpath && place == PLACE_NOWHERE; c = c->up)
-        place = search(c->rpath, c->origin, name, out);
+    for (const struct chain *c = own; c && !im->runpath && where == LOCATION_NONE; c = c->up)
+        where = search(c->rpath, c->origin, name, out);
 
-    if (place == PLACE_NOWHERE)
-        place = search(needs->search, NULL, name, out);
+    if (where == LOCATION_NONE)
+        where = search(deps->search, NULL, name, out);
 
-    return place == PLACE_NOWHERE ? search(im->runpath, own->origin, name, out) : place;
+    return where == LOCATION_NONE ? search(im->runpath, own->origin, name, out) : where;
 }
 
-bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name,
+bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *deps, const char *name,
                            char out[PATH_MAX])
 {
-    return search(needs->search, NULL, name, out) == PLACE_FORWARDED;
+    return search(deps->search, NULL, name, out) == LOCATION_FORWARDED;
 }
 
 bool amph_ip_elf_deps_search(const char *list)
@@ -233,24 +234,24 @@ static void *still_loaded(const struct stat *st, char *name)
     return held;
 }
 
-static void make_known(const struct amph_ip_elf_dep *need)
+static void make_known(const struct amph_ip_elf_dep *dep)
 {
     pthread_mutex_lock(&amph_ip_loader.lock);
 
     struct amph_ip_loaded_copy *k = amph_ip_loader.copies;
 
-    while (k && (k->dev != need->dev || k->ino != need->ino))
+    while (k && (k->dev != dep->dev || k->ino != dep->ino))
         k = k->next;
 
     if (!k && (k = malloc(sizeof *k)) != NULL) {
         *k = (struct amph_ip_loaded_copy){ .next = amph_ip_loader.copies,
-                                           .dev = need->dev,
-                                           .ino = need->ino };
+                                           .dev = dep->dev,
+                                           .ino = dep->ino };
         amph_ip_loader.copies = k;
     }
 
     if (k)
-        strcpy(k->name, need->name);
+        strcpy(k->name, dep->name);
 
     pthread_mutex_unlock(&amph_ip_loader.lock);
 }
@@ -268,10 +269,10 @@ static void spell(char name[AMPH_IP_ELF_DEPS_NAME], int fd, unsigned serial)
     snprintf(name + n, AMPH_IP_ELF_DEPS_NAME - (size_t)n, "/fd/%d", fd);
 }
 
-static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
+static void complete(struct amph_ip_elf_deps *deps, int fd, const char *path,
                      const struct chain *up);
 
-static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const char *path,
+static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *deps, const char *path,
                                            const struct chain *up)
 {
     struct stat st;
@@ -279,41 +280,41 @@ static const struct amph_ip_elf_dep *fetch(struct amph_ip_elf_deps *needs, const
     if (amph_do_fstatat(AT_FDCWD, path, &st, 0) != 0)
         return NULL;
 
-    for (size_t i = 0; i < needs->n; i++)
-        if (needs->item[i].dev == st.st_dev && needs->item[i].ino == st.st_ino)
-            return &needs->item[i];
+    for (size_t i = 0; i < deps->n; i++)
+        if (deps->item[i].dev == st.st_dev && deps->item[i].ino == st.st_ino)
+            return &deps->item[i];
 
-    if (needs->n == AMPH_IP_ELF_DEPS_MAX || (up && up->depth == DEPTH_MAX)) {
+    if (deps->n == AMPH_IP_ELF_DEPS_MAX || (up && up->depth == DEPTH_MAX)) {
         errno = ENOMEM;
         return NULL;
     }
 
-    struct amph_ip_elf_dep *need = &needs->item[needs->n];
+    struct amph_ip_elf_dep *dep = &deps->item[deps->n];
 
-    *need = (struct amph_ip_elf_dep){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
-    if (needs->loading && !needs->apart && (need->held = still_loaded(&st, need->name)) != NULL) {
-        needs->n++;
-        return need;
+    *dep = (struct amph_ip_elf_dep){ .fd = -1, .dev = st.st_dev, .ino = st.st_ino };
+    if (deps->loading && !deps->apart && (dep->held = still_loaded(&st, dep->name)) != NULL) {
+        deps->n++;
+        return dep;
     }
 
     int low = amph_ip_copy_in(path, R_OK);
     if (low < 0)
         return NULL;
 
-    need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
-    if (need->fd < 0)
-        need->fd = libc_fcntl64(low, needs->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
+    dep->fd = libc_fcntl64(low, deps->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)ABOVE);
+    if (dep->fd < 0)
+        dep->fd = libc_fcntl64(low, deps->loading ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)3L);
 
     libc_close(low);
-    if (need->fd < 0)
+    if (dep->fd < 0)
         return NULL;
 
-    spell(need->name, need->fd,
-          needs->loading ? __atomic_add_fetch(&amph_ip_loader.serial, 1, __ATOMIC_RELAXED) : 0);
-    needs->n++;
-    complete(needs, need->fd, path, up);
+    spell(dep->name, dep->fd,
+          deps->loading ? __atomic_add_fetch(&amph_ip_loader.serial, 1, __ATOMIC_RELAXED) : 0);
+    deps->n++;
+    complete(deps, dep->fd, path, up);
 
-    return need;
+    return dep;
 }
 
 /* Is a library of that name loaded?  Then the linker uses it, whatever the search would find. */
@@ -330,14 +331,14 @@ static bool is_loaded(const char *name)
 }
 
 /* Collects the changes for an object's forwarded dependencies: the names of copies. */
-static size_t resolve(struct amph_ip_elf_deps *needs, const struct amph_elf *im, const char *path,
+static size_t resolve(struct amph_ip_elf_deps *deps, const struct amph_elf *im, const char *path,
                       const struct chain *up, struct change *change)
 {
     char origin[PATH_MAX], found[PATH_MAX];
     size_t n = 0;
 
     /* of a program, links count as well */
-    if (up || needs->loading || !amph_do_realpath(path, origin))
+    if (up || deps->loading || !amph_do_realpath(path, origin))
         snprintf(origin, sizeof origin, "%s", path);
 
     char *slash = strrchr(origin, '/');
@@ -352,20 +353,20 @@ static size_t resolve(struct amph_ip_elf_deps *needs, const struct amph_elf *im,
                                ? amph_elf_string(im, im->dyn[i].d_un.d_val)
                                : NULL;
 
-        if (!name || find(needs, im, &own, name, found) != PLACE_FORWARDED ||
-            (needs->loading && !needs->apart && is_loaded(name)))
+        if (!name || find(deps, im, &own, name, found) != LOCATION_FORWARDED ||
+            (deps->loading && !deps->apart && is_loaded(name)))
             continue;
 
-        const struct amph_ip_elf_dep *need = fetch(needs, found, &own);
+        const struct amph_ip_elf_dep *dep = fetch(deps, found, &own);
 
-        if (need)
-            change[n++] = (struct change){ i, need->name };
+        if (dep)
+            change[n++] = (struct change){ i, dep->name };
     }
 
     return n;
 }
 
-static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
+static void complete(struct amph_ip_elf_deps *deps, int fd, const char *path,
                      const struct chain *up)
 {
     struct change change[CHANGES_MAX];
@@ -373,7 +374,7 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
     int saved = errno;
 
     if (open_image(&im, fd, true)) {
-        size_t n = resolve(needs, &im, path, up, change);
+        size_t n = resolve(deps, &im, path, up, change);
 
         if (n)
             apply(&im, fd, change, n);
@@ -388,43 +389,43 @@ static void complete(struct amph_ip_elf_deps *needs, int fd, const char *path,
 
 struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading)
 {
-    struct amph_ip_elf_deps *needs = amph_ip_borrow(sizeof *needs);
+    struct amph_ip_elf_deps *deps = amph_ip_borrow(sizeof *deps);
 
-    if (needs) {
-        needs->search = search;
-        needs->loading = loading;
+    if (deps) {
+        deps->search = search;
+        deps->loading = loading;
     }
 
-    return needs;
+    return deps;
 }
 
-void amph_ip_elf_deps_end(struct amph_ip_elf_deps *needs)
+void amph_ip_elf_deps_end(struct amph_ip_elf_deps *deps)
 {
     int saved = errno;
 
-    for (size_t i = 0; needs && i < needs->n; i++) {
-        if (needs->item[i].held)
-            dlclose(needs->item[i].held);
+    for (size_t i = 0; deps && i < deps->n; i++) {
+        if (deps->item[i].held)
+            dlclose(deps->item[i].held);
 
-        if (needs->item[i].fd >= 0)
-            libc_close(needs->item[i].fd);
+        if (deps->item[i].fd >= 0)
+            libc_close(deps->item[i].fd);
 
-        if (needs->loading && !needs->apart && needs->item[i].fd >= 0)
-            make_known(&needs->item[i]);
+        if (deps->loading && !deps->apart && deps->item[i].fd >= 0)
+            make_known(&deps->item[i]);
     }
 
-    if (needs)
-        amph_ip_kernel_munmap(needs, sizeof *needs);
+    if (deps)
+        amph_ip_kernel_munmap(deps, sizeof *deps);
 
     errno = saved;
 }
 
-void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *needs, int fd, const char *path)
+void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *deps, int fd, const char *path)
 {
-    complete(needs, fd, path, NULL);
+    complete(deps, fd, path, NULL);
 }
 
-int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char *path)
+int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *deps, int fd, const char *path)
 {
     struct change change[CHANGES_MAX];
     struct amph_elf im, copied;
@@ -434,7 +435,7 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
     if (!open_image(&im, fd, false))
         return -1;
 
-    size_t n = resolve(needs, &im, path, NULL, change);
+    size_t n = resolve(deps, &im, path, NULL, change);
 
     if (n && (copy = amph_ip_memory_file(path)) >= 0) {
         bool ok = libc_write(copy, im.at, im.len) == (ssize_t)im.len &&
@@ -456,10 +457,10 @@ int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char
     return copy;
 }
 
-const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs,
+const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *deps,
                                                        const char *path)
 {
-    return fetch(needs, path, NULL);
+    return fetch(deps, path, NULL);
 }
 
 /* Appends one name of LD_PRELOAD; returns its length. */
@@ -485,50 +486,49 @@ bool amph_ip_elf_deps_preload(const char *list, const char *search)
     return false;
 }
 
-bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const char *entry)
+bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *deps, const char *entry)
 {
     char name[PATH_MAX], found[PATH_MAX];
     size_t start = strcspn(entry, "=") + 1;
     size_t n = start;
-    size_t before = needs->n;
+    size_t before = deps->n;
     bool changed = false;
 
-    snprintf(needs->preload, sizeof needs->preload, "%.*s", (int)start, entry);
-    for (const char *at = entry + start; *at && n < sizeof needs->preload; at += *at != 0) {
+    snprintf(deps->preload, sizeof deps->preload, "%.*s", (int)start, entry);
+    for (const char *at = entry + start; *at && n < sizeof deps->preload; at += *at != 0) {
         at += preload_name(at, name);
 
-        bool here = strchr(name, '/') ? look(strcpy(found, name)) == PLACE_FORWARDED
-                                      : name[0] && amph_ip_elf_deps_find(needs, name, found);
-        const struct amph_ip_elf_dep *need = here ? fetch(needs, found, NULL) : NULL;
+        bool here = strchr(name, '/') ? look(strcpy(found, name)) == LOCATION_FORWARDED
+                                      : name[0] && amph_ip_elf_deps_find(deps, name, found);
+        const struct amph_ip_elf_dep *dep = here ? fetch(deps, found, NULL) : NULL;
 
-        changed = changed || need;
-        n += (size_t)snprintf(needs->preload + n, sizeof needs->preload - n, "%s%.1s",
-                              need ? need->name : name, at);
+        changed = changed || dep;
+        n += (size_t)snprintf(deps->preload + n, sizeof deps->preload - n, "%s%.1s",
+                              dep ? dep->name : name, at);
     }
 
-    bool fits = n < sizeof needs->preload &&
-                (size_t)snprintf(needs->told, sizeof needs->told, AMPH_IP_ELF_DEPS_REPORTED "%s",
-                                 entry) < sizeof needs->told;
+    bool fits = n < sizeof deps->preload &&
+                (size_t)snprintf(deps->original, sizeof deps->original,
+                                 AMPH_IP_ELF_DEPS_ORIGINAL "%s", entry) < sizeof deps->original;
 
-    for (size_t i = before; !fits && i < needs->n; i++)
-        libc_close(needs->item[i].fd);
+    for (size_t i = before; !fits && i < deps->n; i++)
+        libc_close(deps->item[i].fd);
 
     if (!fits)
-        needs->n = before;
+        deps->n = before;
 
     return changed && fits;
 }
 
-bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, size_t cap)
+bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *deps, char *buf, size_t cap)
 {
     int n = snprintf(buf, cap, AMPH_IP_ELF_DEPS_SETTING "=");
 
-    for (size_t i = 0; i < needs->n && (size_t)n < cap; i++)
-        n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", needs->item[i].fd,
-                      (unsigned long long)needs->item[i].dev,
-                      (unsigned long long)needs->item[i].ino);
+    for (size_t i = 0; i < deps->n && (size_t)n < cap; i++)
+        n += snprintf(buf + n, cap - (size_t)n, "%s%d.%llx.%llx", i ? "," : "", deps->item[i].fd,
+                      (unsigned long long)deps->item[i].dev, (unsigned long long)deps->item[i].ino);
 
-    return needs->n && (size_t)n < cap;
+    return deps->n && (size_t)n < cap;
 }
 
 void amph_ip_elf_deps_loaded(const char *value)
@@ -536,19 +536,19 @@ void amph_ip_elf_deps_loaded(const char *value)
     static const char mark[] = "/memfd:";
     char link[40], name[sizeof mark];
     unsigned long long dev, ino;
-    struct amph_ip_elf_dep need;
+    struct amph_ip_elf_dep dep;
 
-    for (int used; sscanf(value, "%d.%llx.%llx%n", &need.fd, &dev, &ino, &used) == 3;
+    for (int used; sscanf(value, "%d.%llx.%llx%n", &dep.fd, &dev, &ino, &used) == 3;
          value += used + (value[used] == ',')) {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", need.fd);
-        if (need.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 ||
+        snprintf(link, sizeof link, "/proc/self/fd/%d", dep.fd);
+        if (dep.fd < 3 || libc_readlink(link, name, sizeof name - 1) != sizeof mark - 1 ||
             memcmp(name, mark, sizeof mark - 1) != 0)
             continue;
 
-        libc_close(need.fd);
-        need.dev = (dev_t)dev;
-        need.ino = (ino_t)ino;
-        spell(need.name, need.fd, 0);
-        make_known(&need);
+        libc_close(dep.fd);
+        dep.dev = (dev_t)dev;
+        dep.ino = (ino_t)ino;
+        spell(dep.name, dep.fd, 0);
+        make_known(&dep);
     }
 }

@@ -21,7 +21,7 @@
 #define AMPH_IP_ELF_DEPS_NAME 64
 #define AMPH_IP_ELF_DEPS_SETTING AMPH_PRIVATE_LIBS
 /* A setting's entry that holds LD_PRELOAD=... as it was before copies replaced forwarded libraries. */
-#define AMPH_IP_ELF_DEPS_REPORTED "IOFWD_PRIVATE_"
+#define AMPH_IP_ELF_DEPS_ORIGINAL "IOFWD_PRIVATE_"
 
 struct amph_ip_elf_dep {
     int fd; /* the copy, or -1: it is loaded already */
@@ -37,14 +37,14 @@ struct amph_ip_elf_deps {
     bool apart;         /* for dlmopen: libraries of other namespaces do not count */
     size_t n;
     struct amph_ip_elf_dep item[AMPH_IP_ELF_DEPS_MAX];
-    char preload[2 * PATH_MAX], told[2 * PATH_MAX + sizeof AMPH_IP_ELF_DEPS_REPORTED];
+    char preload[2 * PATH_MAX], original[2 * PATH_MAX + sizeof AMPH_IP_ELF_DEPS_ORIGINAL];
 };
 
 /* search, loading: as in the struct.  NULL: no memory. */
 struct amph_ip_elf_deps *amph_ip_elf_deps_new(const char *search, bool loading);
 
 /* Closes the copies; libraries loaded from them stay loaded. */
-void amph_ip_elf_deps_end(struct amph_ip_elf_deps *needs);
+void amph_ip_elf_deps_end(struct amph_ip_elf_deps *deps);
 
 /* Can a directory list (in the form of LD_LIBRARY_PATH) name a forwarded directory?  Does not open
  * the client. */
@@ -52,32 +52,32 @@ bool amph_ip_elf_deps_search(const char *list);
 
 /* fd is a copy of the program at path: copies its forwarded dependencies and rewrites their
  * names. */
-void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *needs, int fd, const char *path);
+void amph_ip_elf_deps_complete(struct amph_ip_elf_deps *deps, int fd, const char *path);
 
 /* fd is the local program at path.  Returns a copy with rewritten names if it depends on forwarded
  * libraries; else -1. */
-int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *needs, int fd, const char *path);
+int amph_ip_elf_deps_of_local(struct amph_ip_elf_deps *deps, int fd, const char *path);
 
 /* Copies the forwarded library at path and its dependencies.  Returns the copy, or the library if
  * it is loaded already; NULL with errno. */
-const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *needs,
+const struct amph_ip_elf_dep *amph_ip_elf_deps_library(struct amph_ip_elf_deps *deps,
                                                        const char *path);
 
 /* Finds a library named without a slash by LD_LIBRARY_PATH.  false: not found in a forwarded
  * directory. */
-bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *needs, const char *name,
+bool amph_ip_elf_deps_find(const struct amph_ip_elf_deps *deps, const char *name,
                            char out[PATH_MAX]);
 
 /* Can LD_PRELOAD's value name a forwarded library?  Does not open the client. */
 bool amph_ip_elf_deps_preload(const char *list, const char *search);
 
-/* entry, LD_PRELOAD=...: copies the forwarded libraries in it.  needs->preload and needs->told are
+/* entry, LD_PRELOAD=...: copies the forwarded libraries in it.  deps->preload and deps->original are
  * the started program's settings: the changed entry and the original.  false: nothing to change. */
-bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *needs, const char *entry);
+bool amph_ip_elf_deps_complete_preload(struct amph_ip_elf_deps *deps, const char *entry);
 
 /* The setting that lists the copies for the started program: NAME=FD.DEV.INO,...  false: no copies,
  * or too long. */
-bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *needs, char *buf, size_t cap);
+bool amph_ip_elf_deps_setting(const struct amph_ip_elf_deps *deps, char *buf, size_t cap);
 
 /* In the started program: closes the copies listed by the setting's value and remembers them for
  * dlopen. */

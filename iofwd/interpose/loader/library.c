@@ -49,17 +49,17 @@ static void *load(const char *path, int flags, const long *space)
 }
 
 /* The linker maps copies in memory: of the library and of its forwarded dependencies. */
-static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int flags,
+static void *load_copy(struct amph_ip_elf_deps *deps, const char *path, int flags,
                        const long *space)
 {
-    needs->apart = space;
+    deps->apart = space;
 
-    const struct amph_ip_elf_dep *need = amph_ip_elf_deps_library(needs, path);
+    const struct amph_ip_elf_dep *dep = amph_ip_elf_deps_library(deps, path);
 
     /* without a copy the linker reports that the file does not exist */
-    void *library = load(need ? need->name : path, flags, space);
+    void *library = load(dep ? dep->name : path, flags, space);
 
-    amph_ip_elf_deps_end(needs);
+    amph_ip_elf_deps_end(deps);
     return library;
 }
 
@@ -68,16 +68,16 @@ static void *load_copy(struct amph_ip_elf_deps *needs, const char *path, int fla
 static void *load_found(const char *path, int flags, const long *space)
 {
     char found[PATH_MAX];
-    struct amph_ip_elf_deps *needs = NULL;
+    struct amph_ip_elf_deps *deps = NULL;
     void *loaded = space ? NULL : libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     bool ours = !loaded &&
-                (needs = amph_ip_elf_deps_new(amph_ip_loader.library_path, true)) != NULL &&
-                amph_ip_elf_deps_find(needs, path, found);
+                (deps = amph_ip_elf_deps_new(amph_ip_loader.library_path, true)) != NULL &&
+                amph_ip_elf_deps_find(deps, path, found);
 
     if (ours)
-        return load_copy(needs, found, flags, space);
+        return load_copy(deps, found, flags, space);
 
-    amph_ip_elf_deps_end(needs);
+    amph_ip_elf_deps_end(deps);
 
     void *library = load(path, flags, space);
 
@@ -92,11 +92,11 @@ static void *amph_do_load(const char *path, int flags, const long *space)
     if (!strchr(path, '/'))
         return load_found(path, flags, space);
 
-    struct amph_ip_elf_deps *needs = amph_ip_is_forwarded(path)
-                                         ? amph_ip_elf_deps_new(amph_ip_loader.library_path, true)
-                                         : NULL;
+    struct amph_ip_elf_deps *deps = amph_ip_is_forwarded(path)
+                                        ? amph_ip_elf_deps_new(amph_ip_loader.library_path, true)
+                                        : NULL;
 
-    return needs ? load_copy(needs, path, flags, space) : load(path, flags, space);
+    return deps ? load_copy(deps, path, flags, space) : load(path, flags, space);
 }
 
 void *amph_do_dlopen(const char *path, int flags)

@@ -199,9 +199,9 @@ bool amph_ip_start_has_libraries(char *const *env)
     return (search && amph_ip_elf_deps_search(search)) || has_preload(env);
 }
 
-/* Starts the program by the kernel and the linker; needs (or NULL): its forwarded libraries, which
+/* Starts the program by the kernel and the linker; deps (or NULL): its forwarded libraries, which
  * this ends. */
-static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, const char *path,
+static int start_with(const struct start *s, struct amph_ip_elf_deps *deps, const char *path,
                       char *const argv[])
 {
     char setting[4096];
@@ -210,13 +210,13 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
     size_t n = amph_ip_env_entries(s->env);
     size_t end = n;
 
-    if (needs && has_preload(s->env) && !amph_ip_bypasses(path) &&
-        amph_ip_elf_deps_complete_preload(needs, listed)) {
-        *preload = needs->preload;
-        s->env[end++] = needs->told;
+    if (deps && has_preload(s->env) && !amph_ip_bypasses(path) &&
+        amph_ip_elf_deps_complete_preload(deps, listed)) {
+        *preload = deps->preload;
+        s->env[end++] = deps->original;
     }
 
-    if (needs && amph_ip_elf_deps_setting(needs, setting, sizeof setting))
+    if (deps && amph_ip_elf_deps_setting(deps, setting, sizeof setting))
         s->env[end++] = setting;
 
     s->env[end] = NULL;
@@ -227,19 +227,19 @@ static int start_with(const struct start *s, struct amph_ip_elf_deps *needs, con
     if (preload)
         *preload = listed;
 
-    amph_ip_elf_deps_end(needs);
+    amph_ip_elf_deps_end(deps);
     return r;
 }
 
-/* Starts the program fd with the libraries of needs; takes both over. */
-static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *needs,
+/* Starts the program fd with the libraries of deps; takes both over. */
+static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *deps,
                       char *const argv[])
 {
     char link[40];
 
     snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
 
-    int r = start_with(s, needs, link, argv);
+    int r = start_with(s, deps, link, argv);
     int err = errno;
 
     libc_close(fd);
@@ -249,7 +249,7 @@ static int start_copy(const struct start *s, int fd, struct amph_ip_elf_deps *ne
 
 /* Starts a local program that may need libraries from forwarded directories.  A set-user-ID program
  * does not search them. */
-static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf_deps **needs_p)
+static int copy_for_deps(const char *path, char *const *env, struct amph_ip_elf_deps **needs_p)
 {
     const char *search = value_of(env, "LD_LIBRARY_PATH");
     struct stat st;
@@ -275,22 +275,22 @@ static int copy_for_needs(const char *path, char *const *env, struct amph_ip_elf
 
 static int start_local(const struct start *s, const char *path, char *const argv[])
 {
-    struct amph_ip_elf_deps *needs = NULL;
+    struct amph_ip_elf_deps *deps = NULL;
     struct script script;
     char to[PATH_MAX];
 
     if (amph_ip_bypass_check(path) != 0)
         return -1;
 
-    int fd = copy_for_needs(path, s->env, &needs);
+    int fd = copy_for_deps(path, s->env, &deps);
 
     if (fd >= 0)
-        return start_copy(s, fd, needs, argv);
+        return start_copy(s, fd, deps, argv);
 
-    needs = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false)
-                                : NULL;
+    deps = has_preload(s->env) ? amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"), false)
+                               : NULL;
 
-    int r = start_with(s, needs, path, argv);
+    int r = start_with(s, deps, path, argv);
     if (r == 0 || errno != ENOENT)
         return r;
     if (amph_ip_led_in(AT_FDCWD, path) && amph_ip_link_leads_in(AT_FDCWD, path, to))
@@ -334,13 +334,13 @@ static int start_forwarded(const struct start *s, const char *path, const char *
         return -1;
     }
 
-    struct amph_ip_elf_deps *needs = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"),
-                                                          false);
+    struct amph_ip_elf_deps *deps = amph_ip_elf_deps_new(value_of(s->env, "LD_LIBRARY_PATH"),
+                                                         false);
 
-    if (needs)
-        amph_ip_elf_deps_complete(needs, fd, path);
+    if (deps)
+        amph_ip_elf_deps_complete(deps, fd, path);
 
-    return start_copy(s, fd, needs, argv);
+    return start_copy(s, fd, deps, argv);
 }
 
 static int start_program(const struct start *s, const char *path, char *const argv[])
