@@ -129,7 +129,7 @@ struct amph_set {
 struct amph_gex {
     bool threaded; /* PAR or PARSYNC */
     bool attached;
-    bool verbose; /* non-fatal errors are logged */
+    bool verbose;  /* non-fatal errors are logged */
     bool recorded; /* IOFWD_RECORD: puts and gets to neighbours pass through the library, too */
     int threadmode;
     struct amphora_client client;
@@ -144,7 +144,7 @@ struct amph_gex {
     struct amph_teams *teams;              /* team.c */
     struct amph_bounds *bounds;            /* ep.c */
     struct amph_progress *progress;        /* ep/thread.c; NULL: there is no progress thread */
-    bool threads_told;                     /* gex_System_QueryProgressThreads was called */
+    bool threads_queried;                  /* gex_System_QueryProgressThreads was called */
     size_t max_medium, max_long;           /* minimum over the job */
     uintptr_t max_local, max_global;       /* segment sizes */
     struct amph_set nbrhd, host;

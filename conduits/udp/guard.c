@@ -36,7 +36,7 @@ static void set_round(struct amph_udp_cx *u, uint64_t ns)
     timerfd_settime(u->guard_fd, 0, &t, NULL);
 }
 
-/* Waits until the timer expires.  Returns false if the thread ends instead, because it is told to or
+/* Waits until the timer expires.  Returns false if the thread ends instead, because it must or
  * because nothing has been sent for a while. */
 static bool wait_for_round(struct amph_udp_cx *u)
 {

@@ -793,10 +793,10 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
     if (AMPH_UNLIKELY(r->nfailed))
         n += report_failures(r);
 
-    bool tell = r->nfinished > 0;
+    bool finished = r->nfinished > 0;
 
     amph_rdp_unlock(r);
-    return n + (tell ? amph_rdp_complete(r) : 0);
+    return n + (finished ? amph_rdp_complete(r) : 0);
 }
 
 unsigned amph_rdp_after_input(struct amph_rdp *r)
@@ -810,10 +810,10 @@ unsigned amph_rdp_after_input(struct amph_rdp *r)
     if (AMPH_UNLIKELY(r->nfailed))
         n += report_failures(r);
 
-    bool tell = r->nfinished > 0;
+    bool finished = r->nfinished > 0;
 
     amph_rdp_unlock(r);
-    return n + (tell ? amph_rdp_complete(r) : 0);
+    return n + (finished ? amph_rdp_complete(r) : 0);
 }
 
 bool amph_rdp_guard(struct amph_rdp *r)

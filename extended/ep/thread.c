@@ -121,15 +121,15 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count_p,
         return GASNET_ERR_BAD_ARG;
     }
 
-    if (!(client->flags & GEX_FLAG_DEFER_THREADS) || g->threads_told) {
+    if (!(client->flags & GEX_FLAG_DEFER_THREADS) || g->threads_queried) {
         amph_gex_complain("gex_System_QueryProgressThreads: %s",
-                          g->threads_told
+                          g->threads_queried
                               ? "the threads have been handed out already"
                               : "the client was not initialised with GEX_FLAG_DEFER_THREADS");
         return GASNET_ERR_RESOURCE;
     }
 
-    g->threads_told = true;
+    g->threads_queried = true;
     *count_p = g->progress ? 1 : 0;
     *info_p = g->progress ? &g->progress->info : NULL;
 

@@ -538,7 +538,7 @@ static void on_data(struct amph_token *token, const struct amph_am *am)
     op->done(op, AMPH_OK);
 }
 
-/* ---- telling the target ---- */
+/* ---- notification of the target ---- */
 
 /* Runs the client's handler, to which the message is a reply of the process that made the put. */
 static void on_notify(struct amph_token *token, const struct amph_am *am)
@@ -581,12 +581,13 @@ void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, c
                          size_t nbytes)
 {
     struct amph_gex *g = amph_gex();
-    struct amph_stack_op told;
+    struct amph_stack_op target_done;
 
-    amph_gex_stack_op_init(&told);
+    amph_gex_stack_op_init(&target_done);
 
-    const int32_t args[ARGS] = { (int32_t)amph_gex_pending_take(g, AMPH_PENDING_VIS, &told.op),
-                                 handler, 0 };
+    const int32_t args[ARGS] = {
+        (int32_t)amph_gex_pending_take(g, AMPH_PENDING_VIS, &target_done.op), handler, 0
+    };
     const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                 .handler = AMPH_GEX_VIS_NOTIFY,
                                 .nargs = ARGS,
@@ -599,7 +600,7 @@ void amph_rma_vis_notify(const struct amph_dest *dest, gex_AM_Index_t handler, c
         amph_fatal("gex_VIS: process %u cannot be reached: %s", dest->peer,
                    amph_job_failure_text(st));
 
-    amph_gex_stack_op_wait(&told);
+    amph_gex_stack_op_wait(&target_done);
 }
 
 enum amph_status amph_rma_vis_open(struct amph_gex *g)

@@ -18,7 +18,7 @@
 #include "extended/check.h"
 #include "extended/team/team.h"
 
-/* The scratch size that clients are told to provide for collectives.  Collectives keep their
+/* The scratch size that queries report to clients for collectives.  Collectives keep their
  * buffers elsewhere; any client can provide this size. */
 enum {
     SCRATCH_BYTES = 64

@@ -22,7 +22,7 @@
 #include "base/settings/env.h"
 
 enum {
-    SWEEP_FROM = 16,            /* processes, before the first look for those that have ended */
+    SWEEP_FROM = 16,           /* processes, before the first look for those that have ended */
     ENVIRONMENT_MAX = 1 << 21, /* bytes that are looked at */
     CHUNK = 4096
 };
@@ -67,12 +67,12 @@ static void read_link(int dir, const char *name, char *out, size_t cap)
 }
 
 /* What an environment says of the process: its rank and the number of its host's clock. */
-struct told {
+struct identity {
     int32_t rank[4]; /* AMPHORA_RANK and what other launchers set, the first counts; -1: none */
     uint64_t clock;
 };
 
-static void take_entry(struct told *t, const char *entry)
+static void take_entry(struct identity *t, const char *entry)
 {
     const char *names[] = { amph_env_name(AMPH_ENV_RANK), amph_env_name(AMPH_ENV_PMIX_RANK),
                             amph_env_name(AMPH_ENV_PMI_RANK), "PMI_ID" };
@@ -88,7 +88,7 @@ static void take_entry(struct told *t, const char *entry)
 }
 
 /* Long entries are none of ours, and their ends are passed over. */
-static void read_environment(int dir, struct told *t)
+static void read_environment(int dir, struct identity *t)
 {
     char bytes[CHUNK], entry[128];
     size_t len = 0;
@@ -96,7 +96,7 @@ static void read_environment(int dir, struct told *t)
     ssize_t n;
     int fd = openat(dir, "environ", O_RDONLY | O_CLOEXEC);
 
-    *t = (struct told){ .rank = { -1, -1, -1, -1 } };
+    *t = (struct identity){ .rank = { -1, -1, -1, -1 } };
     while (fd >= 0 && total < ENVIRONMENT_MAX && (n = read(fd, bytes, sizeof bytes)) > 0) {
         total += (size_t)n;
         for (ssize_t i = 0; i < n; i++) {
@@ -120,18 +120,18 @@ static void read_environment(int dir, struct told *t)
 
 static void describe(struct amph_client_recorded_process *p, int dir, struct amph_trace_header *h)
 {
-    struct told told;
+    struct identity identity;
 
-    read_environment(dir, &told);
+    read_environment(dir, &identity);
     h->pid = p->pid;
     h->tid = p->pid;
     h->ppid = status_word(dir, "PPid: %d");
     h->rank = -1;
-    for (size_t i = AMPH_COUNTOF(told.rank); i-- > 0;)
-        if (told.rank[i] >= 0)
-            h->rank = told.rank[i];
+    for (size_t i = AMPH_COUNTOF(identity.rank); i-- > 0;)
+        if (identity.rank[i] >= 0)
+            h->rank = identity.rank[i];
 
-    h->clock = told.clock;
+    h->clock = identity.clock;
     h->recorder = amph_client_recorder.wanted;
     h->began_ns = amph_now_ns();
     snprintf(h->exe, sizeof h->exe, "%s", p->exe);

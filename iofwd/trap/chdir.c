@@ -59,7 +59,7 @@ static int enter_forwarded(struct amph_trap_call *c, const struct amph_trap_path
     return err;
 }
 
-/* A local directory, of which the kernel may have to be told. */
+/* A local directory, which the kernel may have to enter. */
 static int enter_local(struct amph_trap_call *c, const struct amph_trap_path *p)
 {
     char now[PATH_MAX], real[PATH_MAX];

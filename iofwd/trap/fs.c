@@ -3,7 +3,7 @@
  * iofwd-trap: working directories and umasks, which the threads of a process share, and some
  * processes (CLONE_FS).
  *
- * A working directory below a prefix is not the kernel's, so that a new process is told of it by a
+ * The kernel does not know a working directory below a prefix, so a new process learns it from a
  * placeholder that fork copies: it has the last number of the range, and names the directory.
  *
  * Layer: iofwd.  Thread rule: any thread; one lock guards all of them.

@@ -50,7 +50,7 @@ int amph_trap_front(int socket);
 /* ---- supervisor.c ---- */
 
 /* Starts the program and stays until all of its processes have ended.  Returns an exit code, which
- * nobody reads: the front has been told the program's. */
+ * nobody reads: the front already has the program's. */
 int amph_trap_supervise(const char *path, char **argv, int front);
 
 /* ---- program.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The encoding of what watchers are told; see wire/watch.h.  Layer: iofwd. */
+/* The encoding of reports to watchers; see wire/watch.h.  Layer: iofwd. */
 #include "iofwd/wire/watch.h"
 
 #include <inttypes.h>

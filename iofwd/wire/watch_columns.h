@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What watchers are told of each client and file, one row each: COLUMN(id, name, title, form, list,
+ * What watchers receive about each client and file, one row each: COLUMN(id, name, title, form, list,
  * help).  The server writes the values, iofwd-ctl shows them, man/counters.c makes a manual of them.
  * Layer: iofwd.  Thread rule: none.
  *

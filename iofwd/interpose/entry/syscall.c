@@ -299,7 +299,7 @@ static bool epoll_locally(long number, const long *a, int *n_p)
         return false;
 
     *n_p = (int)LOCAL(number);
-    return amph_ip_epoll_within() || amph_ip_epoll_told(P(1), *n_p, n_p);
+    return amph_ip_epoll_within() || amph_ip_epoll_filter(P(1), *n_p, n_p);
 }
 
 static long sys_epoll_wait(const long *a)

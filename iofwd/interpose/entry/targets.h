@@ -98,7 +98,7 @@ bool amph_ip_select_waits(int n, fd_set *reads, fd_set *writes, fd_set *excepts)
 
 /* epoll.c */
 /* Filters the events of a set without forwarded files; false: none of them is for the program. */
-bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p);
+bool amph_ip_epoll_filter(struct epoll_event *out, int n, int *n_p);
 /* returns whether this thread is in the kernel, waiting on a set with forwarded files */
 bool amph_ip_epoll_within(void);
 void amph_ip_epoll_closed(int fd); /* an epoll set of the program that was marked FDTAB_EPOLL */

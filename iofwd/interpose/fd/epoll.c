@@ -477,7 +477,7 @@ static int wait_here(int ep, struct epoll_event *out, int max, int64_t until, co
 
 /* Removes notifications from n events of a set that has no forwarded files in this process: a parent
  * or child may have added a notifier to it.  false: no event remains, and the caller waits again. */
-bool amph_ip_epoll_told(struct epoll_event *out, int n, int *n_p)
+bool amph_ip_epoll_filter(struct epoll_event *out, int n, int *n_p)
 {
     *n_p = n > 0 ? without_notifications(out, n) : n;
     return n <= 0 || *n_p > 0;
@@ -490,7 +490,7 @@ int amph_do_epoll_pwait(int ep, struct epoll_event *out, int max, int timeout, c
     int n;
 
     if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
-        amph_ip_epoll_told(out, libc_epoll_pwait(ep, out, max, timeout, mask), &n))
+        amph_ip_epoll_filter(out, libc_epoll_pwait(ep, out, max, timeout, mask), &n))
         return n;
 
     return amph_do_epoll_pwait2(ep, out, max, timeout < 0 ? NULL : &limit, mask);
@@ -503,7 +503,7 @@ int amph_do_epoll_pwait2(int ep, struct epoll_event *out, int max, const struct 
     int saved = errno;
 
     if (AMPH_LIKELY(!amph_ip_epoll(ep)) &&
-        amph_ip_epoll_told(out, libc_epoll_pwait2(ep, out, max, limit, mask), &n))
+        amph_ip_epoll_filter(out, libc_epoll_pwait2(ep, out, max, limit, mask), &n))
         return n;
     if (max <= 0 || (size_t)max > INT_MAX / sizeof *out)
         return amph_ip_fail(EINVAL);

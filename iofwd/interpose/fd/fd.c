@@ -283,8 +283,8 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
 /* With a limit below this the program may wonder why it reaches it with so few files. */
 #define FEW_FDS 64
 
-/* An open has no descriptor for its file.  If Amphora's own ones are a large part of those that the process may
- * have, its user is told, once. */
+/* An open has no descriptor for its file.  Warns once if Amphora's own descriptors are a large part of
+ * those that the process may have. */
 static int report_few(int err)
 {
     struct rlimit may;

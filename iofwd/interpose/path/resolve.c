@@ -364,7 +364,7 @@ static bool resolve(struct amph_ip_resolved *w, int dir, const char *path, bool 
     return amph_ip_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
 }
 
-static void tell(const struct amph_ip_resolved *w, int dir, const char *path, bool found)
+static void report(const struct amph_ip_resolved *w, int dir, const char *path, bool found)
 {
     const char *prefix = dir == AT_FDCWD || (path && path[0] == '/') ? "" : "in a directory, ";
 
@@ -383,7 +383,7 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
     bool found = resolve(w, dir, path, empty_ok);
 
     if (AMPH_UNLIKELY(amph_ip_state.debug))
-        tell(w, dir, path, found);
+        report(w, dir, path, found);
 
     return found;
 }

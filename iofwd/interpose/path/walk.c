@@ -312,12 +312,12 @@ static int tree_directory(struct tree *t, const struct stat *st, size_t base, in
 static int tree_unfound(struct tree *t, size_t base, int level, int err)
 {
     struct stat st = { 0 };
-    bool may_be_told = err == ENOENT || (err == EACCES && level > 0);
-    bool link = may_be_told && !(t->flags & FTW_PHYS) &&
+    bool may_report = err == ENOENT || (err == EACCES && level > 0);
+    bool link = may_report && !(t->flags & FTW_PHYS) &&
                 amph_do_fstatat(t->start, t->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                 S_ISLNK(st.st_mode);
 
-    if (!may_be_told || (level == 0 && !link))
+    if (!may_report || (level == 0 && !link))
         return amph_ip_fail(err);
 
     return visit(t, &st, link ? FTW_SLN : FTW_NS, base, level);

@@ -162,7 +162,7 @@ static void take_signals(void)
 
 /* ---- data ---- */
 
-static void tell(const char *what)
+static void report_loss(const char *what)
 {
     char text[256];
     int n = snprintf(text, sizeof text, "amphora: a static program's %s: %s\n", what,
@@ -192,7 +192,7 @@ static bool carry_out(struct amph_ip_relay_line *l)
                 continue;
             }
 
-            tell("output");
+            report_loss("output");
             amph_ip_process.relay.failed = true;
             shut(&l->ours); /* the program sees a pipe without readers */
             return false;
@@ -210,7 +210,7 @@ static void carry_in(struct amph_ip_relay_line *l)
             return;
 
         if (n < 0)
-            tell("input");
+            report_loss("input");
 
         if (n <= 0) {
             shut(&l->ours);
