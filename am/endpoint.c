@@ -179,7 +179,7 @@ static uint16_t accepted(const struct amph_am_entry *entry)
     return (uint16_t)((entry->dirs & 1 ? mask : 0) | (entry->dirs & 2 ? mask << 8 : 0));
 }
 
-static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place,
+static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *slot,
                               const struct amph_am_entry *entry)
 {
     if (!entry->fn || entry->nargs < -1 || entry->nargs > AMPH_AM_MAX_ARGS || !(entry->kinds & 7) ||
@@ -188,7 +188,7 @@ static enum amph_status enter(struct amph_hot *hot, struct amph_am_entry *place,
     if (hot->fn)
         return AMPH_ERR_STATE;
 
-    *place = *entry;
+    *slot = *entry;
     hot->client_form = entry->client_form;
     hot->counts = entry->nargs < 0 ? (1u << (AMPH_AM_MAX_ARGS + 1)) - 1 : 1u << entry->nargs;
     hot->accept = accepted(entry);

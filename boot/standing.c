@@ -43,8 +43,8 @@ static const char *given_text(void)
 
 struct standing {
     struct amph_boot base;
-    struct amph_standing set;         /* of a client */
-    struct amph_standing_place place; /* of a server */
+    struct amph_standing set;           /* of a client */
+    struct amph_standing_config config; /* of a server */
     bool ended;
 };
 
@@ -180,7 +180,7 @@ static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
         return st;
     }
 
-    s->place.control_fd = -1;
+    s->config.control_fd = -1;
 
     int64_t rank = amph_env_int(AMPH_ENV_RANK);
 
@@ -193,14 +193,15 @@ static enum amph_status standing_open(bool join, struct amph_boot **boot_p)
     return AMPH_OK;
 }
 
-enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct amph_boot **boot_p)
+enum amph_status amph_boot_stand(const struct amph_standing_config *config,
+                                 struct amph_boot **boot_p)
 {
     struct standing *s = calloc(1, sizeof *s);
 
     if (!s)
         return AMPH_ERR_NOMEM;
 
-    enum amph_status st = describe(s, place->n, place->conduit);
+    enum amph_status st = describe(s, config->n, config->conduit);
 
     if (st != AMPH_OK) {
         amph_boot_jobdesc_free(&s->base.job);
@@ -208,13 +209,13 @@ enum amph_status amph_boot_stand(const struct amph_standing_place *place, struct
         return st;
     }
 
-    s->place = *place;
+    s->config = *config;
     s->base.kind = &amph_boot_standing;
     s->base.joined = true;
-    s->base.self = place->index;
+    s->base.self = config->index;
     s->base.group = AMPH_SERVER;
-    s->base.job.id = place->id;
-    memcpy(s->base.job.key, place->key, sizeof place->key);
+    s->base.job.id = config->id;
+    memcpy(s->base.job.key, config->key, sizeof config->key);
     *boot_p = &s->base;
 
     return AMPH_OK;
@@ -224,7 +225,7 @@ static enum amph_status standing_publish(struct amph_boot *boot, const char *key
                                          size_t len_bytes)
 {
     struct standing *s = (struct standing *)boot;
-    return s->place.published(s->place.arg, value, len_bytes) ? AMPH_OK : AMPH_ERR_SYS;
+    return s->config.published(s->config.arg, value, len_bytes) ? AMPH_OK : AMPH_ERR_SYS;
 }
 
 static enum amph_status standing_state(struct amph_boot *boot)
@@ -267,14 +268,14 @@ static enum amph_status standing_wait_servers(struct amph_boot *boot, uint64_t t
 
 static int standing_fd(const struct amph_boot *boot)
 {
-    return ((const struct standing *)boot)->place.control_fd;
+    return ((const struct standing *)boot)->config.control_fd;
 }
 
 static enum amph_status standing_progress(struct amph_boot *boot, struct amph_boot_event *event_p)
 {
     struct standing *s = (struct standing *)boot;
     char word = 0;
-    ssize_t n = s->place.control_fd >= 0 && !s->ended ? read(s->place.control_fd, &word, 1) : -1;
+    ssize_t n = s->config.control_fd >= 0 && !s->ended ? read(s->config.control_fd, &word, 1) : -1;
 
     if (n < 0 || (n == 1 && word != 'D'))
         return AMPH_AGAIN;
@@ -299,8 +300,8 @@ static void standing_close(struct amph_boot *boot)
 {
     struct standing *s = (struct standing *)boot;
 
-    if (s->place.control_fd >= 0)
-        close(s->place.control_fd);
+    if (s->config.control_fd >= 0)
+        close(s->config.control_fd);
 
     amph_boot_standing_free(&s->set);
 }

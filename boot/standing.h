@@ -76,7 +76,7 @@ bool amph_boot_standing_is(const char *path);
 /* A server's position in a set that is being started.  The server's value is given to
  * published(arg, value, len) instead of to other members.  control_fd becomes the handle's: the
  * byte 'D' on it is AMPH_BOOT_DRAIN, its end of file AMPH_BOOT_SHUTDOWN. */
-struct amph_standing_place {
+struct amph_standing_config {
     uint32_t index, n;
     uint64_t id;
     uint8_t key[AMPH_KEY_BYTES];
@@ -86,7 +86,7 @@ struct amph_standing_place {
     void *arg;
 };
 
-enum amph_status amph_boot_stand(const struct amph_standing_place *place,
+enum amph_status amph_boot_stand(const struct amph_standing_config *config,
                                  struct amph_boot **boot_p);
 
 /* Sets the text that attaching uses instead of an address file from now on (of a private server

@@ -106,16 +106,16 @@ static struct amph_fold bind_operator(size_t elem_size, size_t elem_count,
 #define IN_FLAGS (GASNET_COLL_IN_NOSYNC | GASNET_COLL_IN_MYSYNC | GASNET_COLL_IN_ALLSYNC)
 #define OUT_FLAGS (GASNET_COLL_OUT_NOSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_OUT_ALLSYNC)
 #define HINTS (GASNET_COLL_AGGREGATE | GASNET_COLL_DST_IN_SEGMENT | GASNET_COLL_SRC_IN_SEGMENT)
-#define PLACES (GASNET_COLL_LOCAL | GASNET_COLL_SINGLE)
+#define ADDRESS_SCOPES (GASNET_COLL_LOCAL | GASNET_COLL_SINGLE)
 
 static void check_flags(int flags, const char *call)
 {
     int in = flags & IN_FLAGS;
     int out = flags & OUT_FLAGS;
-    int place = flags & PLACES;
+    int scope = flags & ADDRESS_SCOPES;
 
-    if ((flags & ~(IN_FLAGS | OUT_FLAGS | HINTS | PLACES)) || (in & (in - 1)) ||
-        (out & (out - 1)) || (place & (place - 1)))
+    if ((flags & ~(IN_FLAGS | OUT_FLAGS | HINTS | ADDRESS_SCOPES)) || (in & (in - 1)) ||
+        (out & (out - 1)) || (scope & (scope - 1)))
         amph_fatal("%s: flags %#x are not one of GASNET_COLL_IN_NOSYNC, MYSYNC and ALLSYNC, one of "
                    "OUT_NOSYNC, MYSYNC and ALLSYNC, "
                    "one of LOCAL and SINGLE, and hints",

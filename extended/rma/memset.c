@@ -76,7 +76,7 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     uint32_t peer = amph_gex_team_peer(tm, rank, "gasnet_memset");
     const struct amph_rmem *rmem = &g->rmem[peer];
     uint64_t offset = (uintptr_t)dest - rmem->base;
-    uint64_t place;
+    uint64_t pending;
 
     if (nbytes && peer != amph_job.rank &&
         (offset >= rmem->len_bytes || nbytes > rmem->len_bytes - offset))
@@ -92,11 +92,11 @@ static bool begin(struct amph_gex_op *op, gex_TM_t tm, gex_Rank_t rank, void *de
     }
 
     op->root.pending = 1;
-    place = amph_gex_pending_take(g, AMPH_PENDING_MEMSET, &op->rc);
+    pending = amph_gex_pending_take(g, AMPH_PENDING_MEMSET, &op->rc);
 
     const uint64_t to = (uintptr_t)dest;
     const uint64_t len = nbytes;
-    const int32_t args[] = { (int32_t)place,       (int32_t)(to >> 32), (int32_t)to, val,
+    const int32_t args[] = { (int32_t)pending,     (int32_t)(to >> 32), (int32_t)to, val,
                              (int32_t)(len >> 32), (int32_t)len };
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_MEMSET, .nargs = 6, .args = args

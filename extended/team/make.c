@@ -360,7 +360,7 @@ static size_t read_list(const struct amph_team *parent, const gex_EP_Location_t 
     return mine;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_member(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -375,27 +375,28 @@ static void number_members(struct amph_team_spec *spec)
     const uint32_t n = spec->size;
 
     /* process | rank; all ranks are below 2^32 */
-    uint64_t *place = need(malloc((size_t)n * sizeof *place), n);
+    uint64_t *member_slot = need(malloc((size_t)n * sizeof *member_slot), n);
     bool several = false;
 
     for (uint32_t i = 0; i < n; i++)
-        place[i] = (uint64_t)spec->member[i] << 32 | i;
+        member_slot[i] = (uint64_t)spec->member[i] << 32 | i;
 
-    qsort(place, n, sizeof *place, by_place);
+    qsort(member_slot, n, sizeof *member_slot, by_member);
     for (uint32_t i = 1; i < n; i++)
-        several |= place[i] >> 32 == place[i - 1] >> 32;
+        several |= member_slot[i] >> 32 == member_slot[i - 1] >> 32;
 
     if (several)
         spec->slot = need(calloc(n, 1), n);
 
     for (uint32_t i = 1; several && i < n; i++)
-        if (place[i] >> 32 == place[i - 1] >> 32)
-            spec->slot[(uint32_t)place[i]] = (uint8_t)(spec->slot[(uint32_t)place[i - 1]] + 1);
+        if (member_slot[i] >> 32 == member_slot[i - 1] >> 32)
+            spec->slot[(uint32_t)member_slot[i]] =
+                (uint8_t)(spec->slot[(uint32_t)member_slot[i - 1]] + 1);
 
     for (uint32_t i = 0; several && i < n; i++)
-        for (uint32_t j = i + 1; j < n && place[j] >> 32 == place[i] >> 32; j++) {
-            uint32_t a = (uint32_t)place[i];
-            uint32_t b = (uint32_t)place[j];
+        for (uint32_t j = i + 1; j < n && member_slot[j] >> 32 == member_slot[i] >> 32; j++) {
+            uint32_t a = (uint32_t)member_slot[i];
+            uint32_t b = (uint32_t)member_slot[j];
 
             if (j - i >= GASNET_MAXEPS || !spec->member_ep ||
                 spec->member_ep[a] == spec->member_ep[b])
@@ -403,7 +404,7 @@ static void number_members(struct amph_team_spec *spec)
                            a, b, spec->member[a]);
         }
 
-    free(place);
+    free(member_slot);
 }
 
 /* Checks that all listed processes have given the same list. */

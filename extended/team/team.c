@@ -199,10 +199,10 @@ void amph_gex_team_drop(struct amph_gex *g, struct amph_team *team)
     /* from here on another thread that destroys teams may free it */
     pthread_mutex_lock(&teams->lock);
 
-    struct amph_team **place = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED];
-    struct amph_team *oldest = *place;
+    struct amph_team **slot = &teams->destroyed[teams->next_destroyed++ % AMPH_TEAM_DESTROYED];
+    struct amph_team *oldest = *slot;
 
-    *place = team;
+    *slot = team;
     pthread_mutex_unlock(&teams->lock);
     free(oldest);
 }

@@ -14,15 +14,15 @@
 
 #include "base/program/install.h"
 
-struct places {
+struct paths {
     const char *modules; /* folder of the preload library */
     const char *args;    /* file of the --wrap options */
     const char *archives;
 };
 
-static struct places find(void)
+static struct paths find(void)
 {
-    struct places p;
+    struct paths p;
     const char *bin = amph_install_bin();
 
     if (!bin)
@@ -74,7 +74,7 @@ static void add_linker(struct amph_cc_words *command, const char *const words[])
  * it, because its libraries may. */
 static void add_dynamic(struct amph_cc_words *command, const struct amph_cc_words *args)
 {
-    const struct places p = find();
+    const struct paths p = find();
     const char *library = existing(amph_cc_text("%s/libiofwd_preload.so", p.modules),
                                    "install Amphora completely");
 
@@ -88,7 +88,7 @@ static void add_static(struct amph_cc_words *command, const struct amph_cc_words
 {
     static const char remedy[] = "link dynamically, or install an Amphora that was configured with "
                                  "--enable-static";
-    const struct places p = find();
+    const struct paths p = find();
     const char *names[] = { existing(amph_cc_text("%s/libiofwd_wrap.a", p.archives), remedy),
                             existing(amph_cc_text("%s/libiofwd.a", p.archives), remedy),
                             existing(amph_cc_text("%s/libamphora.a", p.archives), remedy), NULL };

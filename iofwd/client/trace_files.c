@@ -27,7 +27,7 @@ struct amph_client_recorded_file {
     bool appends;
 };
 
-static struct amph_client_recorded_file **place_of(const struct amph_fwd_file *file)
+static struct amph_client_recorded_file **slot_of(const struct amph_fwd_file *file)
 {
     const struct amph_fwd_ref *ref = &file->part[0];
     uint64_t mixed = (ref->handle ^ ref->server) * UINT64_C(0x9e3779b97f4a7c15);
@@ -42,12 +42,12 @@ static struct amph_client_recorded_file **place_of(const struct amph_fwd_file *f
 
 static struct amph_client_recorded_file *known(const struct amph_fwd_file *file)
 {
-    return file && file->nparts ? *place_of(file) : NULL;
+    return file && file->nparts ? *slot_of(file) : NULL;
 }
 
 static void enter(const struct amph_fwd_file *file, const char *name, bool appends)
 {
-    struct amph_client_recorded_file **at = place_of(file);
+    struct amph_client_recorded_file **at = slot_of(file);
     struct amph_client_recorded_file *f = *at;
 
     if (!f) {
@@ -72,7 +72,7 @@ static void forget(const struct amph_fwd_file *file)
     if (!f)
         return;
 
-    *place_of(file) = f->next;
+    *slot_of(file) = f->next;
     free(f->name);
     free(f);
 }

@@ -276,8 +276,8 @@ void amph_mount_node_forget(struct amph_mount_node *node, uint64_t lookups)
 }
 
 /* Records parent and name.  Lock held.  Returns the parent that it had before, or NULL. */
-static struct amph_mount_node *place(struct amph_mount_node *node, struct amph_mount_node *parent,
-                                     const char *name)
+static struct amph_mount_node *set_name(struct amph_mount_node *node,
+                                        struct amph_mount_node *parent, const char *name)
 {
     struct amph_mount_node *before = node->parent;
 
@@ -333,7 +333,7 @@ int amph_mount_node_found(struct amph_mount_node *parent, const char *name, cons
         *at = node;
     }
 
-    struct amph_mount_node *before = place(node, parent, name);
+    struct amph_mount_node *before = set_name(node, parent, name);
 
     node->lookups++;
     node->missed = false;
@@ -359,7 +359,7 @@ void amph_mount_node_moved(struct amph_mount_node *parent, const char *name, con
     struct amph_mount_node *node = find(st->st_dev, st->st_ino);
 
     if (node)
-        before = place(node, parent, name);
+        before = set_name(node, parent, name);
 
     if (before)
         drop_and_unlock(before);

@@ -132,12 +132,12 @@ static bool publish(void *arg, const void *value, size_t len)
 static int serve(const struct watch *w, uint32_t index, int control, int reports)
 {
     struct serving serving = { .w = w, .reports = reports };
-    struct amph_standing_place place = { .index = index,
-                                         .n = w->set.n,
-                                         .id = w->set.id,
-                                         .control_fd = control,
-                                         .published = publish,
-                                         .arg = &reports };
+    struct amph_standing_config config = { .index = index,
+                                           .n = w->set.n,
+                                           .id = w->set.id,
+                                           .control_fd = control,
+                                           .published = publish,
+                                           .arg = &reports };
     const struct amph_server_overseer overseer = { .report = report,
                                                    .reopen_log = reopen_log,
                                                    .arg = &serving };
@@ -145,11 +145,11 @@ static int serve(const struct watch *w, uint32_t index, int control, int reports
     struct amph_boot *boot;
     struct amph_server *server;
 
-    memcpy(place.key, w->set.key, sizeof place.key);
-    memcpy(place.conduit, w->set.conduit, sizeof place.conduit);
+    memcpy(config.key, w->set.key, sizeof config.key);
+    memcpy(config.conduit, w->set.conduit, sizeof config.conduit);
     snprintf(who, sizeof who, "server %u", index);
     amph_log_identity(who);
-    if (amph_boot_stand(&place, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
+    if (amph_boot_stand(&config, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
         return 1;
 
     amph_server_set_overseer(server, &overseer);

@@ -263,7 +263,7 @@ static bool take_event(const struct amph_trace *t, struct tracker *k, struct amp
     }
 }
 
-bool amph_trace_place(struct amph_trace *t)
+bool amph_trace_complete_offsets(struct amph_trace *t)
 {
     struct tracker k = { 0 };
     bool ok = true;

@@ -708,7 +708,7 @@ bool amph_trace_finish(struct amph_trace *t)
     if (t->nevents)
         qsort(t->events, t->nevents, sizeof *t->events, by_time);
 
-    return amph_trace_place(t);
+    return amph_trace_complete_offsets(t);
 }
 
 void amph_trace_free(struct amph_trace *t)

@@ -112,7 +112,7 @@ bool amph_trace_finish(struct amph_trace *t);
 
 /* positions.c: computes the offsets of calls without one from earlier calls; amph_trace_finish
  * calls it. */
-bool amph_trace_place(struct amph_trace *t);
+bool amph_trace_complete_offsets(struct amph_trace *t);
 
 /* Reads all files below dir.  Reports each file that cannot be read on standard error. false:
  * none can be read, and why holds the reason. */

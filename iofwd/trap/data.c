@@ -36,7 +36,7 @@ struct transfer {
     bool waits;
 };
 
-static int one_place(struct pieces *v, uint64_t at, size_t len)
+static int one_buffer(struct pieces *v, uint64_t at, size_t len)
 {
     v->n = 1;
     v->left = len < CALL_MAX ? len : CALL_MAX;
@@ -44,7 +44,7 @@ static int one_place(struct pieces *v, uint64_t at, size_t len)
     return 0;
 }
 
-static int several_places(struct amph_trap_call *c, struct pieces *v)
+static int several_buffers(struct amph_trap_call *c, struct pieces *v)
 {
     if (A(2) > PARTS_MAX)
         return EINVAL;
@@ -244,7 +244,7 @@ static int transfer(struct amph_trap_call *c, bool writes, bool several, int off
                           .waits = amph_fwd_file_waits(&file->file) };
 
     t.file.rwf = flags;
-    err = several ? several_places(c, &v) : one_place(&v, A(1), A(2));
+    err = several ? several_buffers(c, &v) : one_buffer(&v, A(1), A(2));
     if (!err && t.at_offset && off < 0)
         err = EINVAL;
 

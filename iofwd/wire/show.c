@@ -56,7 +56,7 @@ static const struct flag at_flags[] = {
     FLAG(AT_SYMLINK_NOFOLLOW), { "AT_REMOVEDIR", AT_REMOVEDIR }, FLAG(AT_SYMLINK_FOLLOW), FLAG(AT_NO_AUTOMOUNT), FLAG(AT_EMPTY_PATH),
 };
 static const struct flag access_modes[] = { FLAG(R_OK), FLAG(W_OK), FLAG(X_OK) };
-static const struct flag places[] = { FLAG(SEEK_SET), FLAG(SEEK_CUR), FLAG(SEEK_END), FLAG(SEEK_DATA), FLAG(SEEK_HOLE) };
+static const struct flag whences[] = { FLAG(SEEK_SET), FLAG(SEEK_CUR), FLAG(SEEK_END), FLAG(SEEK_DATA), FLAG(SEEK_HOLE) };
 static const struct flag rename_flags[] = { { "RENAME_NOREPLACE", 1 }, { "RENAME_EXCHANGE", 2 }, { "RENAME_WHITEOUT", 4 } };
 static const struct flag xattr_flags[] = { FLAG(XATTR_CREATE), FLAG(XATTR_REPLACE) };
 static const struct flag fallocate_flags[] = {
@@ -88,7 +88,7 @@ static const struct vocabulary {
     { FWD_OUT_SFLAGS, true, "", open_flags, AMPH_COUNTOF(open_flags) },
     { FWD_IN_ATFLAGS, true, "0", at_flags, AMPH_COUNTOF(at_flags) },
     { FWD_IN_AMODE, true, "F_OK", access_modes, AMPH_COUNTOF(access_modes) },
-    { FWD_IN_WHENCE, false, "SEEK_SET", places, AMPH_COUNTOF(places) },
+    { FWD_IN_WHENCE, false, "SEEK_SET", whences, AMPH_COUNTOF(whences) },
     { FWD_IN_RFLAGS, true, "0", rename_flags, AMPH_COUNTOF(rename_flags) },
     { FWD_IN_XFLAGS, true, "0", xattr_flags, AMPH_COUNTOF(xattr_flags) },
     { FWD_IN_FALLOC, true, "0", fallocate_flags, AMPH_COUNTOF(fallocate_flags) },

@@ -46,7 +46,7 @@ static char *buffer(void)
 }
 
 /* Fills in the offsets of the calls, in order or shuffled, always in the same way. */
-static off_t place(const struct series *s, uint64_t i, uint64_t calls)
+static off_t offset_of(const struct series *s, uint64_t i, uint64_t calls)
 {
     /* this step reaches every offset once, because it is prime to the number of calls */
     uint64_t odd = 2654435761u % calls;
@@ -73,7 +73,7 @@ static off_t place(const struct series *s, uint64_t i, uint64_t calls)
 
 static uint64_t step_of(const struct series *s, uint64_t calls)
 {
-    return calls > 1 ? ((uint64_t)place(s, 1, calls) / s->call_bytes) : 1;
+    return calls > 1 ? ((uint64_t)offset_of(s, 1, calls) / s->call_bytes) : 1;
 }
 
 /* Makes all calls, or as many as fit into SAMPLE_SECONDS.  Returns the seconds they took, or -1. */

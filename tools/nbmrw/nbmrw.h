@@ -133,7 +133,7 @@ int nbmrw_measure_elsewhere(struct options *o);
 
 /* stream.c: moves all bytes in pieces; false with errno, or at the end of the connection. */
 bool nbmrw_stream_move(int fd, char *buf, uint64_t total, size_t piece, bool sends);
-unsigned nbmrw_streams(const char *places); /* how many HOST:PORT there are */
+unsigned nbmrw_streams(const char *addresses); /* how many HOST:PORT there are */
 bool nbmrw_sample_streams(const struct options *o, const struct series *s, double *value_p);
 int nbmrw_sink(unsigned port); /* serves until the process is killed; the exit code */
 

@@ -206,10 +206,10 @@ static int connect_to(const char *where, size_t len)
     return fd;
 }
 
-/* Connects to the first `count` places of --streams that have no connection yet. */
-static bool connect_first(const char *places, unsigned count)
+/* Connects to the first `count` addresses of --streams that have no connection yet. */
+static bool connect_first(const char *addresses, unsigned count)
 {
-    const char *at = places;
+    const char *at = addresses;
 
     for (unsigned i = 0; i < count; i++) {
         size_t len = strcspn(at, ",");
@@ -250,11 +250,11 @@ static void *move_share(void *arg)
     return NULL;
 }
 
-unsigned nbmrw_streams(const char *places)
+unsigned nbmrw_streams(const char *addresses)
 {
-    unsigned count = places && *places;
+    unsigned count = addresses && *addresses;
 
-    for (const char *at = places; at && *at; at++)
+    for (const char *at = addresses; at && *at; at++)
         count += *at == ',';
 
     return count;

@@ -115,13 +115,13 @@ static int with(const char *dir, const char *const *queries, const char *const *
 #define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
 
 /* Times of forwarded calls by server: in its queue, at its files, and the rest; sums and medians. */
-#define PLACE(column) "row_number() OVER (PARTITION BY server ORDER BY " column ")"
-#define MEDIAN_US(column, place) \
-    "printf('%.1f', max(" column ") FILTER (WHERE " place " = n / 2 + 1) / 1e3)"
+#define RANK(column) "row_number() OVER (PARTITION BY server ORDER BY " column ")"
+#define MEDIAN_US(column, rank) \
+    "printf('%.1f', max(" column ") FILTER (WHERE " rank " = n / 2 + 1) / 1e3)"
 /* clang-format off */
 #define SERVERS \
     "WITH m AS (SELECT server, requests, queue_ns, file_ns, network_ns, " \
-    PLACE("queue_ns") " AS q, " PLACE("file_ns") " AS f, " PLACE("network_ns") " AS w, " \
+    RANK("queue_ns") " AS q, " RANK("file_ns") " AS f, " RANK("network_ns") " AS w, " \
     "count(*) OVER (PARTITION BY server) AS n FROM calls " \
     "WHERE server IS NOT NULL AND network_ns IS NOT NULL) " \
     "SELECT server, count(*) AS calls, sum(requests) AS requests, " \

@@ -91,7 +91,7 @@ static void axes(FILE *out, const struct frame *f)
 
 /* The line that begins with row i: all rows of its test and conduit. */
 static void line(FILE *out, const struct frame *f, const struct bench_row *rows, size_t n, size_t i,
-                 unsigned shade, unsigned *place)
+                 unsigned shade, unsigned *row)
 {
     int kind = kind_of(&rows[i]);
 
@@ -115,17 +115,17 @@ static void line(FILE *out, const struct frame *f, const struct bench_row *rows,
             "<line x1=\"%d\" x2=\"%d\" y1=\"%u\" y2=\"%u\" stroke-width=\"2\" stroke=\"%s\" "
             "stroke-dasharray=\"%s\"/>"
             "<text x=\"%d\" y=\"%u\">%s %s</text>\n",
-            WIDTH - RIGHT + 10, WIDTH - RIGHT + 40, TOP + 16 * *place, TOP + 16 * *place,
-            colour[shade % 5], dash[kind], WIDTH - RIGHT + 46, TOP + 16 * *place + 4,
-            rows[i].conduit, rows[i].test);
-    ++*place;
+            WIDTH - RIGHT + 10, WIDTH - RIGHT + 40, TOP + 16 * *row, TOP + 16 * *row,
+            colour[shade % 5], dash[kind], WIDTH - RIGHT + 46, TOP + 16 * *row + 4, rows[i].conduit,
+            rows[i].test);
+    ++*row;
 }
 
 bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
 {
     struct frame f = { 99, -99, 99, -99 };
     unsigned shade = 0;
-    unsigned place = 0;
+    unsigned row = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (kind_of(&rows[i]) < 0)
@@ -163,7 +163,7 @@ bool bench_plot(const char *path, const struct bench_row *rows, size_t n)
             shade++;
 
         if (first)
-            line(out, &f, rows, n, i, shade, &place);
+            line(out, &f, rows, n, i, shade, &row);
     }
 
     fprintf(out, "</svg>\n");

@@ -577,7 +577,7 @@ static bool make_pends(struct amph_fwd_client *cl)
 
 /* Sets the client's number and servers from the job description.  A process of no group asks the
  * registrar for them. */
-static bool place_client(struct amph_fwd_client *cl)
+static bool number_client(struct amph_fwd_client *cl)
 {
     const struct amph_jobdesc *job = cl->job;
 
@@ -801,7 +801,7 @@ static int open_client(struct amph_fwd_client **client_p)
     amph_client_coalesce_open();
     amph_client_attributes_open();
     amph_client_trace_open();
-    if (st == AMPH_OK && (!place_client(cl) || !make_pends(cl)))
+    if (st == AMPH_OK && (!number_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;
 
     if (st == AMPH_OK) {

@@ -49,7 +49,7 @@ void amph_client_records_unlock(struct amph_client_sigguard *g)
     amph_client_sigguard_leave(g);
 }
 
-static struct amph_client_record **place_of(const struct amph_fwd_ref *name)
+static struct amph_client_record **slot_of(const struct amph_fwd_ref *name)
 {
     struct amph_client_record **at = &all.bucket[name->handle % BUCKETS];
 
@@ -68,7 +68,7 @@ struct amph_client_record *amph_client_record_find(const struct amph_fwd_file *f
 
     amph_client_records_lock(&g);
 
-    struct amph_client_record *e = *place_of(&file->part[0]);
+    struct amph_client_record *e = *slot_of(&file->part[0]);
 
     amph_client_records_unlock(&g);
     return e;
@@ -196,7 +196,7 @@ void amph_client_record_remove(const struct amph_fwd_file *file)
 
     amph_client_records_lock(&g);
 
-    struct amph_client_record **at = place_of(&file->part[0]);
+    struct amph_client_record **at = slot_of(&file->part[0]);
     struct amph_client_record *e = *at;
 
     if (e) {

@@ -224,11 +224,11 @@ struct request {
     bool value;   /* flags are set; FD_CLOEXEC is set */
 };
 
-/* place: an int, although the number of the request names another type, or a struct fsxattr, which
+/* value: an int, although the number of the request names another type, or a struct fsxattr, which
  * begins with words. */
-static int marks(int fd, const struct request *m, void *place)
+static int marks(int fd, const struct request *m, void *value)
 {
-    uint32_t *arg = place;
+    uint32_t *arg = value;
     char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
     struct amph_fd_file *of;
     size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;

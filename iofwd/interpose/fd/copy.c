@@ -116,14 +116,14 @@ static bool is_valid_offset(const off_t *off, size_t len)
  * returned. */
 static ssize_t advance_offsets(off_t *in_off, off_t *out_off, ssize_t n)
 {
-    off_t *place[] = { in_off, out_off };
+    off_t *offset[] = { in_off, out_off };
     bool moved = true;
 
     for (int i = 0; i < 2 && n > 0; i++) {
-        if (place[i] && amph_ip_can_write(place[i], sizeof *place[i]))
-            *place[i] += n;
+        if (offset[i] && amph_ip_can_write(offset[i], sizeof *offset[i]))
+            *offset[i] += n;
         else
-            moved = moved && !place[i];
+            moved = moved && !offset[i];
     }
 
     return moved ? n : amph_ip_fail(EFAULT);

@@ -49,13 +49,13 @@ static struct amph_fd_file **slot_of(struct amph_fdtab *table, int fd, bool make
     if ((unsigned)fd >= FDTAB_MAX)
         return NULL;
 
-    struct amph_fdtab_leaf **place = &table->leaves[fd / FDTAB_LEAF];
-    struct amph_fdtab_leaf *leaf = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    struct amph_fdtab_leaf **slot = &table->leaves[fd / FDTAB_LEAF];
+    struct amph_fdtab_leaf *leaf = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
     if (!leaf && make) {
         struct amph_fdtab_leaf *fresh = forever(sizeof *fresh);
 
-        if (fresh && __atomic_compare_exchange_n(place, &leaf, fresh, false, __ATOMIC_ACQ_REL,
+        if (fresh && __atomic_compare_exchange_n(slot, &leaf, fresh, false, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE))
             leaf = fresh;
         else if (fresh)

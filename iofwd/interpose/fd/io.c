@@ -291,7 +291,7 @@ off_t amph_ip_not_negative(off_t off)
 #define KNOWN_FLAGS \
     255 /* flags that are sent; the server refuses those that its kernel does not know */
 
-static bool has_no_places(int fd)
+static bool has_no_offset(int fd)
 {
     struct stat st;
     return amph_do_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
@@ -302,7 +302,7 @@ static int wrong_flags(int fd, off_t off, bool write)
 {
     int have = amph_ip_fd_flags(fd);
 
-    if (have >= 0 && off >= 0 && has_no_places(fd))
+    if (have >= 0 && off >= 0 && has_no_offset(fd))
         return amph_ip_fail(ESPIPE);
 
     if (have < 0)
@@ -324,7 +324,7 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
 
     if (asked == 0) {
         int have = amph_ip_fd_flags(fd);
-        if (have >= 0 && off >= 0 && has_no_places(fd))
+        if (have >= 0 && off >= 0 && has_no_offset(fd))
             return amph_ip_fail(ESPIPE);
 
         if (have < 0)

@@ -45,7 +45,8 @@ static void leave(struct amph_ip_pages *p, const struct amph_ip_pages_guard *g)
 }
 
 /* Returns the offset at which a call has transferred len bytes. */
-static off_t place(struct amph_fwd_client *c, const struct amph_fwd_file *file, size_t len)
+static off_t transfer_offset(struct amph_fwd_client *c, const struct amph_fwd_file *file,
+                             size_t len)
 {
     off_t at;
     return amph_ip_client.direct->lseek(c, file, 0, SEEK_CUR, &at) ? 0 : at - (off_t)len;
@@ -60,7 +61,7 @@ static int co_read(struct amph_fwd_client *c, const struct amph_fwd_file *file, 
 
     if (p) {
         if (amph_ip_pages_changed(p))
-            amph_ip_pages_overlay(p, buf, place(c, file, *len_p), *len_p);
+            amph_ip_pages_overlay(p, buf, transfer_offset(c, file, *len_p), *len_p);
 
         leave(p, &g);
     }
@@ -92,7 +93,7 @@ static int co_write(struct amph_fwd_client *c, const struct amph_fwd_file *file,
 
     if (p) {
         if (!err)
-            err = amph_ip_pages_written(p, file, data, place(c, file, *done_p), *done_p);
+            err = amph_ip_pages_written(p, file, data, transfer_offset(c, file, *done_p), *done_p);
 
         leave(p, &g);
     }

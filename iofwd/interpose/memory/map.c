@@ -174,12 +174,12 @@ static void __attribute__((destructor)) at_exit(void)
 /* ---- the list of mappings ---- */
 
 /* Removes [from, to), which lies in m, from m's list entry. */
-static void cut(struct amph_ip_map **place, size_t from, size_t to)
+static void cut(struct amph_ip_map **link, size_t from, size_t to)
 {
-    struct amph_ip_map *m = *place;
+    struct amph_ip_map *m = *link;
 
     if (from == 0 && to == m->len) {
-        *place = m->next;
+        *link = m->next;
         __atomic_sub_fetch(&amph_ip_state.maps, 1, __ATOMIC_RELAXED);
         amph_ip_pages_leave(m->pages);
         amph_fdtab_put(m->of);
@@ -231,18 +231,18 @@ static void forget(const void *at, size_t len)
     size_t from, to;
 
     amph_ip_pages_lock(&g);
-    for (struct amph_ip_map **place = &amph_ip_memory.maps; *place;) {
-        struct amph_ip_map *m = *place;
+    for (struct amph_ip_map **link = &amph_ip_memory.maps; *link;) {
+        struct amph_ip_map *m = *link;
 
         if (!common(m, at, len, &from, &to)) {
-            place = &m->next;
+            link = &m->next;
             continue;
         }
 
         flush(m, from, to);
-        cut(place, from, to);
-        if (*place == m)
-            place = &m->next;
+        cut(link, from, to);
+        if (*link == m)
+            link = &m->next;
     }
 
     amph_ip_pages_unlock(&g);
@@ -631,14 +631,14 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
 
     amph_ip_pages_lock(&g);
 
-    struct amph_ip_map **place = &amph_ip_memory.maps;
+    struct amph_ip_map **link = &amph_ip_memory.maps;
 
-    while (*place && ((*place)->at != was->at || (*place)->pages != was->pages))
-        place = &(*place)->next;
+    while (*link && ((*link)->at != was->at || (*link)->pages != was->pages))
+        link = &(*link)->next;
 
-    if (map != MAP_FAILED && !keep_old && *place) {
+    if (map != MAP_FAILED && !keep_old && *link) {
         size_t to = v->from + whole_pages(old_len);
-        cut(place, v->from, to < was->len ? to : was->len);
+        cut(link, v->from, to < was->len ? to : was->len);
     }
 
     if (map == MAP_FAILED || !enlist(map, len, v->off, was->of, was->pages, was->may_write))

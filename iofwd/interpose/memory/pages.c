@@ -181,9 +181,9 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
 
-        for (off_t place = from; !err && n > 0 && place < to_off; place += (off_t)n)
-            err = amph_ip_client.fwd.pread(amph_ip_client.client, file, place, to + (place - off),
-                                           (size_t)(to_off - place), &n);
+        for (off_t at_off = from; !err && n > 0 && at_off < to_off; at_off += (off_t)n)
+            err = amph_ip_client.fwd.pread(amph_ip_client.client, file, at_off, to + (at_off - off),
+                                           (size_t)(to_off - at_off), &n);
     }
 
     return err;

@@ -400,12 +400,12 @@ void amph_ip_pages_leave(struct amph_ip_pages *p)
     retire(p);
     close_files(p);
 
-    struct amph_ip_pages **place = &amph_ip_memory.all;
+    struct amph_ip_pages **link = &amph_ip_memory.all;
 
-    while (*place != p)
-        place = &(*place)->next;
+    while (*link != p)
+        link = &(*link)->next;
 
-    *place = p->next;
+    *link = p->next;
     amph_ip_memory.epoch++;
     free(p);
 }

@@ -113,7 +113,7 @@ void amph_ip_charset_close(struct amph_ip_charset *set)
 }
 
 /* Discards the conversion state if the program has moved the stream since the last call. */
-static void follow_place(FILE *f, struct amph_ip_charset *set)
+static void follow_position(FILE *f, struct amph_ip_charset *set)
 {
     if (ftello(f) != set->at) {
         iconv(set->in, NULL, NULL, NULL, NULL);
@@ -151,7 +151,7 @@ static bool decode(struct amph_ip_charset *set, int byte, char bytes[CODED_MAX],
     return true;
 }
 
-/* Wide calls run between follow_place and keep_place, each of which may ask the server for the
+/* Wide calls run between follow_position and keep_position, each of which may ask the server for the
  * offset. */
 static wint_t next_char(FILE *f, struct amph_ip_charset *set)
 {
@@ -178,7 +178,7 @@ static wint_t next_char(FILE *f, struct amph_ip_charset *set)
     return WEOF;
 }
 
-static void keep_place(FILE *f, struct amph_ip_charset *set)
+static void keep_position(FILE *f, struct amph_ip_charset *set)
 {
     int err = errno;
 
@@ -188,16 +188,16 @@ static void keep_place(FILE *f, struct amph_ip_charset *set)
 
 static wint_t coded_getwc(FILE *f, struct amph_ip_charset *set)
 {
-    follow_place(f, set);
+    follow_position(f, set);
     wint_t c = next_char(f, set);
 
-    keep_place(f, set);
+    keep_position(f, set);
     return c;
 }
 
 static wint_t coded_ungetwc(wint_t c, FILE *f, struct amph_ip_charset *set)
 {
-    follow_place(f, set);
+    follow_position(f, set);
     set->at = ftello(f);
     if (set->count == AMPH_COUNTOF(set->next))
         return WEOF;
@@ -253,7 +253,7 @@ wchar_t *amph_do_fgetws(wchar_t *buf, int n, FILE *f)
     struct amph_ip_charset *set = is_wide(f) ? amph_ip_stream_charset(f) : NULL;
 
     if (set)
-        follow_place(f, set);
+        follow_position(f, set);
 
     while (at < n - 1) {
         wint_t c = set ? next_char(f, set) : amph_do_fgetwc(f);
@@ -267,7 +267,7 @@ wchar_t *amph_do_fgetws(wchar_t *buf, int n, FILE *f)
     }
 
     if (set)
-        keep_place(f, set);
+        keep_position(f, set);
 
     if (n <= 0 || (at == 0 && n > 1))
         return NULL;
@@ -400,7 +400,7 @@ static size_t next_room(size_t room, off_t at, const wchar_t *format)
 /* Scans in characters: the stream seeks back and skips the consumed ones. */
 static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *format, va_list ap)
 {
-    follow_place(f, set);
+    follow_position(f, set);
 
     const off_t at = ftello(f);
     const struct amph_ip_charset before = *set;
@@ -435,7 +435,7 @@ static int coded_scan(FILE *f, struct amph_ip_charset *set, const wchar_t *forma
     for (off_t i = 0; at >= 0 && i < taken / (off_t)sizeof *text; i++)
         next_char(f, set);
 
-    keep_place(f, set);
+    keep_position(f, set);
     return got;
 }
 

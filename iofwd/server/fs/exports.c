@@ -439,7 +439,7 @@ static int climb(struct amph_server_path *pl, struct walk *wk)
 }
 
 /* Stores the path of a directory, relative to the export, in wk->done. */
-static int place_of(struct amph_server_path *pl, struct walk *wk, int dir)
+static int path_of(struct amph_server_path *pl, struct walk *wk, int dir)
 {
     char link[64], path[PATH_MAX];
 
@@ -471,7 +471,7 @@ static int start_of(struct amph_server_path *pl, struct walk *wk)
     if (pl->base == pl->export->fd)
         return 0;
 
-    return is_removed(pl->base) ? -ENOENT : place_of(pl, wk, pl->base);
+    return is_removed(pl->base) ? -ENOENT : path_of(pl, wk, pl->base);
 }
 
 /* Appends the last component without looking it up: it is not followed, and the call itself reports
@@ -651,7 +651,7 @@ static int open_climbing(struct amph_server_path *pl, const char *rel, int flags
 {
     struct walk *wk = malloc(sizeof *wk);
     bool nameless = wk && pl->base != pl->export->fd &&
-                    (is_removed(pl->base) || place_of(pl, wk, pl->base) == -ENAMETOOLONG);
+                    (is_removed(pl->base) || path_of(pl, wk, pl->base) == -ENAMETOOLONG);
     int dir = pl->base;
 
     free(wk);

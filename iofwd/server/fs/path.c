@@ -241,8 +241,8 @@ static int open_readonly(struct amph_server_request *rq, struct amph_server_path
 
 /* Opens the path without waiting for a partner of a FIFO.  Returns 0 or a negative errno; *fd_p:
  * the descriptor, or the negative errno of the open. */
-static int open_place(struct amph_server_request *rq, struct amph_server_path *pl,
-                      const struct amph_server_args_open *a, int *fd_p)
+static int open_target(struct amph_server_request *rq, struct amph_server_path *pl,
+                       const struct amph_server_args_open *a, int *fd_p)
 {
     bool path_only = a->flags & O_PATH;
 
@@ -271,7 +271,7 @@ static int open_quickly(struct amph_server_request *rq, struct amph_server_path 
     bool path_only = a->flags & O_PATH;
     bool write_only = (a->flags & O_ACCMODE) == O_WRONLY;
     int fd;
-    int err = open_place(rq, pl, a, &fd);
+    int err = open_target(rq, pl, a, &fd);
 
     if (err)
         return err;
