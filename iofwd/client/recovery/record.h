@@ -146,9 +146,10 @@ bool amph_client_inflight_is_abandoned(const struct amph_client_inflight *f);
  * was killed or stopped in between delays this for a second at most. */
 void amph_client_inflight_wait(struct amph_client_shared *s);
 
-/* Returns whether the dead server executed an unanswered call at the offset before one that it did
- * answer.  The position of the first call's data is then unknown, and repeating it would duplicate
- * data. */
+/* Returns whether a call at the offset was executed before one that was answered, and its own reply
+ * is not recorded: the server died before it answered, or the process was killed before it recorded
+ * the reply.  The offset is then unknown: the recorded one would put data over other data, and
+ * repeating the call would duplicate data. */
 bool amph_client_inflight_tangled(struct amph_client_shared *s);
 
 /* ---- recovery/reopen.c ---- */

@@ -163,13 +163,15 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     uint32_t old = e->shared->seat[before % AMPH_CLIENT_LOCATIONS].server;
     int err = EIO;
     bool dead = amph_client_server_is_dead(cl, old);
-    bool tangled;
     struct amph_client_moves moves_before = amph_client_thread.offset_moves;
 
     if (dead)
         amph_client_inflight_wait(e->shared);
 
-    tangled = dead && amph_client_inflight_tangled(e->shared);
+    /* If the server lives, those who held the file have ended.  One that was killed may have left a
+     * call that was executed and never recorded, so the recorded offset is too small here as well. */
+    bool tangled = amph_client_inflight_tangled(e->shared);
+
     amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
 
     for (uint32_t i = 0; i < cl->nlinks && !tangled; i++) {
@@ -202,9 +204,13 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     amph_client_thread.offset_moves = moves_before;
     if (err && publish_location(e->shared, before,
                                 (struct amph_client_location){ .server = old, .lost = err }))
-        amph_error("%s cannot be reopened after the death of I/O server %" PRIu32
-                   " (%s): calls on it give EIO",
-                   e->path, old, strerror(err));
+        amph_error("%s, which I/O server %" PRIu32
+                   " had open, cannot be reopened after the %s (%s): "
+                   "calls on it give EIO; open it again",
+                   e->path, old, dead ? "server's death" : "end of the processes that used it",
+                   tangled ? "its offset is unknown, because a call moved it whose reply nobody "
+                             "recorded"
+                           : strerror(err));
 }
 
 /* ---- election of the mover ---- */

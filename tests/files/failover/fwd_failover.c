@@ -714,7 +714,8 @@ static const struct {
               { "removed", removed_only },       { "reused", reused_only },
               { "wait", wait_killed },           { "whole", whole_only },
               { "spread-home", spread_home },    { "spread-other", spread_other },
-              { "wait-stopped", wait_stopped },  { "kill", kill_only } };
+              { "wait-stopped", wait_stopped },  { "kill", kill_only },
+              { "killed-sharer", killed_sharer } };
 
 int main(int argc, char **argv)
 {

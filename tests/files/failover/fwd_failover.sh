@@ -132,6 +132,8 @@ for how in kill stop; do
     done
 done
 
+one "the data of processes that have ended stay when one with an unread answer was killed" killed-sharer /fwd
+
 # stopped WHAT SMP: one of two processes is stopped, see fwd_stopped.c
 stopped() {
     kept=$mp_dir/kept.$mp_queued

@@ -123,6 +123,104 @@ int share_offset(int how, useconds_t after)
     return lost != 0;
 }
 
+/* ---- a process is killed whose call at the shared offset was executed but not recorded, the server
+ * lives, and the processes that used the file since end: the next one must not write over their data ---- */
+
+enum {
+    BLOCK = 4096,
+    LOOKS = 200 /* at the size, before a process that was stopped too early goes on */
+};
+
+struct written {
+    _Atomic long blocks; /* by the process that is killed */
+};
+
+static void write_for_ever(int fd, struct written *w)
+{
+    static char block[BLOCK];
+
+    memset(block, 'a', sizeof block);
+    while (write(fd, block, sizeof block) == sizeof block)
+        w->blocks++;
+
+    _exit(1);
+}
+
+/* Stops the writer at a moment when the file has a block more than it knows of; the first block of
+ * the file is another's. */
+static void stop_with_answer_unread(pid_t pid, struct written *w, int look)
+{
+    for (;;) {
+        struct stat st = { .st_size = 0 };
+        int status;
+
+        MUST(kill(pid, SIGSTOP) == 0 && waitpid(pid, &status, WUNTRACED) == pid &&
+             WIFSTOPPED(status));
+        for (int i = 0; i < LOOKS; i++) {
+            MUST(fstat(look, &st) == 0);
+            if (w->blocks > 0 && st.st_size > (w->blocks + 1) * BLOCK)
+                return;
+        }
+
+        MUST(kill(pid, SIGCONT) == 0);
+        while (process_state(pid) == 'T')
+            usleep(100);
+    }
+}
+
+int killed_sharer(void)
+{
+    struct written *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                             -1, 0);
+    int fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    int status, go[2], said[2];
+    char c, block[BLOCK], found[BLOCK];
+    pid_t killed_one, other;
+
+    MUST(w != MAP_FAILED && fd >= 0 && pipe(go) == 0 && pipe(said) == 0);
+    if ((other = fork()) == 0) {
+        memset(block, 'b', sizeof block);
+        for (int i = 0; i < 2; i++)
+            if (read(go[0], &c, 1) != 1 || write(fd, block, sizeof block) != sizeof block ||
+                write(said[1], "", 1) != 1)
+                _exit(1);
+
+        _exit(0);
+    }
+
+    MUST(kill_and_wait(newest_server()));
+    MUST(write(go[1], "", 1) == 1 && read(said[0], &c, 1) == 1);
+    if ((killed_one = fork()) == 0)
+        write_for_ever(fd, w);
+
+    int look = open(in("shared", 0), O_RDONLY);
+
+    MUST(look >= 0);
+    stop_with_answer_unread(killed_one, w, look);
+    MUST(kill(killed_one, SIGKILL) == 0 && waitpid(killed_one, &status, 0) == killed_one);
+
+    MUST(write(go[1], "", 1) == 1 && read(said[0], &c, 1) == 1);
+    MUST(waitpid(other, &status, 0) == other && status == 0);
+
+    memset(block, 'c', sizeof block);
+
+    ssize_t n = write(fd, block, sizeof block);
+    struct stat st;
+    int others = 0;
+
+    MUST(n == sizeof block || (n < 0 && errno == EIO));
+    MUST(fstat(look, &st) == 0);
+    memset(block, 'b', sizeof block);
+    for (off_t at = 0; at + BLOCK <= st.st_size; at += BLOCK) {
+        MUST(pread(look, found, BLOCK, at) == BLOCK);
+        others += memcmp(found, block, BLOCK) == 0;
+    }
+
+    printf("%d of 2 blocks of the process that ended are left, the next one's write gives %zd\n",
+           others, n);
+    return others != 2;
+}
+
 /* ---- calls whose server dies when they have come to it, and nobody knows whether they have been
  * done ---- */
 
