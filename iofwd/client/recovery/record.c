@@ -250,15 +250,28 @@ static char *whole_path(const struct amph_fwd_file *dir, const char *path)
     return whole;
 }
 
-/* Opens a file at the next server after the first one died right after its open, which must be
- * neither created nor truncated again. */
-static int open_again(struct amph_fwd_client *cl, const char *path,
-                      const struct amph_fwd_args_open *a)
+/* Asks for the identity of a file that was just opened.  If its server has died since, opens it at the
+ * next one, where it must be neither created nor truncated again; that one may die as well. */
+static bool identify(struct amph_fwd_client *cl, const char *path,
+                     const struct amph_fwd_args_open *a, struct stat *st_p)
 {
+    struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = st_p };
     struct amph_fwd_args_open again = { .path = path,
                                         .flags = a->flags & ~(O_CREAT | O_EXCL | O_TRUNC),
                                         .file = a->file };
-    return amph_client_server_home(cl) != 0 ? EIO : amph_client_once(cl, AMPH_FWD_OPEN, &again);
+
+    for (uint32_t tries = 0; tries <= cl->nlinks; tries++) {
+        if (amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) == 0)
+            return true;
+
+        if (!amph_client_server_is_dead(cl, a->file->part[0].server) ||
+            amph_client_server_home(cl) != 0)
+            return false;
+
+        (void)amph_client_once(cl, AMPH_FWD_OPEN, &again);
+    }
+
+    return false;
 }
 
 static void publish_path(struct amph_client_record *e)
@@ -294,15 +307,11 @@ void amph_client_record_add(struct amph_fwd_client *cl, const struct amph_fwd_ar
 {
     struct stat st;
     struct amph_client_sigguard g;
-    struct amph_fwd_args_fstat fstat_args = { .file = a->file, .st = &st };
     struct amph_client_record *e = calloc(1, sizeof *e);
 
     /* a file without a name is lost with its server, and so is the data in a FIFO */
     if (!e || (a->flags & O_TMPFILE) == O_TMPFILE || amph_fwd_file_waits(a->file) ||
-        !(e->path = whole_path(a->path_dir, a->path)) ||
-        (amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0 &&
-         (open_again(cl, e->path, a) != 0 ||
-          amph_client_once(cl, AMPH_FWD_FSTAT, &fstat_args) != 0))) {
+        !(e->path = whole_path(a->path_dir, a->path)) || !identify(cl, e->path, a, &st)) {
         if (e)
             free_entry(e);
 
