@@ -262,9 +262,9 @@ static uint64_t fragments(struct amph_am_ep *ep, uint32_t peer, size_t len_bytes
     return n > 1 && amph_ep_in_handler(ep) ? 0 : n;
 }
 
-static uint32_t piece(size_t len_bytes, uint64_t position, uint32_t most)
+static uint32_t piece(size_t len_bytes, uint64_t position, uint32_t max)
 {
-    return len_bytes - position < most ? (uint32_t)(len_bytes - position) : most;
+    return len_bytes - position < max ? (uint32_t)(len_bytes - position) : max;
 }
 
 enum amph_status amph_am_carry_put(struct amph_am_ep *ep, uint32_t peer,
@@ -272,8 +272,8 @@ enum amph_status amph_am_carry_put(struct amph_am_ep *ep, uint32_t peer,
                                    size_t len_bytes, unsigned flags, struct amph_op *lc,
                                    struct amph_op *rc)
 {
-    uint32_t most;
-    uint64_t n = fragments(ep, peer, len_bytes, &most);
+    uint32_t max;
+    uint64_t n = fragments(ep, peer, len_bytes, &max);
     uint64_t sent = 0;
 
     if (!n)
@@ -282,9 +282,9 @@ enum amph_status amph_am_carry_put(struct amph_am_ep *ep, uint32_t peer,
     struct transfer *t = rc ? begin(ep, peer, NULL, len_bytes, n, rc) : NULL;
     enum amph_status st = rc && !t ? AMPH_ERR_NOMEM : AMPH_OK;
 
-    for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
+    for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += max) {
         st = send_put(ep, peer, rmem, offset + at, (const char *)src + at,
-                      piece(len_bytes, at, most), t ? t->id : 0,
+                      piece(len_bytes, at, max), t ? t->id : 0,
                       sent ? 0 : flags); /* a transfer that has begun must be completed */
         sent += st == AMPH_OK;
     }
@@ -309,8 +309,8 @@ enum amph_status amph_am_carry_get(struct amph_am_ep *ep, uint32_t peer,
                                    const struct amph_rmem *rmem, uint64_t offset, void *dst,
                                    size_t len_bytes, unsigned flags, struct amph_op *done)
 {
-    uint32_t most;
-    uint64_t n = fragments(ep, peer, len_bytes, &most);
+    uint32_t max;
+    uint64_t n = fragments(ep, peer, len_bytes, &max);
     uint64_t sent = 0;
 
     if (!n)
@@ -319,8 +319,8 @@ enum amph_status amph_am_carry_get(struct amph_am_ep *ep, uint32_t peer,
     struct transfer *t = begin(ep, peer, dst, len_bytes, n, done);
     enum amph_status st = t ? AMPH_OK : AMPH_ERR_NOMEM;
 
-    for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += most) {
-        st = send_get(ep, t, rmem, offset, at, piece(len_bytes, at, most), sent ? 0 : flags);
+    for (uint64_t at = 0; st == AMPH_OK && at < len_bytes; at += max) {
+        st = send_get(ep, t, rmem, offset, at, piece(len_bytes, at, max), sent ? 0 : flags);
         sent += st == AMPH_OK;
     }
 
@@ -339,16 +339,16 @@ void amph_am_carry_reply(struct amph_am_ep *ep, uint32_t peer, const struct amph
                          uint64_t offset, const void *src, size_t len_bytes)
 {
     int32_t args[PUT_NARGS] = { 0 };
-    uint32_t most = amph_am_max_medium(ep, peer);
+    uint32_t max = amph_am_max_medium(ep, peer);
 
     split(args, rmem->rkey);
-    for (uint64_t at = 0; at < len_bytes; at += most) {
+    for (uint64_t at = 0; at < len_bytes; at += max) {
         split(args + 2, offset + at);
 
         const struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                                     .handler = AMPH_AM_CARRY_PUT,
                                     .nargs = PUT_NARGS,
-                                    .nbytes = piece(len_bytes, at, most),
+                                    .nbytes = piece(len_bytes, at, max),
                                     .args = args,
                                     .payload = (const char *)src + at };
 

@@ -218,19 +218,18 @@ static uint32_t max_long_of(const struct amph_cx *cx)
 
 /* Returns the minimum of a limit over all conduits by which peers may be reached or, for a valid
  * peer, the limit of its conduit. */
-static uint32_t least(struct amph_am_ep *ep, uint32_t peer,
-                      uint32_t (*fact)(const struct amph_cx *))
+static uint32_t min(struct amph_am_ep *ep, uint32_t peer, uint32_t (*fact)(const struct amph_cx *))
 {
     if (peer < ep->max_peers)
         return ep->peer[peer].cx ? fact(ep->peer[peer].cx) : 0;
 
-    uint32_t least = UINT32_MAX;
+    uint32_t min = UINT32_MAX;
 
     for (int i = 0; i < AMPH_NCX; i++)
-        if (ep->cx[i] && (i != AMPH_CX_EMULATED || amph_ep_emulates(ep)) && fact(ep->cx[i]) < least)
-            least = fact(ep->cx[i]);
+        if (ep->cx[i] && (i != AMPH_CX_EMULATED || amph_ep_emulates(ep)) && fact(ep->cx[i]) < min)
+            min = fact(ep->cx[i]);
 
-    return least;
+    return min;
 }
 
 static uint32_t max_medium_of(const struct amph_cx *cx)
@@ -240,12 +239,12 @@ static uint32_t max_medium_of(const struct amph_cx *cx)
 
 uint32_t amph_am_max_medium(struct amph_am_ep *ep, uint32_t peer)
 {
-    return least(ep, peer, max_medium_of);
+    return min(ep, peer, max_medium_of);
 }
 
 uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer)
 {
-    return least(ep, peer, max_long_of);
+    return min(ep, peer, max_long_of);
 }
 
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes)

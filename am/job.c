@@ -202,7 +202,7 @@ static const struct {
  * several. */
 static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *split_p)
 {
-    const uint32_t most = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
+    const uint32_t max = (uint32_t)amph_env_int(AMPH_ENV_SUPERNODE_MAXSIZE);
     const char *conduit = amph_conduit_effective_name(amph_job.built_conduit);
     uint32_t here = 0;
     uint32_t before = 0;
@@ -214,8 +214,8 @@ static uint32_t supernode(const struct amph_jobdesc *desc, uint32_t self, bool *
         before += same && i < amph_job.rank;
     }
 
-    *split_p = most && here > most && !amph_conduit_is_one_host(conduit);
-    return *split_p ? before / most : 0;
+    *split_p = max && here > max && !amph_conduit_is_one_host(conduit);
+    return *split_p ? before / max : 0;
 }
 
 /* Returns the number that identifies the processes that share memory with this one. */

@@ -184,9 +184,8 @@ uint32_t amph_gex_message_peer_of(gex_TM_t tm, gex_Rank_t rank, const char *call
 size_t amph_gex_message_limit(const struct amph_gex *g, uint32_t peer, bool is_long,
                               gex_Flags_t flags)
 {
-    size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
-    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && most > ALLOC_MAX_BYTES ? ALLOC_MAX_BYTES
-                                                                             : most;
+    size_t max = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+    return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC && max > ALLOC_MAX_BYTES ? ALLOC_MAX_BYTES : max;
 }
 
 static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_opt,
@@ -212,14 +211,14 @@ static size_t limit(gex_TM_t tm, gex_Rank_t other_rank, const gex_Event_t *lc_op
 
     /* a pair reaches the whole job */
     const struct amph_team *team = (uintptr_t)tm & 1 ? &g->team : amph_gex_team_of(tm, call);
-    size_t least = SIZE_MAX;
+    size_t min = SIZE_MAX;
 
     for (gex_Rank_t i = 0; i < team->pub.size; i++) {
-        size_t most = amph_gex_message_limit(g, amph_gex_team_member(team, i), is_long, flags);
-        least = most < least ? most : least;
+        size_t max = amph_gex_message_limit(g, amph_gex_team_member(team, i), is_long, flags);
+        min = max < min ? max : min;
     }
 
-    return least;
+    return min;
 }
 
 static size_t token_limit(gex_Token_t token, const gex_Event_t *lc_opt, gex_Flags_t flags,
@@ -348,12 +347,12 @@ int amph_gex_message_answer(enum amph_status st, uint32_t peer, const struct amp
 static void check_payload(struct amph_gex *g, uint32_t peer, bool is_long, size_t nbytes,
                           const char *call)
 {
-    size_t most = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
+    size_t max = is_long ? amph_am_max_long(g->ep.am, peer) : amph_am_max_medium(g->ep.am, peer);
 
-    if (nbytes > most)
+    if (nbytes > max)
         amph_fatal("%s%s: a payload of %zu bytes is too large; to process %u at most %zu (ask "
                    "gex_AM_Max%s%s)",
-                   call, is_long ? "Long" : "Medium", nbytes, peer, most,
+                   call, is_long ? "Long" : "Medium", nbytes, peer, max,
                    call + sizeof "gex_AM_" - 1, is_long ? "Long" : "Medium");
 }
 

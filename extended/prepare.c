@@ -179,15 +179,15 @@ static struct amph_srcdesc *descriptor(int what)
     return *sd_p;
 }
 
-static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void *client_buf,
+static void check(struct amph_srcdesc *sd, size_t min, size_t max, const void *client_buf,
                   size_t limit)
 {
     const char *call = call_name[sd->what];
 
-    if (least > most || least > limit)
+    if (min > max || min > limit)
         amph_fatal("%s: least_payload is %zu, but may be at most most_payload (%zu) and what the "
                    "query of limits gives (%zu)",
-                   call, least, most, limit);
+                   call, min, max, limit);
 
     if (sd->numargs > AMPHORA_MAX_ARGS)
         amph_fatal("%s: a message has at most %d arguments, not %u", call, AMPHORA_MAX_ARGS,
@@ -206,27 +206,27 @@ static void check(struct amph_srcdesc *sd, size_t least, size_t most, const void
 
 /* Tries to get room in the conduit's memory.  Returns AMPH_AGAIN only with IMMEDIATE: other
  * callers use a buffer and wait at the commit. */
-static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t least,
-                                 size_t most)
+static enum amph_status try_ring(struct amph_gex *g, struct amph_srcdesc *sd, size_t min,
+                                 size_t max)
 {
     enum amph_lane lane = lane_of(sd->what);
-    enum amph_status st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
+    enum amph_status st = amph_am_prepare(g->ep.am, sd->peer, lane, min, max, &sd->ring);
 
     if (st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) && !is_reply(sd->what)) {
         amph_am_poll(g->ep.am);
-        st = amph_am_prepare(g->ep.am, sd->peer, lane, least, most, &sd->ring);
+        st = amph_am_prepare(g->ep.am, sd->peer, lane, min, max, &sd->ring);
     }
 
     return st == AMPH_AGAIN && !(sd->flags & GEX_FLAG_IMMEDIATE) ? AMPH_ERR_NOSYS : st;
 }
 
-/* Finds room for `least` to `most` bytes. false: no room now. */
-static bool find_storage(struct amph_gex *g, struct amph_srcdesc *sd, size_t least, size_t most)
+/* Finds room for `min` to `max` bytes. false: no room now. */
+static bool find_storage(struct amph_gex *g, struct amph_srcdesc *sd, size_t min, size_t max)
 {
-    bool small = most <= SMALL_BYTES;
+    bool small = max <= SMALL_BYTES;
 
     if (!is_long(sd->what) && !small) {
-        enum amph_status st = try_ring(g, sd, least, most);
+        enum amph_status st = try_ring(g, sd, min, max);
 
         if (st == AMPH_AGAIN)
             return false;
@@ -247,16 +247,16 @@ static bool find_storage(struct amph_gex *g, struct amph_srcdesc *sd, size_t lea
         if (!amph_gex_thread()->spares && !is_reply(sd->what) && !(sd->flags & GEX_FLAG_IMMEDIATE))
             amph_am_poll(g->ep.am);
 
-        sd->buffer = buffer_get(most);
+        sd->buffer = buffer_get(max);
     }
 
-    sd->pub = (struct amphora_srcdesc){ small ? sd->small : sd->buffer->bytes, most };
+    sd->pub = (struct amphora_srcdesc){ small ? sd->small : sd->buffer->bytes, max };
     return true;
 }
 
 /* Completes a prepare call; sd's peer and token are set. */
 static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, const void *client_buf,
-                                size_t least, size_t most, void *dest, gex_Event_t *lc_opt,
+                                size_t min, size_t max, void *dest, gex_Event_t *lc_opt,
                                 gex_Flags_t flags, unsigned numargs)
 {
     gex_Flags_t which = client_buf ? GEX_FLAG_AM_PREPARE_LEAST_CLIENT
@@ -267,28 +267,28 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
     sd->lc_opt = lc_opt;
     sd->flags = flags;
     sd->numargs = numargs > UINT8_MAX ? UINT8_MAX : (uint8_t)numargs;
-    check(sd, least, most, client_buf, limit);
+    check(sd, min, max, client_buf, limit);
 
     if (AMPH_CHECKS && flags & GEX_FLAG_SELF_SEG_OFFSET)
         amph_fatal(
             "%s: GEX_FLAG_SELF_SEG_OFFSET is not for prepared messages: client_buf is an address",
             call_name[sd->what]);
 
-    amph_check_transfer(sd->peer, client_buf, client_buf ? most : 0, flags, call_name[sd->what]);
-    if (most > limit)
-        most = limit;
+    amph_check_transfer(sd->peer, client_buf, client_buf ? max : 0, flags, call_name[sd->what]);
+    if (max > limit)
+        max = limit;
 
     if (client_buf) {
         if (flags & GEX_FLAG_IMMEDIATE && !amph_am_has_room(g->ep.am, sd->peer, lane_of(sd->what)))
             return GEX_AM_SRCDESC_NO_OP;
 
         sd->storage = CLIENT;
-        sd->pub = (struct amphora_srcdesc){ (void *)(uintptr_t)client_buf, most };
+        sd->pub = (struct amphora_srcdesc){ (void *)(uintptr_t)client_buf, max };
     } else {
-        if (is_long(sd->what) && most > LONG_OFFER_BYTES)
-            most = least > LONG_OFFER_BYTES ? least : LONG_OFFER_BYTES;
+        if (is_long(sd->what) && max > LONG_OFFER_BYTES)
+            max = min > LONG_OFFER_BYTES ? min : LONG_OFFER_BYTES;
 
-        if (!find_storage(g, sd, least, most))
+        if (!find_storage(g, sd, min, max))
             return GEX_AM_SRCDESC_NO_OP;
     }
 
@@ -297,9 +297,8 @@ static gex_AM_SrcDesc_t prepare(struct amph_gex *g, struct amph_srcdesc *sd, con
 }
 
 static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank,
-                                        const void *client_buf, size_t least, size_t most,
-                                        void *dest, gex_Event_t *lc_opt, gex_Flags_t flags,
-                                        unsigned numargs)
+                                        const void *client_buf, size_t min, size_t max, void *dest,
+                                        gex_Event_t *lc_opt, gex_Flags_t flags, unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
     struct amph_srcdesc *sd = descriptor(what);
@@ -308,11 +307,11 @@ static gex_AM_SrcDesc_t prepare_request(int what, gex_TM_t tm, gex_Rank_t rank,
     sd->peer = amph_gex_message_peer(tm, rank, call_name[what], &sd->route);
     amph_check_call(call_name[what]);
 
-    return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
+    return prepare(g, sd, client_buf, min, max, dest, lc_opt, flags, numargs);
 }
 
 static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *client_buf,
-                                      size_t least, size_t most, void *dest, gex_Event_t *lc_opt,
+                                      size_t min, size_t max, void *dest, gex_Event_t *lc_opt,
                                       gex_Flags_t flags, unsigned numargs)
 {
     struct amph_gex *g = amph_gex_need(call_name[what]);
@@ -328,7 +327,7 @@ static gex_AM_SrcDesc_t prepare_reply(int what, gex_Token_t token, const void *c
     sd->peer = token->peer;
     sd->route = amph_gex_message_back(token);
 
-    return prepare(g, sd, client_buf, least, most, dest, lc_opt, flags, numargs);
+    return prepare(g, sd, client_buf, min, max, dest, lc_opt, flags, numargs);
 }
 
 gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *client_buf,

@@ -7,8 +7,8 @@
 /* clang-format off */
 #include "base/settings/env_defs.h"
 
-#define MAN_ROW(id, name, type, def, unit, least, most, group, help) \
-    @@row @ name @ #type @ def @ unit @ least @ most @ group @ help @@
+#define MAN_ROW(id, name, type, def, unit, min, max, group, help) \
+    @@row @ name @ #type @ def @ unit @ min @ max @ group @ help @@
 #define MAN_FOREIGN(id, name, help) @@foreign @ name @ help @@
 #define MAN_PRIVATE(id, name, help) @@private @ name @ help @@
 #define MAN_ACCEPTED(name, why) @@accepted @ name @ why @@

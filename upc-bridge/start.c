@@ -100,7 +100,7 @@ static void register_handlers(gex_EP_t ep)
 /* Returns the size of the shared memory of each thread. */
 static uint64_t heap_bytes(int form)
 {
-    uint64_t most = gasnet_getMaxGlobalSegmentSize();
+    uint64_t max = gasnet_getMaxGlobalSegmentSize();
     uint64_t page = GASNET_PAGESIZE;
     uint64_t limit = UINT64_MAX;
     uint64_t wanted;
@@ -114,12 +114,12 @@ static uint64_t heap_bytes(int form)
                       "(compile with -DUPC_PTS_STRUCT)",
                       (unsigned long long)wanted, (unsigned long long)limit);
 
-    if (wanted > most)
+    if (wanted > max)
         amph_upc_fail("AMPHORA_UPC_HEAP asks for %llu bytes; a process of this job can have %llu",
-                      (unsigned long long)wanted, (unsigned long long)most);
+                      (unsigned long long)wanted, (unsigned long long)max);
 
     if (wanted == 0)
-        wanted = most < limit ? most : limit;
+        wanted = max < limit ? max : limit;
 
     return wanted < page ? page : wanted / page * page;
 }

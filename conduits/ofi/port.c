@@ -218,14 +218,14 @@ static enum amph_status start(struct amph_ofi_port *p, const struct amph_port_co
         return amph_status_from_fi(ret);
     }
 
-    uint32_t most = p->info->ep_attr->max_msg_size < BUFFER_BYTES
-                        ? (uint32_t)p->info->ep_attr->max_msg_size
-                        : BUFFER_BYTES;
+    uint32_t max = p->info->ep_attr->max_msg_size < BUFFER_BYTES
+                       ? (uint32_t)p->info->ep_attr->max_msg_size
+                       : BUFFER_BYTES;
 
-    if (sa.ss_family == AF_INET6 && most > V6_MAX)
-        most = V6_MAX;
+    if (sa.ss_family == AF_INET6 && max > V6_MAX)
+        max = V6_MAX;
 
-    p->base.datagram = most & ~7u;
+    p->base.datagram = max & ~7u;
     p->fd = amph_ofi_find_fd(is_bound_to, &sa);
     use_socket(p);
     p->base.addr_len = amph_conduit_inet_put_port(&sa, p->base.datagram, p->base.addr);

@@ -75,14 +75,14 @@ static struct amph_ofi_rxbuf *make_buffer(struct amph_ofi_cx *cx, size_t len_byt
 
 enum amph_status amph_ofi_rx_start(struct amph_ofi_cx *cx)
 {
-    size_t least = OFI_MSG_MAX_BYTES;
+    size_t min = OFI_MSG_MAX_BYTES;
 
     cx->deferred_tail = &cx->deferred;
 
     bool own = cx->prov->own_buffers;
     int ret = own ? 0
-                  : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
-                              sizeof least);
+                  : fi_setopt(&cx->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min,
+                              sizeof min);
 
     if (ret) {
         amph_error("libfabric's provider %s cannot share receive buffers: %s", cx->prov->name,

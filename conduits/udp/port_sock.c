@@ -329,9 +329,9 @@ static uint32_t route_datagram(const union name *name, socklen_t len)
     if (mtu < 1280)
         mtu = 1280;
 
-    uint32_t most = (uint32_t)mtu - headers;
+    uint32_t max = (uint32_t)mtu - headers;
 
-    return (most < AMPH_INET_DATAGRAM_MAX ? most : AMPH_INET_DATAGRAM_MAX) & ~7u;
+    return (max < AMPH_INET_DATAGRAM_MAX ? max : AMPH_INET_DATAGRAM_MAX) & ~7u;
 }
 
 static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, const void *addr,

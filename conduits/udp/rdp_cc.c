@@ -109,10 +109,10 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
 
     if (now < cc->drain_until) {
         uint64_t half = path_bytes(cc, 50);
-        uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
+        uint64_t min = (uint64_t)MIN_PACKETS * c->datagram;
 
         if (half < cwnd)
-            cwnd = half > least ? half : least;
+            cwnd = half > min ? half : min;
     }
 
     if (c->inflight && c->inflight + bytes > cwnd)
@@ -192,7 +192,7 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
     struct amph_rdp_cc *cc = &c->cc;
     uint64_t sent = cc->lost_round + cc->delivered_round;
     uint32_t loss = sent ? (uint32_t)(cc->lost_round * PERMILLE / sent) : 0;
-    uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
+    uint64_t min = (uint64_t)MIN_PACKETS * c->datagram;
     uint64_t cwnd = cc->cwnd < cc->hi ? cc->cwnd : cc->hi;
     bool queue = has_queue(cc);
 
@@ -208,7 +208,7 @@ static void end_of_round(struct amph_rdp_conn *c, bool app_limited, uint64_t now
         uint64_t floor = path_bytes(cc, loss > PERMILLE * 45 / 100 ? 25 : 90);
 
         less = less > floor ? less : floor;
-        cc->hi = less > least ? less : least;
+        cc->hi = less > min ? less : min;
     } else if (cc->hi != UINT64_MAX) {
         uint64_t step = cc->hi / 16 > c->datagram ? cc->hi / 16 : c->datagram;
         cc->hi = cc->hi + step > 4 * cc->cwnd ? UINT64_MAX : cc->hi + step;
@@ -241,8 +241,8 @@ static void update_window(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_
         gain = GAIN_DRAIN;
     }
 
-    uint64_t least = (uint64_t)MIN_PACKETS * c->datagram;
-    uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * least;
+    uint64_t min = (uint64_t)MIN_PACKETS * c->datagram;
+    uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * min;
 
     if (cc->mode == RDP_CC_STARTUP) {
         cc->startup_cwnd += acked_bytes;
@@ -250,7 +250,7 @@ static void update_window(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_
         cc->startup_cwnd = want;
     }
 
-    cc->cwnd = want > least ? want : least;
+    cc->cwnd = want > min ? want : min;
 
     uint32_t made_up = cc->loss_ppk < PERMILLE / 3 ? cc->loss_ppk : PERMILLE / 3;
     uint64_t base = best_rate(cc);

@@ -54,11 +54,11 @@ static uint8_t *find(const struct amph_rdp *r, uint64_t key, uint64_t offset, ui
 
 static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
 {
-    uint64_t most = (c->body_max - RMA_HEAD) & ~(uint64_t)7;
-    uint64_t n = (len_bytes + most - 1) / most;
+    uint64_t max = (c->body_max - RMA_HEAD) & ~(uint64_t)7;
+    uint64_t n = (len_bytes + max - 1) / max;
     uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
 
-    return (uint32_t)(even < most ? even : most);
+    return (uint32_t)(even < max ? even : max);
 }
 
 static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xfer *x)

@@ -278,8 +278,8 @@ static size_t write_head(struct amph_rdp_conn *c, struct packet *p, bool ack, ui
 {
     struct amph_rdp_ackblk blk;
     uint64_t words[RDP_ACK_WORDS];
-    unsigned most = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS;
-    unsigned nwords = ack ? amph_rdp_make_ack(c, most, &blk, words, now) : 0;
+    unsigned max = p->h.flags & RDP_F_SEG ? 2 : RDP_ACK_WORDS;
+    unsigned nwords = ack ? amph_rdp_make_ack(c, max, &blk, words, now) : 0;
     size_t len = sizeof p->h;
 
     p->h.src = c->remote_index;

@@ -383,11 +383,11 @@ static bool receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
-    unsigned most = UDP_DEPTH;
+    unsigned max = UDP_DEPTH;
     bool any = false;
     bool dry = false;
 
-    if (u->depth == most)
+    if (u->depth == max)
         return 0;
 
     struct amph_port_set **own = &u->set[u->depth++];

@@ -191,15 +191,15 @@ static void written(struct amph_coll *c, uint32_t piece, size_t field)
 /* Returns the number of the last cell that no member will read again. */
 static uint64_t min_done(const struct amph_coll *c)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min = UINT64_MAX;
 
     for (uint32_t j = 0; j < c->nlocal; j++) {
         uint64_t done = __atomic_load_n(&c->slot.done[j].done, __ATOMIC_ACQUIRE);
 
-        least = done < least ? done : least;
+        min = done < min ? done : min;
     }
 
-    return least;
+    return min;
 }
 
 /* May cell `number` be written?  All members must have acknowledged the cell's previous number.  A

@@ -367,13 +367,13 @@ bool amph_coll_mail_pump(struct amph_coll *c)
 
 /* ---- segments; the team is locked ---- */
 
-static void *grow(void *old, uint32_t *most, uint32_t wanted, size_t each)
+static void *grow(void *old, uint32_t *max, uint32_t wanted, size_t each)
 {
-    if (wanted <= *most)
+    if (wanted <= *max)
         return old;
 
     free(old);
-    *most = wanted;
+    *max = wanted;
     old = calloc(wanted, each);
     if (!old)
         amph_fatal("no memory for a collective of %u parts", wanted);

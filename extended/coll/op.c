@@ -62,10 +62,10 @@ static void need_scratch(struct amph_coll_op *op, size_t bytes)
 /* Returns the payload of a message in bytes: as many whole elements as fit, at least one. */
 static uint32_t message_bytes(const struct amph_coll_op *op)
 {
-    size_t most = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
+    size_t max = amph_gex()->max_medium < MESSAGE_BYTES ? amph_gex()->max_medium : MESSAGE_BYTES;
     size_t elem = op->fold.elem_bytes;
 
-    return (uint32_t)(elem && elem <= most ? most - most % elem : most);
+    return (uint32_t)(elem && elem <= max ? max - max % elem : max);
 }
 
 /* own: further bytes of scratch for the caller, in front of the algorithm's. */

@@ -40,13 +40,13 @@ static int check_create(const struct amph_gex *g, gex_EP_t *ep_p, gex_Client_t c
 static int assign_index(struct amph_gex *g, struct amphora_ep *ep)
 {
     bool messages = ep->capabilities & GEX_EP_CAPABILITY_AM;
-    const unsigned most = messages ? AMPH_AM_CONTEXTS : GASNET_MAXEPS;
+    const unsigned max = messages ? AMPH_AM_CONTEXTS : GASNET_MAXEPS;
     unsigned index = 1;
 
-    while (index < most && g->eps[index])
+    while (index < max && g->eps[index])
         index++;
 
-    if (index == most) {
+    if (index == max) {
         amph_gex_complain("gex_EP_Create: no index is left; a process has %d endpoints, those with "
                           "an index below %u can have "
                           "GEX_EP_CAPABILITY_AM",

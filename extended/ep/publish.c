@@ -103,14 +103,14 @@ static void write_records(uint8_t *out, size_t bytes, gex_EP_t *eps, size_t num_
 }
 
 static enum amph_status learn_all(struct amph_gex *g, const struct amph_team *team,
-                                  const uint8_t *all, uint32_t most)
+                                  const uint8_t *all, uint32_t max)
 {
     enum amph_status st = AMPH_OK;
     struct amph_rd r;
 
     for (uint32_t i = 0; i < team->pub.size; i++)
-        for (uint32_t k = 0; k < most && st == AMPH_OK; k++) {
-            amph_rd_init(&r, all + ((size_t)i * most + k) * RECORD_BYTES, RECORD_BYTES);
+        for (uint32_t k = 0; k < max && st == AMPH_OK; k++) {
+            amph_rd_init(&r, all + ((size_t)i * max + k) * RECORD_BYTES, RECORD_BYTES);
             uint32_t index = amph_rd_u32(&r);
 
             st = amph_gex_bound_learn(g, amph_gex_team_member(team, i), index, &r);
@@ -141,13 +141,13 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
     amph_check_call("gex_EP_PublishBoundSegment");
 
     struct amph_team *team = amph_gex_team_of(tm, "gex_EP_PublishBoundSegment");
-    uint32_t most;
-    int err = count_all(team, num_eps, check(g, eps, num_eps, flags), &most);
+    uint32_t max;
+    int err = count_all(team, num_eps, check(g, eps, num_eps, flags), &max);
 
-    if (err || !most)
+    if (err || !max)
         return err;
 
-    const size_t bytes = (size_t)most * RECORD_BYTES;
+    const size_t bytes = (size_t)max * RECORD_BYTES;
     uint8_t *mine = malloc(bytes);
     uint8_t *all = malloc(bytes * team->pub.size);
 
@@ -160,7 +160,7 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t num_eps, gex_F
     enum amph_status st = amph_gex_team_exchange(team, mine, bytes, all);
 
     if (st == AMPH_OK)
-        st = learn_all(g, team, all, most);
+        st = learn_all(g, team, all, max);
 
     free(mine);
     free(all);

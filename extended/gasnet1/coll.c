@@ -53,12 +53,12 @@ static void call_operator(const void *left, void *right, size_t count, const voi
 
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
 
-    size_t most = AMPH_COLL_SEGMENT / b->elem_size;
+    size_t max = AMPH_COLL_SEGMENT / b->elem_size;
 
-    if (most == 0)
-        most = 1;
+    if (max == 0)
+        max = 1;
 
-    size_t piece = count < most ? count : most;
+    size_t piece = count < max ? count : max;
     size_t len = piece * b->elem_size;
     uint8_t *out = len <= sizeof small ? small : amph_coll_pool_get(len);
 

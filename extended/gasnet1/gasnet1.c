@@ -141,12 +141,12 @@ int amphora_refuse(gasnet_node_t dest, size_t nbytes, int is_long)
         return GASNET_ERR_BAD_ARG;
     }
 
-    size_t most = is_long ? amph_am_max_long(g->ep.am, dest) : amph_am_max_medium(g->ep.am, dest);
+    size_t max = is_long ? amph_am_max_long(g->ep.am, dest) : amph_am_max_medium(g->ep.am, dest);
 
-    if (nbytes > most) {
+    if (nbytes > max) {
         amph_gex_complain("a%s of %zu bytes to node %u is too large; %s() says %zu",
                           is_long ? " long message" : " medium message", nbytes, dest,
-                          is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", most);
+                          is_long ? "gasnet_AMMaxLongRequest" : "gasnet_AMMaxMedium", max);
         return GASNET_ERR_BAD_ARG;
     }
 

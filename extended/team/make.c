@@ -321,11 +321,11 @@ static uint32_t process_of(const struct amph_team *parent, const gex_EP_Location
                            gex_Flags_t flags)
 {
     bool direct = flags & GEX_FLAG_RANK_IS_JOBRANK;
-    uint32_t most = direct ? amph_gex()->team.pub.size : parent->pub.size;
+    uint32_t max = direct ? amph_gex()->team.pub.size : parent->pub.size;
 
-    if (args[i].gex_rank >= most)
+    if (args[i].gex_rank >= max)
         amph_fatal("gex_TM_Create: entry %zu names rank %u; there are %u", i, args[i].gex_rank,
-                   most);
+                   max);
 
     if (args[i].gex_ep_index >= GASNET_MAXEPS)
         amph_fatal("gex_TM_Create: entry %zu names endpoint %u; a process has at most %d", i,

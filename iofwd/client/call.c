@@ -77,13 +77,13 @@ void amph_client_sigguard_enter(struct amph_client_sigguard *g)
 {
     /* these report faults of the program; its handlers must run */
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
-    sigset_t most;
+    sigset_t max;
 
-    sigfillset(&most);
+    sigfillset(&max);
     for (size_t i = 0; i < AMPH_COUNTOF(faults); i++)
-        sigdelset(&most, faults[i]);
+        sigdelset(&max, faults[i]);
 
-    pthread_sigmask(SIG_BLOCK, &most, &g->old);
+    pthread_sigmask(SIG_BLOCK, &max, &g->old);
     amph_fwd_set_program_mask(&g->old);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &g->cancel);
     g->inside = amph_client_state.hooks.swap_inside ? amph_client_state.hooks.swap_inside(1) : 0;

@@ -133,7 +133,7 @@ struct amph_fwd_happened {
  * or an errno value. */
 int amph_fwd_notifier_collect(struct amph_fwd_client *client,
                               const struct amph_fwd_notifier *notifier,
-                              struct amph_fwd_happened *out, size_t most, size_t *n_p);
+                              struct amph_fwd_happened *out, size_t max, size_t *n_p);
 
 /* Call before a message passes descriptors to another process. */
 void amph_fwd_share(void);

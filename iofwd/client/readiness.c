@@ -166,7 +166,7 @@ void amph_fwd_notifier_release(const struct amph_fwd_notifier *notifier, bool go
 }
 
 int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_notifier *notifier,
-                              struct amph_fwd_happened *out, size_t most, size_t *n_p)
+                              struct amph_fwd_happened *out, size_t max, size_t *n_p)
 {
     uint64_t ask[2], answer[2 * FWD_NOTIFICATIONS_MAX];
     struct amph_client_link *link;
@@ -177,7 +177,7 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
     *n_p = 0;
     amph_wr_init(&w, (uint8_t *)ask, sizeof ask);
     amph_wr_u64(&w, notifier->number);
-    amph_wr_u64(&w, most);
+    amph_wr_u64(&w, max);
 
     int err = amph_client_link_to(cl, notifier->server, &link);
 
@@ -186,7 +186,7 @@ int amph_fwd_notifier_collect(struct amph_fwd_client *cl, const struct amph_fwd_
                                   sizeof answer, &got);
 
     amph_rd_init(&r, (const uint8_t *)answer, got);
-    while (!err && *n_p < most && amph_rd_left(&r) >= 2 * sizeof(uint64_t)) {
+    while (!err && *n_p < max && amph_rd_left(&r) >= 2 * sizeof(uint64_t)) {
         out[*n_p].events = (uint32_t)amph_rd_u64(&r);
         out[*n_p].data = amph_rd_u64(&r);
         ++*n_p;

@@ -203,47 +203,45 @@ static void *real_prepare(enum prepare which, const char *symbol)
 }
 
 EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *buf,
-                                                      size_t least, size_t most,
-                                                      gex_Event_t *lc_opt, gex_Flags_t flags,
-                                                      unsigned nargs)
+                                                      size_t min, size_t max, gex_Event_t *lc_opt,
+                                                      gex_Flags_t flags, unsigned nargs)
 {
     __typeof__(&gex_AM_PrepareRequestMedium) real = (__typeof__(real))real_prepare(
         REQUEST_MEDIUM, "gex_AM_PrepareRequestMedium");
 
-    return remember(real(tm, rank, buf, least, most, lc_opt, flags, nargs),
+    return remember(real(tm, rank, buf, min, max, lc_opt, flags, nargs),
                     amph_message_member(tm, rank));
 }
 
 EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *buf,
-                                                    size_t least, size_t most, void *dest,
+                                                    size_t min, size_t max, void *dest,
                                                     gex_Event_t *lc_opt, gex_Flags_t flags,
                                                     unsigned nargs)
 {
     __typeof__(&gex_AM_PrepareRequestLong) real = (__typeof__(real))real_prepare(
         REQUEST_LONG, "gex_AM_PrepareRequestLong");
 
-    return remember(real(tm, rank, buf, least, most, dest, lc_opt, flags, nargs),
+    return remember(real(tm, rank, buf, min, max, dest, lc_opt, flags, nargs),
                     amph_message_member(tm, rank));
 }
 
-EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *buf,
-                                                    size_t least, size_t most, gex_Event_t *lc_opt,
+EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *buf, size_t min,
+                                                    size_t max, gex_Event_t *lc_opt,
                                                     gex_Flags_t flags, unsigned nargs)
 {
     __typeof__(&gex_AM_PrepareReplyMedium) real = (__typeof__(real))real_prepare(
         REPLY_MEDIUM, "gex_AM_PrepareReplyMedium");
 
-    return remember(real(token, buf, least, most, lc_opt, flags, nargs),
-                    amph_message_source(token));
+    return remember(real(token, buf, min, max, lc_opt, flags, nargs), amph_message_source(token));
 }
 
-EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buf, size_t least,
-                                                  size_t most, void *dest, gex_Event_t *lc_opt,
+EXPORTED gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buf, size_t min,
+                                                  size_t max, void *dest, gex_Event_t *lc_opt,
                                                   gex_Flags_t flags, unsigned nargs)
 {
     __typeof__(&gex_AM_PrepareReplyLong) real = (__typeof__(real))real_prepare(
         REPLY_LONG, "gex_AM_PrepareReplyLong");
 
-    return remember(real(token, buf, least, most, dest, lc_opt, flags, nargs),
+    return remember(real(token, buf, min, max, dest, lc_opt, flags, nargs),
                     amph_message_source(token));
 }

@@ -33,9 +33,9 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
     ssize_t n = read(fd, buf, len);
     const struct fuse_in_header *head = buf;
     const struct fuse_init_in *init = (const void *)(head + 1);
-    const size_t least = sizeof *head + offsetof(struct fuse_init_in, flags) + sizeof init->flags;
+    const size_t min = sizeof *head + offsetof(struct fuse_init_in, flags) + sizeof init->flags;
 
-    if (n >= (ssize_t)least &&
+    if (n >= (ssize_t)min &&
         !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
         amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
@@ -48,11 +48,11 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
 
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)
 {
-    const size_t least = offsetof(struct fuse_init_out, flags) + sizeof(uint32_t);
+    const size_t min = offsetof(struct fuse_init_out, flags) + sizeof(uint32_t);
 
     if (!atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed)) {
         atomic_store(&amph_mount.init_answered, true);
-        if (amph_mount.killpriv_offered && count == 2 && iov[1].iov_len >= least)
+        if (amph_mount.killpriv_offered && count == 2 && iov[1].iov_len >= min)
             ((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_HANDLE_KILLPRIV_V2;
     }
 

@@ -47,16 +47,16 @@ static bool take_cache(struct amph_mount_options *o, const char *value)
     return false;
 }
 
-static bool take_number(const char *word, const char *value, double least, double most,
+static bool take_number(const char *word, const char *value, double min, double max,
                         double *number_p)
 {
     char *end;
 
     *number_p = strtod(value, &end);
-    if (end != value && *end == 0 && *number_p >= least && *number_p <= most)
+    if (end != value && *end == 0 && *number_p >= min && *number_p <= max)
         return true;
 
-    amph_mount_say("-o %s: this is not a number from %.0f to %.0f", word, least, most);
+    amph_mount_say("-o %s: this is not a number from %.0f to %.0f", word, min, max);
     return false;
 }
 

@@ -70,10 +70,10 @@ static int grow(struct amph_trace_append *a, uint64_t bytes)
 /* Is there room for n slots?  may_fail: in the part that is kept for calls that have failed, too. */
 static bool has_room(struct amph_trace_append *a, uint64_t n, bool is_error)
 {
-    uint64_t most = is_error ? a->most : a->most - AMPH_TRACE_APPEND_ERRORS;
+    uint64_t max = is_error ? a->max : a->max - AMPH_TRACE_APPEND_ERRORS;
     uint64_t needed = AMPH_TRACE_HEADER + (a->next + n) * AMPH_TRACE_SLOT;
 
-    if (a->error || a->next + n > most)
+    if (a->error || a->next + n > max)
         return false;
     if (needed <= a->bytes)
         return true;
@@ -120,7 +120,7 @@ int amph_trace_append_begin(struct amph_trace_append *a, const char *dir,
 
     amph_trace_header_begin(&h);
     h.budget = budget;
-    *a = (struct amph_trace_append){ .most = budget / AMPH_TRACE_SLOT, .tid = who->tid };
+    *a = (struct amph_trace_append){ .max = budget / AMPH_TRACE_SLOT, .tid = who->tid };
     a->fd = open_new(dir, &h);
     if (a->fd < 0)
         return errno;

@@ -32,7 +32,7 @@ struct amph_trace_append {
     char *base;     /* of the whole file; NULL: it is not open */
     uint64_t bytes; /* of file and mapping */
     uint64_t next;  /* number of the next slot */
-    uint64_t most;  /* slots that the budget allows */
+    uint64_t max;   /* slots that the budget allows */
     int32_t tid;    /* the thread of the last call */
     int error;      /* an errno value: the file could not grow */
     bool named[AMPH_TRACE_APPEND_CALLS];

@@ -29,9 +29,9 @@ static bool wrong(char *why, size_t why_len, const char *what)
 
 static bool is_sane(int64_t ns)
 {
-    const int64_t most = (int64_t)LATEST * 1000000000 * 4;
+    const int64_t max = (int64_t)LATEST * 1000000000 * 4;
 
-    return ns > -most && ns < most;
+    return ns > -max && ns < max;
 }
 
 static bool add_one(struct amph_trace_clocks *clocks, struct amph_trace_clock clock)

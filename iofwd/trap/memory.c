@@ -28,14 +28,14 @@ int amph_trap_cannot_look(struct amph_trap_call *c)
 }
 
 /* Pieces of the program's memory that end with pages: the kernel copies whole pieces. */
-static size_t pieces(struct iovec *out, size_t most, uint64_t at, size_t len, size_t *covered_p)
+static size_t pieces(struct iovec *out, size_t max, uint64_t at, size_t len, size_t *covered_p)
 {
     size_t page = 4096;
     size_t n = 0;
 
     *covered_p = 0;
-    while (len && n < most) {
-        size_t room = n + 1 < most ? page - at % page : len;
+    while (len && n < max) {
+        size_t room = n + 1 < max ? page - at % page : len;
         size_t part = len < room ? len : room;
 
         out[n++] = (struct iovec){ (void *)(uintptr_t)at, part };

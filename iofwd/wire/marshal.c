@@ -276,10 +276,10 @@ static int get_in_lock(struct amph_rd *r, void *at, const struct amph_fwd_resolv
 
     amph_fwd_get_lock(r, l);
 
-    off_t most = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
+    off_t max = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
 
-    if (most > 0 && (l->l_len == 0 || (l->l_len > most && l->l_start <= INT64_MAX - l->l_len)))
-        l->l_len = most;
+    if (max > 0 && (l->l_len == 0 || (l->l_len > max && l->l_start <= INT64_MAX - l->l_len)))
+        l->l_len = max;
 
     return r->bad ? EINVAL : 0;
 }

@@ -160,16 +160,16 @@ static bool fits_host(const struct amph_jobdesc *job, const struct amph_hostset 
     uint64_t by_files = files.rlim_max == RLIM_INFINITY ? UINT64_MAX : files.rlim_max / FILES_EACH;
     uint64_t by_number = read_number("/proc/sys/kernel/pid_max", UINT64_MAX);
     uint64_t by_user = geteuid() == 0 || own.rlim_cur == RLIM_INFINITY ? UINT64_MAX : own.rlim_cur;
-    uint64_t least = by_files < by_number ? by_files : by_number;
+    uint64_t min = by_files < by_number ? by_files : by_number;
 
-    least = by_user < least ? by_user : least;
-    if (here < SPARE || here + SPARE <= least)
+    min = by_user < min ? by_user : min;
+    if (here < SPARE || here + SPARE <= min)
         return true;
 
     amph_say("%" PRIu64 " processes do not fit on this host, which allows about %" PRIu64
              " (open files: ulimit -n, process numbers: /proc/sys/kernel/pid_max, processes: "
              "ulimit -u); start fewer (-n), or name more hosts by -hosts",
-             here, least - SPARE);
+             here, min - SPARE);
     return false;
 }
 

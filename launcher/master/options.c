@@ -30,15 +30,15 @@ static bool wrong(const struct option *opt, const char *value, const char *allow
     return false;
 }
 
-static bool take_count(const struct option *opt, const char *value, long least, uint32_t *count_p)
+static bool take_count(const struct option *opt, const char *value, long min, uint32_t *count_p)
 {
     char *end;
     long v = strtol(value, &end, 10);
 
-    if (end == value || *end || v < least || v > 1000000)
+    if (end == value || *end || v < min || v > 1000000)
         return wrong(opt, value,
-                     least ? "a number of processes from 1 to 1000000"
-                           : "a number of processes from 0 to 1000000");
+                     min ? "a number of processes from 1 to 1000000"
+                         : "a number of processes from 0 to 1000000");
 
     *count_p = (uint32_t)v;
     return true;
@@ -350,19 +350,19 @@ static void unknown(const char *word, const char *name)
 {
     char text[64];
     const char *nearest = NULL;
-    unsigned least = UINT32_MAX;
+    unsigned min = UINT32_MAX;
 
     snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "="), name);
     for (size_t i = 0; i < AMPH_COUNTOF(options); i++) {
         unsigned d = amph_text_distance(text, options[i].name);
 
-        if (d < least) {
-            least = d;
+        if (d < min) {
+            min = d;
             nearest = options[i].name;
         }
     }
 
-    if (least <= strlen(text) / 3 + 1)
+    if (min <= strlen(text) / 3 + 1)
         amph_say("there is no option %s; did you mean -%s? (amphora-run -help lists them)", word,
                  nearest);
     else

@@ -191,7 +191,7 @@ static void barrier(void)
 static bool sample_clients(const struct options *o, const struct series *s, double *value_p)
 {
     double own = 0;
-    double least = 0;
+    double min = 0;
 
     nbmrw_state.ready = barrier;
 
@@ -199,11 +199,11 @@ static bool sample_clients(const struct options *o, const struct series *s, doub
 
     nbmrw_state.ready = NULL;
     own = ok ? own : 0;
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(nbmrw_state.team, &least, &own, GEX_DT_DBL, sizeof own, 1,
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(nbmrw_state.team, &min, &own, GEX_DT_DBL, sizeof own, 1,
                                           GEX_OP_MIN, NULL, NULL, 0));
-    *value_p = least * gex_TM_QuerySize(nbmrw_state.team);
+    *value_p = min * gex_TM_QuerySize(nbmrw_state.team);
 
-    return least > 0;
+    return min > 0;
 }
 
 static bool sample_limit(const struct options *o, const struct figure *f, double *value_p)

@@ -106,7 +106,7 @@ struct series {
 };
 
 struct summary {
-    double least, q1, median, q3, most;
+    double min, q1, median, q3, max;
     double low, high; /* fences: values beyond 1.5 quartile distances are outliers */
     unsigned outliers;
 };

@@ -79,12 +79,12 @@ static void take_range(const char *option, const char *text, uint64_t *from, uin
         bad(option, text);
 }
 
-static unsigned take_count(const char *option, const char *text, unsigned least, unsigned most)
+static unsigned take_count(const char *option, const char *text, unsigned min, unsigned max)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
 
-    if (end == text || *end || n < least || n > most)
+    if (end == text || *end || n < min || n > max)
         bad(option, text);
 
     return (unsigned)n;

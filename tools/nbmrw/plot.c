@@ -126,8 +126,8 @@ static void draw(FILE *out, struct panel *p)
     for (unsigned i = 0; i < p->n; i++) {
         struct summary r = nbmrw_summary(p->s[i]);
 
-        p->low = fmin(p->low, floor(log10(r.least)));
-        p->high = fmax(p->high, ceil(log10(r.most)));
+        p->low = fmin(p->low, floor(log10(r.min)));
+        p->high = fmax(p->high, ceil(log10(r.max)));
     }
 
     if (p->high <= p->low)

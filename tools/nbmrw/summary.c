@@ -38,11 +38,11 @@ struct summary nbmrw_summary(const struct series *s)
 
     memcpy(sorted, s->value, s->n * sizeof *sorted);
     qsort(sorted, s->n, sizeof *sorted, by_value);
-    r.least = sorted[0];
+    r.min = sorted[0];
     r.q1 = at_share(sorted, s->n, 0.25);
     r.median = at_share(sorted, s->n, 0.5);
     r.q3 = at_share(sorted, s->n, 0.75);
-    r.most = sorted[s->n - 1];
+    r.max = sorted[s->n - 1];
     r.low = r.q1 - 1.5 * (r.q3 - r.q1);
     r.high = r.q3 + 1.5 * (r.q3 - r.q1);
     for (unsigned i = 0; i < s->n; i++)
@@ -93,8 +93,8 @@ void nbmrw_table_row(FILE *out, const struct series *s, const struct series *lim
     fprintf(out, "%-12s %-11s %5u %-4s %7s %7s %-6s %10.1f %10.1f %10.1f %10.1f %10.1f %3u %6s\n",
             nbmrw_what[s->what], nbmrw_way[s->way], s->width, data ? order : "",
             data ? size_text(s->file_bytes, file) : "", data ? size_text(s->call_bytes, call) : "",
-            data ? "MB/s" : "k/s", r.least / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
-            r.most / unit, r.outliers, text);
+            data ? "MB/s" : "k/s", r.min / unit, r.q1 / unit, r.median / unit, r.q3 / unit,
+            r.max / unit, r.outliers, text);
     fflush(out);
 }
 
@@ -112,8 +112,8 @@ void nbmrw_json_row(FILE *out, const struct options *o, const struct series *s,
             "\"q3\":%.6g,\"most\":%.6g,\"outliers\":[",
             nbmrw_what[s->what], o->conduit, (unsigned long long)s->call_bytes, r.median,
             s->what < NDATA ? "B/s" : "1/s", nbmrw_way[s->way], s->width,
-            s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.least,
-            r.q1, r.median, r.q3, r.most);
+            s->random_order ? "random" : "sequential", (unsigned long long)s->file_bytes, r.min,
+            r.q1, r.median, r.q3, r.max);
 
     const char *comma = "";
 

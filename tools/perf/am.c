@@ -227,9 +227,9 @@ static inline __attribute__((always_inline)) double round_trips(struct perf_run 
     return us;
 }
 
-static size_t at_most(struct perf_run *run, size_t bytes, size_t most)
+static size_t at_most(struct perf_run *run, size_t bytes, size_t max)
 {
-    run->used_bytes = bytes < most ? bytes : most;
+    run->used_bytes = bytes < max ? bytes : max;
     return run->used_bytes;
 }
 
@@ -473,13 +473,13 @@ double perf_seldom_long(struct perf_run *run, size_t bytes)
 /* ---- injection: rank 1 does not poll meanwhile ---- */
 
 /* Requests that are taken before one is refused; *ns_p is the time of all of them. */
-static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
+static unsigned inject(struct perf_run *run, unsigned max, uint64_t *ns_p)
 {
     unsigned n = 0;
     uint64_t start = amph_now_ns();
 
-    while (n < most && gex_AM_RequestMedium0(perf_state.am.tm, 1, FLOOD_MEDIUM, run->buffer, 8,
-                                             GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE) == 0)
+    while (n < max && gex_AM_RequestMedium0(perf_state.am.tm, 1, FLOOD_MEDIUM, run->buffer, 8,
+                                            GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE) == 0)
         n++;
 
     *ns_p = amph_now_ns() - start;
@@ -488,12 +488,12 @@ static unsigned inject(struct perf_run *run, unsigned most, uint64_t *ns_p)
 
 /* Rank 1 takes what was injected after line_a has changed, so that all samples begin with an empty
  * way. */
-static unsigned injection(struct perf_run *run, unsigned most, uint64_t *ns_p)
+static unsigned injection(struct perf_run *run, unsigned max, uint64_t *ns_p)
 {
     unsigned n = 0;
 
     if (run->rank == 0) {
-        n = inject(run, most, ns_p);
+        n = inject(run, max, ns_p);
         run->shared->line_a = 1 + n;
         while (run->shared->line_b != 1)
             gasnet_AMPoll();

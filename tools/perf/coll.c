@@ -125,8 +125,8 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_p
                      coll_start start)
 {
     size_t blocks = per_process ? run->procs : 1;
-    size_t most = BUFFER_MAX / blocks / 8 * 8;
-    struct coll c = { .tm = tm, .block = bytes < most ? bytes / 8 * 8 : most };
+    size_t max = BUFFER_MAX / blocks / 8 * 8;
+    struct coll c = { .tm = tm, .block = bytes < max ? bytes / 8 * 8 : max };
 
     if (bytes < 8)
         c.block = 8;

@@ -105,7 +105,7 @@ static double pss_kib(const char *path, uintptr_t from, uintptr_t to)
 static double largest_pss(struct perf_run *run)
 {
     gex_Segment_t segment;
-    double most = 0;
+    double max = 0;
 
     gasnet_QueryGexObjects(NULL, NULL, NULL, &segment);
 
@@ -118,14 +118,14 @@ static double largest_pss(struct perf_run *run)
     perf_sync(run);
 
     for (unsigned i = 0; run->rank == 0 && i < run->procs; i++)
-        most = run->shared->per_proc[i] > most || isnan(run->shared->per_proc[i])
-                   ? run->shared->per_proc[i]
-                   : most;
+        max = run->shared->per_proc[i] > max || isnan(run->shared->per_proc[i])
+                  ? run->shared->per_proc[i]
+                  : max;
 
-    if (isnan(most))
+    if (isnan(max))
         perf_no_value(run, "/proc/self/smaps_rollup cannot be read");
 
-    return most / 1024;
+    return max / 1024;
 }
 
 double perf_memory_start(struct perf_run *run, size_t bytes)

@@ -204,7 +204,7 @@ static int do_bench_loop(const struct given *g)
 
 static const struct {
     const char *name;
-    int least, most; /* words after the command */
+    int min, max; /* words after the command */
     int (*run)(const struct given *g);
 } commands[] = {
     { "summary", 1, 1, do_summary },
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
 
-        if (g.n < commands[i].least || g.n > commands[i].most) {
+        if (g.n < commands[i].min || g.n > commands[i].max) {
             trace_fail("%s takes another number of words; -help lists the commands", argv[1]);
             return WRONG;
         }

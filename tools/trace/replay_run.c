@@ -39,14 +39,14 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void wait_for(const struct replay *r, _Atomic uint32_t *word, uint32_t least)
+static void wait_for(const struct replay *r, _Atomic uint32_t *word, uint32_t min)
 {
     const struct timespec limit = { 0, STEP_WAIT_NS };
 
     for (unsigned i = 0;; i++) {
         uint32_t value = atomic_load(word);
 
-        if (value >= least || atomic_load(&r->shared->failed))
+        if (value >= min || atomic_load(&r->shared->failed))
             return;
         if (i >= SPINS)
             syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);

@@ -168,7 +168,7 @@ static bool choose_whole(const struct amph_trace *t, size_t whole, struct report
 struct table {
     struct report_sum *rows;
     uint32_t *slots; /* number of the row + 1 */
-    size_t n, most, room;
+    size_t n, max, room;
 };
 
 static bool same_row(const struct report_sum *a, const struct report_sum *b)
@@ -202,7 +202,7 @@ static struct report_sum *row_of(struct table *table, const struct report_sum *k
 
     if (table->slots[at])
         return &table->rows[table->slots[at] - 1];
-    if (table->n == table->most)
+    if (table->n == table->max)
         return NULL;
 
     table->rows[table->n] = *key;
@@ -318,10 +318,10 @@ static size_t merge_files(const struct amph_trace *t, uint32_t *files, uint64_t 
     memcpy(sorted, calls, t->nfiles * sizeof *calls);
     qsort(sorted, t->nfiles, sizeof *sorted, by_size);
 
-    uint64_t least = t->nfiles > KEPT_FILES ? sorted[t->nfiles - KEPT_FILES] + 1 : 0;
+    uint64_t min = t->nfiles > KEPT_FILES ? sorted[t->nfiles - KEPT_FILES] + 1 : 0;
 
     for (size_t f = 0; f < t->nfiles; f++) {
-        files[f] = calls[f] >= least ? (uint32_t)f : 0;
+        files[f] = calls[f] >= min ? (uint32_t)f : 0;
         merged += files[f] != f;
     }
 
@@ -340,7 +340,7 @@ static void take_means(struct report_sum *rows, size_t n)
 bool report_choose(const struct amph_trace *t, const struct report_threads *threads, size_t whole,
                    size_t sums, struct report_choice *choice)
 {
-    struct table table = { .most = sums, .room = 64 };
+    struct table table = { .max = sums, .room = 64 };
     enum amph_trace_class *classes = malloc((t->nnames + 1) * sizeof *classes);
     uint32_t *files = malloc((t->nfiles + 1) * sizeof *files);
     uint64_t *room = malloc((t->nfiles + 1) * 2 * sizeof *room);

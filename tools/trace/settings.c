@@ -12,7 +12,7 @@
 bool trace_is_setting(const char *word, size_t len)
 {
     static const char *const names[] = {
-#define TRACE_SETTING(id, name, type, def, unit, least, most, group, help) name,
+#define TRACE_SETTING(id, name, type, def, unit, min, max, group, help) name,
         AMPH_ENV_TABLE(TRACE_SETTING)
 #undef TRACE_SETTING
     };

@@ -204,11 +204,11 @@ double bench_cyclic(size_t bytes)
 /* Sum over the threads of operations, divided by the longest time, in millions a second. */
 static double rate(uint64_t operations, uint64_t ns)
 {
-    uint64_t most = 0;
+    uint64_t max = 0;
 
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &most, &ns, GEX_DT_U64, 8, 1, GEX_OP_MAX,
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(upc_self.tm, &max, &ns, GEX_DT_U64, 8, 1, GEX_OP_MAX,
                                           NULL, NULL, 0));
-    return (double)operations * THREADS * 1e3 / (double)most;
+    return (double)operations * THREADS * 1e3 / (double)max;
 }
 
 double bench_gups(size_t bytes)

@@ -155,13 +155,13 @@ static void add_linker_option(struct options *o, const char *text)
 }
 
 /* ---- options of amphora-upcc ---- */
-static int number(const char *what, const char *s, int least)
+static int number(const char *what, const char *s, int min)
 {
     char *e;
     long n = strtol(s, &e, 10);
 
-    if (*s == 0 || *e || n < least || n > 1048576)
-        wrong("%s takes a number from %d to 1048576, not '%s'", what, least, s);
+    if (*s == 0 || *e || n < min || n > 1048576)
+        wrong("%s takes a number from %d to 1048576, not '%s'", what, min, s);
 
     return (int)n;
 }

@@ -50,13 +50,13 @@ static bool stands_alone(const char *a)
     return strchr(a, '=') != NULL;
 }
 
-static int number(const char *what, const char *s, int least)
+static int number(const char *what, const char *s, int min)
 {
     char *e;
     long n = strtol(s, &e, 10);
 
-    if (*s == 0 || *e || n < least || n > 1048576) {
-        fprintf(stderr, "amphora-upcrun: %s takes a number from %d on, not '%s'\n", what, least, s);
+    if (*s == 0 || *e || n < min || n > 1048576) {
+        fprintf(stderr, "amphora-upcrun: %s takes a number from %d on, not '%s'\n", what, min, s);
         exit(2);
     }
 

@@ -94,7 +94,7 @@ static void reduce(uint64_t *value, size_t n, gex_OP_t op)
 static bool is_worth_it(struct exchange *x)
 {
     const struct upc_move *m = x->m;
-    uint64_t most[4] = { 0, 0, m->nruns, 0 };
+    uint64_t max[4] = { 0, 0, m->nruns, 0 };
     uint64_t sum[2] = { m->nruns, 0 };
     uint64_t range;
 
@@ -102,25 +102,24 @@ static bool is_worth_it(struct exchange *x)
         sum[1] += m->run[i].len;
 
         /* runs of one list overlap */
-        most[3] |= i && m->run[i].offset < m->run[i - 1].offset + (int64_t)m->run[i - 1].len;
+        max[3] |= i && m->run[i].offset < m->run[i - 1].offset + (int64_t)m->run[i - 1].len;
     }
 
     if (m->nruns) {
-        most[0] = (uint64_t)m->run[m->nruns - 1].offset + m->run[m->nruns - 1].len;
-        most[1] = ~(uint64_t)m->run[0].offset;
+        max[0] = (uint64_t)m->run[m->nruns - 1].offset + m->run[m->nruns - 1].len;
+        max[1] = ~(uint64_t)m->run[0].offset;
     }
 
-    reduce(most, 4, GEX_OP_MAX);
+    reduce(max, 4, GEX_OP_MAX);
     reduce(sum, 2, GEX_OP_ADD);
-    x->end = (int64_t)most[0];
-    x->low = (int64_t)~most[1];
-    x->most_runs = most[2];
-    range = most[0] - ~most[1];
+    x->end = (int64_t)max[0];
+    x->low = (int64_t)~max[1];
+    x->most_runs = max[2];
+    range = max[0] - ~max[1];
     if (m->writing && upc_self.threads == 1)
         return false; /* the holes must stay unwritten */
 
-    return !most[3] && sum[0] >= 2 * (uint64_t)upc_self.threads &&
-           sum[1] / sum[0] < UPC_IO_DIRECT &&
+    return !max[3] && sum[0] >= 2 * (uint64_t)upc_self.threads && sum[1] / sum[0] < UPC_IO_DIRECT &&
            (m->writing ? range - range / 4 : range / 2) <= sum[1];
 }
 

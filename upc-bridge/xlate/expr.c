@@ -120,14 +120,13 @@ static struct expr parse_number(void)
     static const enum type_kind kinds[] = {
         TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG
     };
-    static const unsigned long long most[] = {
-        0x7fffffff, 0xffffffff, (unsigned long)-1 >> 1, (unsigned long)-1, ~0ULL >> 1, ~0ULL
-    };
+    static const unsigned long long max[] = { 0x7fffffff,        0xffffffff, (unsigned long)-1 >> 1,
+                                              (unsigned long)-1, ~0ULL >> 1, ~0ULL };
 
     for (int k = longs * 2; k < 6; k++) {
         bool ku = k & 1;
 
-        if (v > most[k] || (u && !ku) || (!u && ku && decimal))
+        if (v > max[k] || (u && !ku) || (!u && ku && decimal))
             continue;
 
         e.type = xl_ty_basic(kinds[k]);
@@ -562,9 +561,9 @@ static int precedence(int tok)
     return 0;
 }
 
-static struct expr binary(struct expr x, int least)
+static struct expr binary(struct expr x, int min)
 {
-    for (int prec; (prec = precedence(xl.pos)) >= least && prec > 0;) {
+    for (int prec; (prec = precedence(xl.pos)) >= min && prec > 0;) {
         int op_tok = xl.pos;
         unsigned op = xl.tokens[xl.pos++].punct;
 

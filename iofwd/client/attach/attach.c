@@ -465,14 +465,14 @@ static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status
 static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
 {
     struct rlimit may;
-    int least = AMPH_CLIENT_FDS_FROM;
+    int min = AMPH_CLIENT_FDS_FROM;
     int n = 0;
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     if (getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < AMPH_CLIENT_FDS_FROM + CLIENT_FDS)
-        least = (int)may.rlim_cur - CLIENT_FDS;
+        min = (int)may.rlim_cur - CLIENT_FDS;
 
-    while (fd >= 0 && fd < least) {
+    while (fd >= 0 && fd < min) {
         fds[n++] = fd;
         fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
     }

@@ -88,7 +88,7 @@ static void fill_record(const struct bulk_call *c, struct piece *pc)
 }
 
 /* Acquires at most half of the slots, so that two calls can run.  Waits if none is free. */
-static void take_slots(struct bulk_op *op, unsigned most)
+static void take_slots(struct bulk_op *op, unsigned max)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
 
@@ -97,7 +97,7 @@ static void take_slots(struct bulk_op *op, unsigned most)
         uint64_t mine = 0;
         unsigned n = 0;
 
-        while (n < most && (bits & ~mine)) {
+        while (n < max && (bits & ~mine)) {
             mine |= (bits & ~mine) & -(bits & ~mine);
             n++;
         }
@@ -321,15 +321,15 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
     c->inflight--;
 }
 
-/* Sends pieces until `most` are in flight or no pending record is free.  Only a call without pieces
+/* Sends pieces until `max` are in flight or no pending record is free.  Only a call without pieces
  * in flight may wait for a record, because a waiting call keeps the ones it holds. */
-static void feed(struct bulk_op *op, unsigned most)
+static void feed(struct bulk_op *op, unsigned max)
 {
     if (!op->begun && is_past_end(op))
         op->closed = true; /* nothing was sent to this server */
 
-    most = op->window < most ? op->window : most;
-    while (!op->closed && op->inflight < most) {
+    max = op->window < max ? op->window : max;
+    while (!op->closed && op->inflight < max) {
         struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl)
                                                               : amph_client_pending_acquire(op->cl);
 
@@ -482,14 +482,14 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
     op->stream = way.stream && link->near;
 
     size_t npieces = (c->d->len + op->piece - 1) / op->piece;
-    unsigned most = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width
-                                                            : way.depth;
+    unsigned max = SPREAD_PIECES / deal->width < way.depth ? SPREAD_PIECES / deal->width
+                                                           : way.depth;
 
     if (link->near && c->d->reads && deal->width > c->cl->near_readers)
-        most = most < OVERSUBSCRIBED_PIECES ? most : OVERSUBSCRIBED_PIECES;
+        max = max < OVERSUBSCRIBED_PIECES ? max : OVERSUBSCRIBED_PIECES;
 
-    most = c->cl->nslots / 2 < most ? c->cl->nslots / 2 : most;
-    take_slots(op, npieces < most ? (unsigned)npieces : most);
+    max = c->cl->nslots / 2 < max ? c->cl->nslots / 2 : max;
+    take_slots(op, npieces < max ? (unsigned)npieces : max);
 }
 
 static void close_op(struct bulk_op *op)
@@ -541,11 +541,11 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
     g.ends_wait = true; /* a read from a pipe may block */
     open_op(&op, &c, link, &deal);
 
-    size_t most = op.piece < PIECE_MIN ? op.piece : PIECE_MIN;
+    size_t max = op.piece < PIECE_MIN ? op.piece : PIECE_MIN;
 
     /* a pipe returns what it has, so the call is one piece */
-    if (d->reads && d->len > most && amph_fwd_file_waits(d->file))
-        op.deal.total = c.end = d->len = most;
+    if (d->reads && d->len > max && amph_fwd_file_waits(d->file))
+        op.deal.total = c.end = d->len = max;
 
     run(&op, 1, &g);
     close_op(&op);
@@ -657,10 +657,10 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
                        struct amph_client_data *d)
 {
     const struct amph_fwd_file *file = d->file;
-    size_t least = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
+    size_t min = file->unit_kib ? ((size_t)file->unit_kib << 10) + 1 : AMPH_CLIENT_STRIPE_MIN;
     bool every_byte = d->placed &&
                       file->unit_kib; /* stripes are fixed, so each byte belongs to a server */
-    bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < least);
+    bool whole = file->rwf || d->len == 0 || (!every_byte && d->len < min);
     int err = EOPNOTSUPP;
 
     if (!whole)

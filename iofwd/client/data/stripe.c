@@ -339,13 +339,13 @@ void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d,
     d->at = at < total ? (size_t)at : total;
 }
 
-size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t most)
+size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t max)
 {
     size_t left = d->total - d->at;
     size_t here = d->width < 2 ? left : d->unit - (size_t)((d->phase + d->at) % d->unit);
     size_t len = left < here ? left : here;
 
-    return len < most ? len : most;
+    return len < max ? len : max;
 }
 
 void amph_client_stripe_cursor_step(struct amph_client_stripe_cursor *d, size_t len)

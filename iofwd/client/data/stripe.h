@@ -53,7 +53,7 @@ void amph_client_stripe_cursor_start(struct amph_client_stripe_cursor *d,
                                      const struct amph_fwd_file *file, uint32_t part, uint64_t off,
                                      size_t total);
 /* contiguous bytes from d->at */
-size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t most);
+size_t amph_client_stripe_cursor_len(const struct amph_client_stripe_cursor *d, size_t max);
 void amph_client_stripe_cursor_step(struct amph_client_stripe_cursor *d, size_t len);
 
 #endif

@@ -119,10 +119,10 @@ static bool find_table(void)
 
 static bool make_table(void)
 {
-    struct rlimit most;
+    struct rlimit max;
 
     /* ftruncate beyond the limit raises SIGXFSZ */
-    bool may = getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur >= sizeof *all.table;
+    bool may = getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur >= sizeof *all.table;
     int low = may ? memfd_create(TABLE_NAME, 0) : -1;
     int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
 

@@ -293,7 +293,7 @@ static long mover_futex(struct amph_client_shared *s, int op, uint32_t value,
 static int become_mover(struct amph_client_shared *s, uint64_t self, struct stopped *stopped)
 {
     /* the death of a mover is not announced, so waiters check periodically */
-    const struct timespec most = { .tv_nsec = MOVER_CHECK_NS };
+    const struct timespec max = { .tv_nsec = MOVER_CHECK_NS };
     uint64_t other = 0;
 
     if (atomic_compare_exchange_strong(&s->mover, &other, self))
@@ -303,7 +303,7 @@ static int become_mover(struct amph_client_shared *s, uint64_t self, struct stop
     if (has_ended(other, stopped) && atomic_compare_exchange_strong(&s->mover, &other, self))
         return 0;
 
-    mover_futex(s, FUTEX_WAIT, (uint32_t)other, &most);
+    mover_futex(s, FUTEX_WAIT, (uint32_t)other, &max);
     return EAGAIN;
 }
 

@@ -81,12 +81,12 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
     if (!s || amph_client_inflight_is_abandoned(f))
         return;
 
-    uint32_t most = atomic_load(&f->seat->moves);
+    uint32_t max = atomic_load(&f->seat->moves);
 
     atomic_fetch_add(&f->seat->answered, amph_client_thread.offset_moves.calls);
-    while (most < amph_client_thread.offset_moves.moves &&
-           !atomic_compare_exchange_weak(&f->seat->moves, &most,
-                                         amph_client_thread.offset_moves.moves))
+    while (
+        max < amph_client_thread.offset_moves.moves &&
+        !atomic_compare_exchange_weak(&f->seat->moves, &max, amph_client_thread.offset_moves.moves))
         ;
 
     count(f, -IN_FLIGHT - (f->stranded ? STRANDED : 0));

@@ -19,9 +19,9 @@
 static struct amph_env_row row_of(enum amph_env_id id)
 {
     switch (id) {
-#define AMPH_IP_ROW(id, name, type, def, unit, least, most, group, help) \
+#define AMPH_IP_ROW(id, name, type, def, unit, min, max, group, help) \
     case AMPH_ENV_##id: \
-        return (struct amph_env_row){ name, AMPH_ENV_TYPE_##type, def, least, most };
+        return (struct amph_env_row){ name, AMPH_ENV_TYPE_##type, def, min, max };
         AMPH_ENV_TABLE(AMPH_IP_ROW)
 #undef AMPH_IP_ROW
     default:

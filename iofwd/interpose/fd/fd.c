@@ -67,11 +67,11 @@ static int enter_table(int fd, struct amph_fd_file *of)
 static int own_least(void)
 {
     struct rlimit may;
-    rlim_t most = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MAX
-                      ? may.rlim_cur
-                      : OWN_LIMIT_MAX;
+    rlim_t max = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MAX
+                     ? may.rlim_cur
+                     : OWN_LIMIT_MAX;
 
-    return (int)(most - most / 4);
+    return (int)(max - max / 4);
 }
 
 int amph_ip_own(int fd)
@@ -80,12 +80,11 @@ int amph_ip_own(int fd)
         return fd;
 
     int saved = errno;
-    int least = own_least();
+    int min = own_least();
 
-    if (fd < least) {
+    if (fd < min) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD,
-                                        (void *)(long)least);
+        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)min);
 
         if (high >= 0) {
             amph_ip_kernel_close(fd);
@@ -333,13 +332,13 @@ static int hold_fds(struct held_fds *held)
         held->fd[held->n++] = fd;
     }
 
-    int least = held->fd[0];
+    int min = held->fd[0];
 
-    if (least < FDTAB_MAX && amph_fdtab_reserve(least))
+    if (min < FDTAB_MAX && amph_fdtab_reserve(min))
         return 0;
 
     give_up(held);
-    return least < FDTAB_MAX ? ENOMEM : EMFILE;
+    return min < FDTAB_MAX ? ENOMEM : EMFILE;
 }
 
 /* Opens the file at its server and allocates a descriptor for it; the client is entered. */

@@ -49,7 +49,7 @@ static off_t write_offset(int fd, off_t off, bool append, off_t size)
 bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
 {
     struct stat st;
-    uint64_t most = __atomic_load_n(&amph_ip_state.file_size_limit, __ATOMIC_RELAXED);
+    uint64_t max = __atomic_load_n(&amph_ip_state.file_size_limit, __ATOMIC_RELAXED);
     int saved = errno;
     int flags = amph_do_fcntl(fd, F_GETFL, NULL);
     bool writes = flags >= 0 && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
@@ -57,11 +57,11 @@ bool amph_ip_fit_limit(int fd, size_t *len_p, off_t off, bool append)
     if (*len_p && writes && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         off_t at = write_offset(fd, off, append || (flags & O_APPEND), st.st_size);
 
-        if (at >= 0 && (uint64_t)at >= most)
+        if (at >= 0 && (uint64_t)at >= max)
             return too_large();
 
-        if (at >= 0 && *len_p > most - (uint64_t)at)
-            *len_p = (size_t)(most - (uint64_t)at);
+        if (at >= 0 && *len_p > max - (uint64_t)at)
+            *len_p = (size_t)(max - (uint64_t)at);
     }
 
     errno = saved;

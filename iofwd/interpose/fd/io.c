@@ -79,12 +79,12 @@ static ssize_t write_nothing(int fd, off_t off)
  * for len > 0 if the first byte does not exist. */
 static inline size_t there(const void *buf, size_t len, bool write)
 {
-    size_t most = len < CALL_BYTES_MAX ? len : CALL_BYTES_MAX;
+    size_t max = len < CALL_BYTES_MAX ? len : CALL_BYTES_MAX;
 
-    if (AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, most, write)))
-        return most;
+    if (AMPH_LIKELY(amph_ip_mem_known((uintptr_t)buf, max, write)))
+        return max;
 
-    return amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, most, write);
+    return amph_ip_is_wild(buf, len) ? 0 : amph_ip_mem_ask(buf, max, write);
 }
 
 /* A pipe accepts a page of the program's data as a whole, or nothing of it. */

@@ -31,12 +31,12 @@
 #define SHADOW_AT AMPH_IP_PAGES_SHADOW
 #define FAR INT64_MAX
 
-static off_t least(off_t a, off_t b)
+static off_t min(off_t a, off_t b)
 {
     return a < b ? a : b;
 }
 
-static off_t most(off_t a, off_t b)
+static off_t max(off_t a, off_t b)
 {
     return a > b ? a : b;
 }
@@ -90,7 +90,7 @@ static off_t next_in(int fd, off_t start, off_t at)
 static off_t next_touched(const struct amph_ip_pages *p, off_t at)
 {
     off_t data = next_in(p->data, 0, at);
-    return amph_ip_pages_changed(p) ? least(data, next_in(p->control, SHADOW_AT, at)) : data;
+    return amph_ip_pages_changed(p) ? min(data, next_in(p->control, SHADOW_AT, at)) : data;
 }
 
 /* Returns the end of the run of pieces, from at on, that are all kept or all not kept. */
@@ -106,7 +106,7 @@ static off_t end_of_run(const struct amph_ip_pages *p, off_t at, off_t end, bool
 
         for (size_t i = 0; i < sizeof kept; i++, piece++)
             if ((kept[i] != 0) != *kept_p)
-                return least(piece * PIECE, end);
+                return min(piece * PIECE, end);
     }
 
     return end;
@@ -120,8 +120,7 @@ static int keep(const struct amph_ip_pages *p, off_t from, off_t end)
     memset(kept, 1, sizeof kept);
     for (off_t piece = from / PIECE, last = (end + PIECE - 1) / PIECE; piece < last && !err;
          piece += (off_t)sizeof kept)
-        err = put(p->control, KEPT_AT + piece, kept,
-                  (size_t)least((off_t)sizeof kept, last - piece));
+        err = put(p->control, KEPT_AT + piece, kept, (size_t)min((off_t)sizeof kept, last - piece));
 
     return err;
 }
@@ -166,7 +165,7 @@ static bool next_data(const struct amph_fwd_file *file, off_t at, off_t end, off
         *end_p = end;
     }
 
-    *end_p = least(*end_p, end);
+    *end_p = min(*end_p, end);
     return *from_p < end;
 }
 
@@ -176,7 +175,7 @@ int amph_ip_read_in(const struct amph_fwd_file *file, char *to, size_t len, off_
     off_t at = off;
     off_t from, to_off;
     int err = amph_ip_client.fwd.fstat(amph_ip_client.client, file, &st);
-    off_t end = err ? 0 : least(st.st_size, off + (off_t)len);
+    off_t end = err ? 0 : min(st.st_size, off + (off_t)len);
 
     for (; !err && next_data(file, at, end, &from, &to_off); at = to_off) {
         size_t n = 1;
@@ -222,7 +221,7 @@ static int fill(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_t
     int err = 0;
 
     for (; !err && next_data(file, at, end, &from, &to); at = to) {
-        to = least(to, (from & ~(WINDOW - 1)) + WINDOW);
+        to = min(to, (from & ~(WINDOW - 1)) + WINDOW);
         err = fill_window(p, file, from, to);
     }
 
@@ -258,10 +257,10 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
         if (!next_data(file, at, end, &from, &to))
             from = FAR;
 
-        off_t skip = least(from, next_touched(p, at)) & ~(PAGE - 1);
+        off_t skip = min(from, next_touched(p, at)) & ~(PAGE - 1);
 
-        at = most(at, least(skip, end));
-        n = least(CHUNK, end - at);
+        at = max(at, min(skip, end));
+        n = min(CHUNK, end - at);
         if (n == 0)
             break;
 
@@ -270,7 +269,7 @@ static int merge(struct amph_ip_pages *p, const struct amph_fwd_file *file, off_
             (amph_ip_pages_changed(p) ? SHADOW_AT : 0) + at, amph_ip_memory.base, (size_t)n);
 
         for (off_t page = 0; page < n && !err; page += PAGE) {
-            size_t len = (size_t)least(PAGE, n - page);
+            size_t len = (size_t)min(PAGE, n - page);
             if (memcmp(amph_ip_memory.theirs + page, amph_ip_memory.base + page, len) != 0)
                 err = merge_page(p, at + page, amph_ip_memory.theirs + page,
                                  amph_ip_memory.base + page, len);
@@ -327,7 +326,7 @@ int amph_ip_pages_load(struct amph_ip_pages *p, const struct amph_fwd_file *file
     for (off_t to; from < end && !err; from = to) {
         to = end_of_run(p, from, end, &kept);
         if (from < size)
-            err = (kept ? merge : fill)(p, file, from, least(to, size));
+            err = (kept ? merge : fill)(p, file, from, min(to, size));
 
         if (!err && !kept)
             err = keep(p, from, to);
@@ -341,7 +340,7 @@ static int replace(struct amph_ip_pages *p, const struct amph_fwd_file *file, of
     int err = 0;
 
     for (off_t n; at < end && !err; at += n) {
-        n = least(CHUNK, end - at);
+        n = min(CHUNK, end - at);
         if ((err = read_whole(file, amph_ip_memory.theirs, (size_t)n, at)) == 0)
             err = put(p->data, at, amph_ip_memory.theirs, (size_t)n);
 
@@ -356,7 +355,7 @@ int amph_ip_pages_replaced(struct amph_ip_pages *p, const struct amph_fwd_file *
                            off_t end)
 {
     int err = amph_ip_pages_resize(p, file);
-    return err ? err : each_kept(p, file, from, least(end, length_of(p)), replace);
+    return err ? err : each_kept(p, file, from, min(end, length_of(p)), replace);
 }
 
 int amph_ip_pages_written(struct amph_ip_pages *p, const struct amph_fwd_file *file,
@@ -398,7 +397,7 @@ int amph_ip_pages_writable(struct amph_ip_pages *p)
         return 0;
 
     for (off_t at = next_in(p->data, 0, 0), n; at < end && !err; at = next_in(p->data, 0, at + n)) {
-        n = least(CHUNK, end - at);
+        n = min(CHUNK, end - at);
         get(p->data, at, amph_ip_memory.ours, (size_t)n);
         err = put(p->control, SHADOW_AT + at, amph_ip_memory.ours, (size_t)n);
     }
@@ -428,7 +427,7 @@ static int write_out(struct run *r)
         r->limit = st.st_size;
     }
 
-    for (off_t end = least(r->end, r->limit); r->from < end && !err;) {
+    for (off_t end = min(r->end, r->limit); r->from < end && !err;) {
         size_t n = 0;
         const char *data = amph_ip_memory.ours + (r->from - r->chunk);
 
@@ -479,16 +478,16 @@ int amph_ip_pages_flush(struct amph_ip_pages *p, const struct amph_fwd_file *fil
     if (!amph_ip_pages_changed(p))
         return 0;
 
-    end = least(end, length_of(p));
+    end = min(end, length_of(p));
     for (off_t at = from, n; at < end && !err; at += n) {
-        at = most(at, least(next_touched(p, at), end));
-        n = least(CHUNK, end - at);
+        at = max(at, min(next_touched(p, at), end));
+        n = min(CHUNK, end - at);
         get(p->data, at, amph_ip_memory.ours, (size_t)n);
         get(p->control, SHADOW_AT + at, amph_ip_memory.base, (size_t)n);
         r.chunk = at;
 
         for (off_t page = at; page < at + n && !err; page += PAGE) {
-            off_t len = least(PAGE, at + n - page);
+            off_t len = min(PAGE, at + n - page);
             if (memcmp(amph_ip_memory.ours + (page - at), amph_ip_memory.base + (page - at),
                        (size_t)len) != 0)
                 err = add_page(&r, page, len);
@@ -507,8 +506,8 @@ void amph_ip_pages_overlay(struct amph_ip_pages *p, void *buf, off_t from, size_
         return;
 
     for (off_t at = from, end = from + (off_t)len, n; at < end; at += n) {
-        at = most(at, least(next_touched(p, at), end));
-        n = least(CHUNK, end - at);
+        at = max(at, min(next_touched(p, at), end));
+        n = min(CHUNK, end - at);
         get(p->data, at, amph_ip_memory.ours, (size_t)n);
         get(p->control, SHADOW_AT + at, amph_ip_memory.base, (size_t)n);
 

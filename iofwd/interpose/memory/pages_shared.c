@@ -54,8 +54,8 @@ void amph_ip_pages_lock(struct amph_ip_pages_guard *g)
                  amph_ip_kernel_prlimit(RLIMIT_FSIZE, NULL, &g->limit) == 0;
 
     if (g->limited) {
-        struct rlimit64 most = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
-        amph_ip_kernel_prlimit(RLIMIT_FSIZE, &most, NULL);
+        struct rlimit64 max = { .rlim_cur = g->limit.rlim_max, .rlim_max = g->limit.rlim_max };
+        amph_ip_kernel_prlimit(RLIMIT_FSIZE, &max, NULL);
     }
 }
 
