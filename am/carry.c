@@ -255,10 +255,10 @@ static enum amph_status send_get(struct amph_am_ep *ep, const struct transfer *t
 }
 
 /* Returns the number of fragments of a transfer, or 0 if it cannot be started here. */
-static uint64_t fragments(struct amph_am_ep *ep, uint32_t peer, size_t len_bytes, uint32_t *most_p)
+static uint64_t fragments(struct amph_am_ep *ep, uint32_t peer, size_t len_bytes, uint32_t *max_p)
 {
-    *most_p = amph_am_max_medium(ep, peer);
-    uint64_t n = *most_p ? (len_bytes + *most_p - 1) / *most_p : 0;
+    *max_p = amph_am_max_medium(ep, peer);
+    uint64_t n = *max_p ? (len_bytes + *max_p - 1) / *max_p : 0;
     return n > 1 && amph_ep_in_handler(ep) ? 0 : n;
 }
 

@@ -9,7 +9,7 @@
  * counts as death.
  *
  * Before the process ends, messages that its conduits still hold must be sent.  So exiting members
- * continue to poll until all members are exiting (member 0 collects this and informs all), or until
+ * continue to poll until all members are exiting (member 0 gathers this and informs all), or until
  * GASNET_EXITTIMEOUT has passed.  A member that returns an exit code other than 0 ends the job by its
  * end, so it waits for a moment only: as long as members that return together need for each other.
  */

@@ -51,7 +51,7 @@ bool amph_log_is_on(enum amph_log_level level);
 
 void amph_log(enum amph_log_level level, const char *fmt, ...) AMPH_PRINTF(2, 3);
 
-/* Logs a message of level info whatever level is in force: for what happens once in a process's life
+/* Logs a message of level info whatever level is in force: for what happens once in a process
  * and belongs in every log file. */
 void amph_log_always(const char *fmt, ...) AMPH_PRINTF(1, 2);
 

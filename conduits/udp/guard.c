@@ -5,7 +5,7 @@
  * Layer: conduits (udp).  Thread rule: its own thread, under the protocol's lock; makes no upcalls.
  *
  * It sleeps while nothing is in flight, and ends if that takes long (AMPH_THREAD_IDLE_NS).  A send
- * sets its timer if it is not set, and starts the thread if there is none.  When the timer expires, the
+ * sets its timer if it is not set, and starts the thread if it does not run.  When the timer expires, the
  * guard handles deadlines and sets it again while anything is in flight, at most fifty times a second.
  * Only the program's progress receives acknowledgements.  So the guard also ends if no thread of the
  * program is left: then the C library ends the process, and its exit makes progress.

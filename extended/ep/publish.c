@@ -50,7 +50,7 @@ static int check(const struct amph_gex *g, gex_EP_t *eps, size_t num_eps, gex_Fl
 
 /* The result of the first exchange: GASNET_OK and the largest number of endpoints, or the reason
  * why nothing is published. */
-static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_t *most_p)
+static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_t *max_p)
 {
     uint8_t mine[COUNT_BYTES];
     uint8_t *all = malloc((size_t)team->pub.size * COUNT_BYTES);
@@ -58,7 +58,7 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
     struct amph_rd r;
     int result = status;
 
-    *most_p = 0;
+    *max_p = 0;
     if (!all)
         amph_fatal("gex_EP_PublishBoundSegment: no memory for a table of %u members",
                    team->pub.size);
@@ -79,8 +79,8 @@ static int count_all(struct amph_team *team, size_t num_eps, int status, uint32_
         uint32_t n = amph_rd_u32(&r);
         uint32_t bad = amph_rd_u32(&r);
 
-        if (n > *most_p)
-            *most_p = n;
+        if (n > *max_p)
+            *max_p = n;
 
         if (bad && result == GASNET_OK)
             result = GASNET_ERR_RESOURCE;

@@ -37,7 +37,7 @@ struct amph_message {
     struct amph_ip_event event;
 };
 
-/* libamphora's function.  Does not return if there is none. */
+/* libamphora's function.  Does not return if it does not exist. */
 void *amph_message_real(unsigned row, const char *symbol);
 
 bool amph_message_wanted(unsigned kinds);

@@ -134,7 +134,7 @@ void amph_fwd_watch_put_text(struct amph_wr *w, const char *name, const char *te
 void amph_fwd_watch_put_latency(struct amph_wr *w, const char *name,
                                 const struct amph_fwd_latency *l);
 
-/* Reads the next item.  false: there is none, or r->bad. */
+/* Reads the next item.  false: no more items, or r->bad. */
 bool amph_fwd_watch_next(struct amph_rd *r, struct amph_fwd_item *item_p);
 
 #endif

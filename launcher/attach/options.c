@@ -119,7 +119,7 @@ static bool take_record(struct amph_attach_options *o, const char *value)
     return o->records;
 }
 
-/* The value is the next word, or NULL if there is none. */
+/* The value is the next word, or NULL at the end. */
 static enum taken take_with_value(struct amph_attach_options *o, const char *word,
                                   const char *value)
 {

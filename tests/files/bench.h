@@ -23,7 +23,7 @@ static inline int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Prints "NAME NANOSECONDS": the median of the rounds (an odd number, up to 63), each the mean of so many calls.
+/* Prints "NAME NANOSECONDS": the median of the rounds (an odd number, up to 63), each the mean of that many calls.
  * call is given the number of the call in its round; before (or NULL) runs before each round, untimed. */
 static inline void bench(const char *name, int rounds, int calls, void (*call)(int i),
                          void (*before)(void))

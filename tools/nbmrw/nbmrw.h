@@ -54,7 +54,7 @@ enum what {
 };
 
 struct options {
-    const char *dir; /* of direct calls; here the servers keep the files, unless told otherwise */
+    const char *dir; /* of direct calls; here the servers keep the files, unless another is given */
     bool dir_given;
     const char *address_file; /* of standing servers, or NULL */
     const char *hosts;        /* a host file of the job, or NULL */

@@ -101,8 +101,9 @@ struct perf_run {
     bool tcp_tried;
     int udp_fd; /* of the UDP limit, -1: none */
     bool udp_tried;
-    size_t used_bytes; /* a sampler that must take fewer bytes than it was told says how many */
-    char why[200];     /* a sampler that cannot measure says why */
+    size_t
+        used_bytes; /* a sampler that must take fewer bytes than requested stores its number here */
+    char why[200];  /* a sampler that cannot measure says why */
 };
 
 /* Takes one sample with messages of `bytes`; collective.  The value counts on rank 0; NaN: cannot

@@ -380,7 +380,7 @@ static void find_parents(struct replay *r)
     }
 }
 
-/* ---- who waits for whom ---- */
+/* ---- waits between processes ---- */
 
 /* The step of a thread that is the first to begin at ns or later, as an index of steps. */
 static uint32_t step_after(const struct replay *r, const struct replay_thread *th, int64_t ns)

@@ -82,7 +82,7 @@ static struct timespec deadline(uint64_t timeout_ns)
     return t;
 }
 
-/* Waits for an operation.  Returns the first one, or NULL if there is none for so long that the thread
+/* Waits for an operation.  Returns the first one, or NULL if none comes for so long that the thread
  * ends.  Lock held. */
 static struct amph_client_nb *next_operation(void)
 {

@@ -370,11 +370,11 @@ static void feed_all(struct bulk_op *const *in_turn, unsigned n)
 {
     bool reads = in_turn[0]->call->d->reads;
     unsigned busy = 0;
-    unsigned near_most = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
+    unsigned near_max = reads ? in_turn[0]->cl->near_readers : in_turn[0]->cl->near_writers;
 
     for (unsigned i = 0; i < n; i++) {
         struct bulk_op *op = in_turn[i];
-        bool waits = op->link->near && busy >= near_most;
+        bool waits = op->link->near && busy >= near_max;
 
         if (op->closed || (waits && (reads || op->begun)))
             continue;

@@ -185,7 +185,7 @@ void amph_ip_aio_table_left(const struct amph_fdtab *table)
     pthread_mutex_unlock(&amph_ip_fds.aio.lock);
 }
 
-/* Waits for a request of a task with this table.  NULL: there is none for so long, or there can be none any
+/* Waits for a request of a task with this table.  NULL: none came for so long, or none can come any
  * more, so the thread ends; as the C library's do, so that a process can end by the end of its last
  * thread.  Lock held. */
 static struct amph_ip_aio_request *await_request(struct amph_fdtab *table)

@@ -127,7 +127,7 @@ struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_f
 struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
                                        enum amph_fdtab_class cls);
 
-/* Returns the open file in use for `file` with a reference added; NULL if there is none. */
+/* Returns the open file in use for `file` with a reference added; NULL if no descriptor has it. */
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file);
 
 /* Calls fn for each forwarded descriptor from first to last. */

@@ -39,7 +39,7 @@ static bool take(const char **at, const char *word)
     return true;
 }
 
-/* Parses a number; -1: there is none. */
+/* Parses a number; -1: the text has no number. */
 static long take_number(const char **at)
 {
     char *end;

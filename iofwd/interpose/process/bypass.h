@@ -24,7 +24,7 @@ const char *amph_ip_bypass_setting(void);
 
 /* Checks the program at path before it is started.  Returns 0, or -1 with EPERM if it is refused. */
 int amph_ip_bypass_check(const char *path);
-/* The path of the program at path, relative to a directory as execveat takes it.  false: there is none. */
+/* The path of the program at path, relative to a directory as execveat takes it.  false: no such file. */
 bool amph_ip_bypass_path(int dir, const char *path, char full[PATH_MAX]);
 /* The same for fd, a copy of the forwarded program at path. */
 int amph_ip_bypass_check_file(int fd, const char *path);
