@@ -33,7 +33,8 @@ enum amph_fwd_show {
     AMPH_FWD_SHOW_CALL, /* the number of a system call; what its arguments are follows from it */
     AMPH_FWD_SHOW_NUMBER,
     AMPH_FWD_SHOW_HEX,
-    AMPH_FWD_SHOW_POINTER
+    AMPH_FWD_SHOW_POINTER,
+    AMPH_FWD_SHOW_UNUSED /* an argument of syscall() that the system call does not have */
 };
 
 /* What a function returns, and how it says that it has failed. */

@@ -285,8 +285,8 @@ static int stream_fd(unsigned word, void *stream)
 static void take_stream(const struct amph_ip_trace_frame *frame, struct amph_trace_call *call,
                         void *stream)
 {
-    bool has_mode = amph_ip_shapes[frame->name].nargs > 1;
-    int flags = has_mode ? amph_ip_mode_flags((const char *)(uintptr_t)frame->arg[1]) : -1;
+    bool has_mode = amph_ip_shapes[frame->function].nargs > 1;
+    int flags = has_mode ? amph_ip_mode_flags((const char *)(uintptr_t)frame->function_arg[1]) : -1;
     int fd = stream_fd(AMPH_FWD_SHOW_STREAM, stream);
 
     if (call->has & AMPH_TRACE_HAS_PATH || !has_mode)
@@ -307,12 +307,12 @@ static void take_stream(const struct amph_ip_trace_frame *frame, struct amph_tra
 static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_frame *frame,
                         struct amph_trace_call *call, int64_t result)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
     void *object = (void *)(intptr_t)result;
 
-    switch (effects[frame->name]) {
+    switch (effects[frame->function]) {
     case NONE:
-        if (frame->name == AMPH_IP_NAME_opendir)
+        if (frame->function == AMPH_IP_NAME_opendir)
             set_file(stream_fd(AMPH_FWD_SHOW_DIR, object), call->file);
         else if (shape->outcome == AMPH_FWD_OUTCOME_FD)
             set_file(result, call->has & AMPH_TRACE_HAS_PATH ? call->file : 0);
@@ -327,7 +327,8 @@ static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_
         forget_files();
         break;
     case MAYBE_COPIES:
-        if ((int)frame->arg[1] != F_DUPFD && (int)frame->arg[1] != F_DUPFD_CLOEXEC)
+        if ((int)frame->function_arg[1] != F_DUPFD &&
+            (int)frame->function_arg[1] != F_DUPFD_CLOEXEC)
             break;
         __attribute__((fallthrough));
     case COPIES:
@@ -341,11 +342,15 @@ static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_
 
 /* ---- calls ---- */
 
-static unsigned word_at(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
+/* Of a system call that is not known no argument is known to be flags. */
+static unsigned word_at(const struct amph_ip_trace_frame *frame, unsigned i)
 {
-    bool by_number = i > 0 && shape->arg[0] == AMPH_FWD_SHOW_CALL;
+    if (frame->function != AMPH_IP_NAME_syscall || i == 0)
+        return amph_ip_shapes[frame->function].arg[i];
 
-    return by_number ? amph_ip_number_word((long)arg[0], i - 1) : shape->arg[i];
+    unsigned word = amph_ip_number_word((long)frame->arg[0], i - 1);
+
+    return word == AMPH_FWD_SHOW_HEX ? (unsigned)AMPH_FWD_SHOW_POINTER : word;
 }
 
 static unsigned call_number(const struct amph_ip_trace_frame *frame)
@@ -374,20 +379,20 @@ static void look_at_program(const char *file)
  * more after it. */
 static int fd_before(const struct amph_ip_trace_frame *frame)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
 
     if (shape->stdio)
         return stream_fd(AMPH_FWD_SHOW_STREAM, amph_ip_stdio_stream(frame));
-    if (shape->arg[0] == AMPH_FWD_SHOW_DIR && effects[frame->name] == CLOSES)
-        return stream_fd(AMPH_FWD_SHOW_DIR, (void *)(uintptr_t)frame->arg[0]);
+    if (shape->arg[0] == AMPH_FWD_SHOW_DIR && effects[frame->function] == CLOSES)
+        return stream_fd(AMPH_FWD_SHOW_DIR, (void *)(uintptr_t)frame->function_arg[0]);
 
-    return shape->arg[0] == AMPH_FWD_SHOW_FD ? (int)frame->arg[0] : -1;
+    return shape->arg[0] == AMPH_FWD_SHOW_FD ? (int)frame->function_arg[0] : -1;
 }
 
 /* What is known of a call before it is made: enough to know it by if it never returns. */
 static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
 
     frame->file = 0;
     frame->has = 0;
@@ -395,8 +400,8 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
     if (!shape->nargs)
         return;
 
-    if (frame->name == AMPH_IP_NAME_posix_spawn || frame->name == AMPH_IP_NAME_posix_spawnp)
-        look_at_program((const char *)(uintptr_t)frame->arg[1]);
+    if (frame->function == AMPH_IP_NAME_posix_spawn || frame->function == AMPH_IP_NAME_posix_spawnp)
+        look_at_program((const char *)(uintptr_t)frame->function_arg[1]);
 
     int fd = fd_before(frame);
 
@@ -406,7 +411,7 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
         frame->is_forwarded_fd = amph_fdtab_class(fd) == FDTAB_FORWARDED;
         frame->file = file_of(t, fd);
     } else if (shape->kind == AMPH_IP_SHAPE_LEAVES && shape->arg[0] == AMPH_FWD_SHOW_PATH) {
-        const char *path = (const char *)(uintptr_t)frame->arg[0];
+        const char *path = (const char *)(uintptr_t)frame->function_arg[0];
 
         if (!amph_ip_can_read_text(path))
             return;
@@ -499,7 +504,7 @@ static void put_path(struct filling *f, const struct amph_ip_trace_frame *frame,
         return;
     }
 
-    bool is_searched = frame->name == AMPH_IP_NAME_dlopen && !strchr(path, '/');
+    bool is_searched = frame->function == AMPH_IP_NAME_dlopen && !strchr(path, '/');
     uint64_t base = path[0] == '/' || is_searched ? 0 : file_of(f->t, f->dirfd);
 
     if (!f->has_file)
@@ -533,17 +538,18 @@ static void put_lock(struct filling *f, int command, const struct flock *l)
 
 static void put_argument(struct filling *f, const struct amph_ip_trace_frame *frame, unsigned i)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
-    uint64_t value = frame->arg[i];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
+    uint64_t value = frame->function_arg[i];
 
-    switch (word_at(shape, frame->arg, i)) {
+    switch (word_at(frame, i)) {
     case AMPH_FWD_SHOW_FD:
         put_fd(f, (int)value);
         break;
     case AMPH_FWD_SHOW_STREAM:
     case AMPH_FWD_SHOW_DIR:
         /* one that is being closed is no more */
-        if (!shape->stdio && effects[frame->name] != CLOSES && effects[frame->name] != GIVES_STREAM)
+        if (!shape->stdio && effects[frame->function] != CLOSES &&
+            effects[frame->function] != GIVES_STREAM)
             put_fd(f, stream_fd(shape->arg[i], (void *)(uintptr_t)value));
         break;
     case AMPH_FWD_SHOW_DIRFD:
@@ -579,7 +585,7 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     case AMPH_FWD_SHOW_COMMAND:
         put_flags(f->call, value);
         if (i + 1 < shape->nargs)
-            put_lock(f, (int)value, (const struct flock *)(uintptr_t)frame->arg[i + 1]);
+            put_lock(f, (int)value, (const struct flock *)(uintptr_t)frame->function_arg[i + 1]);
         break;
     default:
         break;
@@ -643,9 +649,20 @@ static void put_moved(struct amph_trace_call *call, const struct amph_ip_trace_f
     }
 }
 
+static bool has_failed(const struct amph_ip_trace_frame *frame, int64_t result, int err)
+{
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
+
+    if (frame->name == AMPH_IP_NAME_syscall)
+        return result == -1;
+
+    return shape->stdio ? amph_ip_stdio_failed(frame, result, err)
+                        : amph_ip_shape_failed(shape, result, err);
+}
+
 void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err, uint64_t end_ns)
 {
-    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+    const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
     struct amph_ip_recording *t = amph_ip_thread.recording;
 
     if (!t || !t->base || (frame->slot && frame->serial != t->serial))
@@ -657,8 +674,7 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
         return;
 
     struct amph_trace_call call = { .end_ns = end_ns, .result = result };
-    bool failed = shape->stdio ? amph_ip_stdio_failed(frame, result, err)
-                               : amph_ip_shape_failed(shape, result, err);
+    bool failed = has_failed(frame, result, err);
     struct filling f = { .t = t, .call = &call, .dirfd = AT_FDCWD };
 
     put_known(&call, frame);
@@ -668,14 +684,17 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
     bool looked_up = call.has & AMPH_TRACE_HAS_FD;
 
     f.has_file = looked_up;
-    for (unsigned i = looked_up; i < shape->nargs; i++)
+    for (unsigned i = looked_up; i < frame->function_args; i++)
         put_argument(&f, frame, i);
 
     if (shape->stdio)
         put_moved(&call, frame, result);
 
     if (failed) {
-        call.err = (uint16_t)(shape->outcome == AMPH_FWD_OUTCOME_ERRNO ? result : err);
+        bool is_value = shape->outcome == AMPH_FWD_OUTCOME_ERRNO &&
+                        frame->name != AMPH_IP_NAME_syscall;
+
+        call.err = (uint16_t)(is_value ? result : err);
         call.has |= AMPH_TRACE_HAS_FAILED;
     } else
         take_effect(t, frame, &call, result);

@@ -446,8 +446,41 @@ struct row {
     const char *name;
     struct operand operand[2];
     unsigned char result; /* a result_kind */
+    uint16_t function;    /* of the C library, with the same arguments; that of syscall: none */
     long (*call)(const long *a);
 };
+
+/* Functions of system calls for which the C library has another name, or none with these arguments. */
+enum {
+    AMPH_IP_NAME_newfstatat = AMPH_IP_NAME_fstatat,
+    AMPH_IP_NAME_faccessat2 = AMPH_IP_NAME_faccessat,
+    AMPH_IP_NAME_fchmodat2 = AMPH_IP_NAME_fchmodat,
+    AMPH_IP_NAME_fadvise64 = AMPH_IP_NAME_posix_fadvise,
+    AMPH_IP_NAME_exit_group = AMPH_IP_NAME__exit,
+    AMPH_IP_NAME_pselect6 = AMPH_IP_NAME_pselect,
+    AMPH_IP_NAME_openat2 = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_getdents = AMPH_IP_NAME_getdents64,
+    AMPH_IP_NAME_open_tree_attr = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_quotactl_fd = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_cachestat = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_setxattrat = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_getxattrat = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_listxattrat = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_removexattrat = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_file_getattr = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_file_setattr = AMPH_IP_NAME_syscall,
+    AMPH_IP_NAME_clone3 = AMPH_IP_NAME_syscall
+};
+
+/* System calls with fewer arguments than the function of their name, or with others behind these. */
+static const struct {
+    uint16_t number;
+    uint8_t args;
+} shorter[] = { { SYS_faccessat, 3 },
+                { SYS_fchmodat, 3 },
+                { SYS_preadv2, 4 },
+                { SYS_pwritev2, 4 },
+                { SYS_clone, 0 } };
 
 #define NONE \
     { \
@@ -480,7 +513,7 @@ struct row {
 
 static const struct row rows[AMPH_IP_ALL_NUMBERS] = {
 #define ROW(name, first, second, result, call) \
-    [SYS_##name] = { #name, { first, second }, result, call_##name },
+    [SYS_##name] = { #name, { first, second }, result, AMPH_IP_NAME_##name, call_##name },
 #include "iofwd/calls/numbers.def"
 #undef ROW
 };
@@ -513,8 +546,30 @@ static unsigned word_of_operand(const struct operand *o, unsigned i)
     return o->kind == IS_AT && o->at + 1u == i ? AMPH_FWD_SHOW_PATH : AMPH_FWD_SHOW_HEX;
 }
 
+/* 64-bit arguments take two of the kernel's where a word is shorter. */
+int amph_ip_number_function(long number, unsigned *args_p)
+{
+    const struct row *row = row_of(number);
+
+    if (!row || row->function == AMPH_IP_NAME_syscall || !AMPH_IP_WIDE)
+        return AMPH_IP_NAME_syscall;
+
+    *args_p = amph_ip_shapes[row->function].nargs;
+    for (size_t i = 0; i < AMPH_COUNTOF(shorter); i++)
+        if (shorter[i].number == number)
+            *args_p = shorter[i].args;
+
+    return row->function;
+}
+
 unsigned amph_ip_number_word(long number, unsigned i)
 {
+    unsigned args;
+    int function = amph_ip_number_function(number, &args);
+
+    if (function != AMPH_IP_NAME_syscall)
+        return i < args ? amph_ip_shapes[function].arg[i] : (unsigned)AMPH_FWD_SHOW_UNUSED;
+
     const struct row *row = row_of(number);
     unsigned word = row ? word_of_operand(&row->operand[0], i) : AMPH_FWD_SHOW_HEX;
 
@@ -626,8 +681,8 @@ static long by_path(const struct row *row, long number, const long *a)
  * such as "none". */
 static long sys_mount(const long *a)
 {
-    static const struct row by_both = { "mount", { PATH(0), PATH(1) }, PLAIN, no_mount };
-    static const struct row by_target = { "mount", { PATH(1), NONE }, PLAIN, no_mount };
+    static const struct row by_both = { "mount", { PATH(0), PATH(1) }, PLAIN, AMPH_IP_NAME_mount, no_mount };
+    static const struct row by_target = { "mount", { PATH(1), NONE }, PLAIN, AMPH_IP_NAME_mount, no_mount };
     const char *from = P(0);
     bool absolute = from && amph_ip_can_read(from, 1) && from[0] == '/';
     bool binds = a[3] & (MS_BIND | MS_MOVE);

@@ -58,9 +58,12 @@ int amph_ip_dup3(enum amph_client_route way, int from, int to, int flags);
 /* fd: a kernel copy of a forwarded descriptor, or -1; takes over of's reference */
 int amph_ip_enter_copy(int fd, struct amph_fd_file *of);
 
-/* syscall.c: the name of a system call that numbers.def has, or NULL; and the kind of its argument
- * i: AMPH_FWD_SHOW_FD, _DIRFD, _PATH, or _HEX if the row does not say. */
+/* syscall.c: the name of a system call that numbers.def has, or NULL; the function of the C library
+ * with the same arguments, of which it has the first *args_p, or AMPH_IP_NAME_syscall; and the kind of
+ * its argument i: without such a function AMPH_FWD_SHOW_FD, _DIRFD, _PATH, or _HEX if the row does not
+ * say. */
 const char *amph_ip_number_name(long number);
+int amph_ip_number_function(long number, unsigned *args_p);
 unsigned amph_ip_number_word(long number, unsigned i);
 
 /* socket.c */

@@ -255,6 +255,18 @@ static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
         print(frame, false, 0, 0, 0);
 }
 
+static void look_at_number(struct amph_ip_trace_frame *frame)
+{
+    unsigned args;
+    int function = amph_ip_number_function((long)frame->arg[0], &args);
+
+    if (function != AMPH_IP_NAME_syscall) {
+        frame->function = function;
+        frame->function_args = args;
+        frame->function_arg = frame->arg + 1;
+    }
+}
+
 void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
 {
     frame->outer = NULL;
@@ -264,8 +276,12 @@ void amph_ip_trace_begin(struct amph_ip_trace_frame *frame, int name, const uint
 
 void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg)
 {
-    frame->name = name;
-    frame->arg = arg;
+    frame->name = frame->function = name;
+    frame->arg = frame->function_arg = arg;
+    frame->function_args = amph_ip_shapes[name].nargs;
+    if (name == AMPH_IP_NAME_syscall)
+        look_at_number(frame);
+
     frame->sum = frame->causes = (struct amph_fwd_trace_sum){ 0 };
     frame->saved_errno = errno;
     frame->has_caused = false;
@@ -418,8 +434,8 @@ static void show_argument(struct amph_fwd_text *t, struct showing *s, unsigned i
 /* Returns whether the argument is the mode of an open that creates no file. */
 static bool is_unread_mode(const struct amph_ip_shape *shape, const uint64_t *arg, unsigned i)
 {
-    return i > 0 && shape->arg[i] == FWD_IN_MODE && shape->arg[i - 1] == FWD_IN_OFLAGS &&
-           !amph_ip_open_takes_mode((int)arg[i - 1]);
+    return i > 0 && word_at(shape, arg, i) == FWD_IN_MODE &&
+           word_at(shape, arg, i - 1) == FWD_IN_OFLAGS && !amph_ip_open_takes_mode((int)arg[i - 1]);
 }
 
 /* Returns whether this command of fcntl takes no argument. */
@@ -428,7 +444,7 @@ static bool is_unread_command(const struct amph_ip_shape *shape, const uint64_t 
     static const int alone[] = { F_GETFD,    F_GETFL,      F_GETOWN,   F_GETSIG,
                                  F_GETLEASE, F_GETPIPE_SZ, F_GET_SEALS };
 
-    if (i == 0 || shape->arg[i - 1] != AMPH_FWD_SHOW_COMMAND)
+    if (i == 0 || word_at(shape, arg, i - 1) != AMPH_FWD_SHOW_COMMAND)
         return false;
 
     for (size_t k = 0; k < AMPH_COUNTOF(alone); k++)
@@ -505,7 +521,8 @@ static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_
                       amph_ip_name_texts[frame->name]);
 
     for (unsigned i = 0; i < shape->nargs; i++) {
-        if (is_unread_mode(shape, frame->arg, i) || is_unread_command(shape, frame->arg, i))
+        if (is_unread_mode(shape, frame->arg, i) || is_unread_command(shape, frame->arg, i) ||
+            word_at(shape, frame->arg, i) == AMPH_FWD_SHOW_UNUSED)
             continue;
 
         amph_fwd_text_put(&t, "%s", i ? ", " : "");

@@ -90,6 +90,10 @@ struct amph_trace_call;
 struct amph_ip_trace_frame {
     int name; /* enum amph_fwd_name */
     const uint64_t *arg;
+    /* the same function and its arguments, or those that syscall() has been given the number of */
+    int function;
+    unsigned function_args;
+    const uint64_t *function_arg;
     struct amph_ip_trace_frame *outer; /* the call that causes this one; NULL: the program's */
     uint64_t start_ns;
     struct amph_fwd_trace_sum sum;

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 63); do
+    for number in $(seq 67); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -493,6 +493,45 @@ stdio "streams of this host: calls, paths and bytes" "SELECT count(*) || ',' || 
 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 env IOFWD_TRACE=1 "$mp_dir/stdio" /fwd/stdio >"$mp_dir/out" 2>&1
 grep -q 'fwrite(.*, 1000, 100, [0-9]*</fwd/stdio>) = 100 ' "$mp_dir/out" && grep -q ' read([0-9]*</fwd/stdio>, .* = 8192  <server' "$mp_dir/out" && ! grep -q 'fputc' "$mp_dir/out"
 mp_report $? "IOFWD_TRACE: lines of streams have the path" "$mp_dir/out"
+
+# ---- syscall() ----
+
+if [ "$(getconf LONG_BIT)" = 64 ]; then
+    cat >"$mp_dir/y.c" <<'C'
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char b[100], to[200];
+    snprintf(to, sizeof to, "%s.to", argv[1]);
+    long fd = syscall(SYS_openat, AT_FDCWD, argv[1], O_RDWR | O_CREAT, 0600);
+    return syscall(SYS_pwrite64, fd, argv[1], 3L, 40L) != 3 || syscall(SYS_lseek, fd, 5L, SEEK_SET) != 5 || syscall(SYS_read, fd, b, 77L) != 38 ||
+           syscall(SYS_fcntl, fd, F_GETFL) < 0 || syscall(SYS_close, fd) != 0 || syscall(SYS_renameat, AT_FDCWD, argv[1], AT_FDCWD, to) != 0 || argc != 2;
+}
+C
+    ${CC:-cc} -D_GNU_SOURCE -o "$mp_dir/y" "$mp_dir/y.c" || exit 99
+    for path in /fwd/y "$mp_dir/y.here"; do
+        rm -rf "$mp_dir/r"
+        timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" \
+            env IOFWD_TRACE=all "$mp_dir/y" "$path" >"$mp_dir/lines" 2>&1
+        "$trace" sql "$mp_dir/r" "SELECT name || ':' || coalesce(offset, '-') || ':' || coalesce(length, '-') || ':' || coalesce(flags, '-') || ':' ||
+            replace(path || coalesce(':' || path2, ''), '$path', 'y') AS line FROM calls WHERE path LIKE '$path%' AND name <> 'openat' ORDER BY start_ns" -csv |
+            tr -d '\r' >"$mp_dir/out" 2>&1
+        printf '%s\n' line pwrite64:40:3:-:y lseek:5:-:0:y read:5:77:-:y fcntl:-:-:3:y close:-:-:-:y renameat:-:-:-:y:y.to | diff - "$mp_dir/out" >"$mp_dir/diff"
+        status=$?
+        cat "$mp_dir/lines" >>"$mp_dir/diff"
+        mp_report $status "syscall(): offset, length, flags and both paths, $(basename "$path")" "$mp_dir/diff"
+        grep -q 'syscall(pwrite64, [0-9]*<.*>, ".*", 3, 40) = 3 ' "$mp_dir/lines" && grep -q 'syscall(lseek, [0-9]*<.*>, 5, SEEK_SET) = 5 ' "$mp_dir/lines" &&
+            grep -q 'syscall(close, [0-9]*<.*>) = 0 ' "$mp_dir/lines"
+        mp_report $? "syscall(): a line has the call's own arguments, $(basename "$path")" "$mp_dir/lines"
+    done
+else
+    for number in 1 2 3 4; do
+        mp_skip "case $number of syscall()" "64-bit arguments take two words here"
+    done
+fi
 
 # ---- jobs ----
 
