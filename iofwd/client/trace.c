@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,11 +51,17 @@ void amph_client_trace_request(const struct amph_fwd_client *cl,
 
 /* ---- a line of the layer's own ---- */
 
+/* An open file by its path, or by its handles if that is not known. */
 static void show_file(struct amph_fwd_text *t, const struct amph_fwd_file *file)
 {
-    char name[AMPH_FWD_TEXT_BYTES];
+    char name[AMPH_FWD_TEXT_BYTES], path[PATH_MAX];
 
-    if (file && file->nparts && amph_fwd_file_print(file, name, sizeof name))
+    pthread_mutex_lock(&amph_client_recorder.lock);
+    amph_client_recorder_name(file, path);
+    pthread_mutex_unlock(&amph_client_recorder.lock);
+    if (path[0])
+        amph_fwd_text_put(t, "<%s>", path);
+    else if (file && file->nparts && amph_fwd_file_print(file, name, sizeof name))
         amph_fwd_text_put(t, "<%s>", name);
     else
         amph_fwd_text_put(t, "<none>");
@@ -128,13 +135,16 @@ static void show_room(struct amph_fwd_text *t, unsigned word, const void *at)
         amph_fwd_text_put(t, ", %zu", ((const struct amph_client_room_arg *)at)->cap);
 }
 
+/* path: that the call was given. */
 static void show_result(struct amph_fwd_text *t, const struct amph_fwd_call_desc *desc,
-                        const union amph_fwd_args *args)
+                        const union amph_fwd_args *args, const char *path)
 {
     const struct amph_fwd_arg_desc *last = desc->nargs ? &desc->arg[desc->nargs - 1] : NULL;
     int64_t result = amph_client_result(desc, args);
 
-    if (last && last->word == FWD_OUT_NEWFILE)
+    if (last && last->word == FWD_OUT_NEWFILE && path[0])
+        amph_fwd_text_put(t, "<%s>", path);
+    else if (last && last->word == FWD_OUT_NEWFILE)
         show_file(t, *(struct amph_fwd_file *const *)((const char *)args + last->client_at));
     else if (last && last->word == FWD_OUT_SFLAGS)
         amph_fwd_show_value(t, FWD_OUT_SFLAGS, (uint64_t)result);
@@ -172,8 +182,9 @@ static void write_line(const char *line, size_t len)
     amph_client_sigguard_leave(&g);
 }
 
+/* Before the names of files change by the call; path: the first that it was given, if it is known. */
 static void print_call(const struct amph_fwd_call *call, const struct amph_fwd_trace_sum *sum,
-                       int err, uint64_t ns)
+                       int err, uint64_t ns, const char *path)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     pid_t tid = amph_client_thread.caller.tid;
@@ -199,7 +210,7 @@ static void print_call(const struct amph_fwd_call *call, const struct amph_fwd_t
         amph_fwd_text_put(&t, "-1 ");
         amph_fwd_show_errno(&t, err);
     } else
-        show_result(&t, desc, &call->u);
+        show_result(&t, desc, &call->u, path);
 
     amph_fwd_trace_side(&t, sum, AMPH_FWD_SIDE_FORWARDED, NULL, ns);
     line[t.len] = '\n';
@@ -216,7 +227,7 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
     }
 
     struct amph_client_recording r;
-    bool records = amph_client_state.trace.records;
+    bool records = amph_client_state.trace.records || amph_client_recorder.follows;
     uint64_t start = records ? amph_client_recorder_begin(&r, call) : amph_now_ns();
 
     amph_client_thread.trace_sum = &own;
@@ -226,10 +237,10 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
 
     amph_client_thread.trace_sum = NULL;
     own.calls = 1;
+    if (amph_client_state.trace.target.on)
+        print_call(call, &own, err, end - start, records ? r.path : "");
     if (records)
         amph_client_recorder_end(&r, call, &own, err, end);
-    if (amph_client_state.trace.target.on)
-        print_call(call, &own, err, end - start);
 
     return err;
 }
@@ -246,6 +257,15 @@ void amph_client_trace_open(void)
     amph_client_state.trace.target = amph_fwd_trace_parse(amph_env_str(AMPH_ENV_IOFWD_TRACE));
     if (!amph_client_state.trace.target.on && !amph_client_state.trace.records)
         return;
+
+    /* where the preload library is, files are opened and closed within its frames */
+    amph_client_recorder.follows = amph_client_state.trace.target.on &&
+                                   !amph_client_is_interposed();
+
+    if (amph_client_state.trace.target.all && amph_client_recorder.wanted != AMPH_TRACE_BY_PRELOAD)
+        amph_warn("IOFWD_TRACE=all: calls that stay on this host do not pass through iofwd-%s and have "
+                  "no lines; iofwd-run -preload prints them, if the program is not static",
+                  amph_client_recorder.wanted == AMPH_TRACE_BY_MOUNT ? "mount" : "trap");
 
     if (amph_client_state.trace.target.file) {
         sigset_t before;

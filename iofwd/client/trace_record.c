@@ -170,6 +170,14 @@ static void put_argument(struct amph_client_recording *r, const struct amph_fwd_
     }
 }
 
+static void put_arguments(struct amph_client_recording *r, const struct amph_fwd_call *call)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+
+    for (unsigned i = 0; i < desc->nargs; i++)
+        put_argument(r, desc, &desc->arg[i], (const char *)&call->u + desc->arg[i].client_at);
+}
+
 /* ---- calls ---- */
 
 uint64_t amph_client_recorder_begin(struct amph_client_recording *r,
@@ -178,6 +186,7 @@ uint64_t amph_client_recorder_begin(struct amph_client_recording *r,
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
 
     r->process = NULL;
+    r->is_followed = amph_client_recorder.follows;
     r->call = (struct amph_trace_call){ .side = AMPH_TRACE_FORWARDED };
     r->extra = (struct amph_trace_extra){ .fd2 = -1 };
     r->path[0] = r->path2[0] = 0;
@@ -192,32 +201,44 @@ uint64_t amph_client_recorder_begin(struct amph_client_recording *r,
         if (r->process == amph_client_recorder.own)
             r->tid = 0;
 
-        for (unsigned i = 0; i < desc->nargs; i++)
-            put_argument(r, desc, &desc->arg[i], (const char *)&call->u + desc->arg[i].client_at);
-
+        put_arguments(r, call);
         r->call.file = r->path[0] ? amph_trace_append_text(file, r->path) : 0;
         r->extra.file2 = r->path2[0] ? amph_trace_append_text(file, r->path2) : 0;
         r->tid = r->tid ? r->tid : r->process->pid;
         r->call.start_ns = amph_now_ns();
         r->slot = amph_trace_append_start(file, r->tid, call->id, desc->name, &r->call);
-    }
+    } else if (r->is_followed)
+        put_arguments(r, call);
 
     pthread_mutex_unlock(&amph_client_recorder.lock);
     return r->process ? r->call.start_ns : amph_now_ns();
 }
 
+/* Without a record: the names of files, for lines. */
+static void follow(struct amph_client_recording *r, const struct amph_fwd_call *call, int err)
+{
+    if (!r->is_followed)
+        return;
+
+    pthread_mutex_lock(&amph_client_recorder.lock);
+    amph_client_recorder_effect(r, call, err != 0);
+    pthread_mutex_unlock(&amph_client_recorder.lock);
+}
+
 void amph_client_recorder_end(struct amph_client_recording *r, const struct amph_fwd_call *call,
                               const struct amph_fwd_trace_sum *sum, int err, uint64_t end_ns)
 {
-    if (!r->process)
-        return;
-
-    struct amph_trace_append *file = &r->process->file;
-
     r->call.end_ns = end_ns;
     r->call.err = (uint16_t)err;
     r->call.has |= err ? AMPH_TRACE_HAS_FAILED : 0;
     r->call.result = err ? -1 : amph_client_result(&amph_fwd_calls[call->id], &call->u);
+    if (!r->process) {
+        follow(r, call, err);
+        return;
+    }
+
+    struct amph_trace_append *file = &r->process->file;
+
     r->extra.start_ns = r->call.start_ns;
     if (sum->requests) {
         r->call.has |= AMPH_TRACE_HAS_EXTRA;

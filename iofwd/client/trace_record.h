@@ -44,6 +44,7 @@ struct amph_client_recorder {
     pthread_mutex_t lock;
     enum amph_trace_recorder wanted; /* the kind of this process; AMPH_TRACE_BY_PRELOAD: none */
     bool on;                         /* written before the first call, and at the end */
+    bool follows;                    /* names of files are needed for lines; written before the first call */
     char dir[PATH_MAX];
     uint64_t budget;
 
@@ -64,6 +65,7 @@ extern struct amph_client_recorder amph_client_recorder AMPH_HIDDEN;
 /* A call that is being recorded. */
 struct amph_client_recording {
     struct amph_client_recorded_process *process; /* NULL: it is not */
+    bool is_followed;
     pid_t tid;
     uint64_t slot;
     struct amph_trace_call call;
@@ -94,7 +96,8 @@ void amph_client_recorder_close(void);
 
 /* ---- trace_files.c; under the lock ---- */
 
-/* The name of an open file into out, or "". */
+/* The name of an open file into out, or "": it is known from its open on, if calls are recorded, or if
+ * this process makes all its calls by the client. */
 void amph_client_recorder_name(const struct amph_fwd_file *file, char out[PATH_MAX]);
 /* The absolute form of an argument. */
 void amph_client_recorder_path(const struct amph_fwd_file *dir, const char *path,

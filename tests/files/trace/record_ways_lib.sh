@@ -112,6 +112,15 @@ sed 's/^[0-9]* //; s/(.*//' "$mp_dir/traced" | sort | uniq -c >"$mp_dir/printed"
 diff "$mp_dir/printed" "$mp_dir/names" >"$mp_dir/out" 2>&1 && test -s "$mp_dir/names"
 mp_report $? "-trace prints a line for each record" "$mp_dir/out"
 
+grep -Eq '^[0-9]+ p?write\(</fwd/copy>, ' "$mp_dir/traced" && grep -q ' close(</fwd/copy>) = 0 ' "$mp_dir/traced" && ! grep -Eq '\(<[0-9]' "$mp_dir/traced"
+mp_report $? "-trace: lines with the paths of open files" "$mp_dir/traced"
+run -trace="$mp_dir/alone" busybox cp /fwd/big /fwd/copy >"$mp_dir/said" 2>&1 </dev/null
+grep -Eq '^[0-9]+ p?write\(</fwd/copy>, ' "$mp_dir/alone" && grep -q ' close(</fwd/copy>) = 0 ' "$mp_dir/alone" && ! grep -Eq '\(<[0-9]' "$mp_dir/alone"
+mp_report $? "-trace without -record: lines with the paths of open files" "$mp_dir/alone"
+run -trace=all,"$mp_dir/alone" busybox cat /fwd/big >"$mp_dir/null" 2>"$mp_dir/said" </dev/null
+grep -q "IOFWD_TRACE=all: calls that stay on this host do not pass through iofwd-$way" "$mp_dir/said"
+mp_report $? "-trace=all: local calls have no lines, which is said" "$mp_dir/said"
+
 program=$(sql "SELECT pid FROM calls WHERE path = '/fwd/shell' LIMIT 1")
 grep "shell" "$mp_dir/traced" >"$mp_dir/out"
 grep -q "^$program open" "$mp_dir/out"
