@@ -82,6 +82,18 @@ shared libiofwd.so iofwd/libiofwd.map IOFWD_PRIVATE iofwd_
 shared amphora_ofi.so conduits/ofi/amphora_ofi.map AMPHORA_OFI_PRIVATE no_public_name
 shared libamphora-upc.so upc-bridge/libamphora-upc.map NO_PRIVATE_NODE upc_ upcx_ amphora_upc_
 
+# Former names of public functions, kept for one release: each "#define OLD NEW" of iofwd.h whose NEW is exported.
+if [ -e "$libs/libiofwd.so" ]; then
+    exported "$libs/libiofwd.so" >"$dir/exported"
+    awk '$1 == "#define" && NF == 3 && $2 ~ /^iofwd_/ { print $3, $2 }' "$include/iofwd.h" | sort |
+        join - "$dir/exported" | awk '{ print $2 }' | sort >"$dir/former"
+    comm -23 "$dir/former" "$dir/exported" >"$dir/bad"
+    [ -s "$dir/former" ] || echo "iofwd.h names no former function" >"$dir/bad"
+    report "libiofwd.so exports the former names of its functions" "$dir/bad"
+else
+    skip "libiofwd.so exports the former names of its functions" "built without shared libraries"
+fi
+
 # A line of a .map file that is no longer defined or no longer used is removed.
 if [ -e "$libs/libamphora.so" ]; then
     node "$srcdir/base/libamphora.map" AMPHORA_PRIVATE >"$dir/listed"
