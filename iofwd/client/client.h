@@ -237,6 +237,23 @@ struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller);
 /* For work of the process's own. */
 #define AMPH_FWD_NO_CALLER ((struct amph_fwd_caller){ 0, -1 })
 
+/* A call of the caller that was refused before it became a forwarded one: prints and records it.
+ * number: at most AMPH_FWD_REFUSED_MAX, its own among such calls; paths: absolute, or ""; since:
+ * amph_now_ns when the call began. */
+struct amph_fwd_refused {
+    unsigned number;
+    const char *name, *path, *path2;
+    int err;
+    uint64_t since;
+};
+enum {
+    AMPH_FWD_REFUSED_MAX = 599
+};
+void amph_fwd_trace_refused(const struct amph_fwd_refused *refused);
+/* Are calls printed or recorded?  How many of this thread have been? */
+bool amph_fwd_traces(void);
+uint64_t amph_fwd_traced_calls(void);
+
 /* ---- layers ---- */
 
 struct amph_layer;

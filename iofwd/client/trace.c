@@ -231,6 +231,7 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
     uint64_t start = records ? amph_client_recorder_begin(&r, call) : amph_now_ns();
 
     amph_client_thread.trace_sum = &own;
+    amph_client_thread.traced_calls++;
 
     int err = amph_layer_pass(self->next, call);
     uint64_t end = amph_now_ns();
@@ -243,6 +244,47 @@ static int trace_call(const struct amph_layer *self, struct amph_fwd_call *call)
         amph_client_recorder_end(&r, call, &own, err, end);
 
     return err;
+}
+
+static void print_refused(const struct amph_fwd_refused *refused, uint64_t ns)
+{
+    const struct amph_fwd_trace_sum none = { 0 };
+    char line[LINE_BYTES];
+    struct amph_fwd_text t = { line, 0, sizeof line - 1 };
+
+    amph_fwd_text_put(&t, "%d %s(", (int)amph_client_thread.caller.tid, refused->name);
+    if (refused->path[0])
+        show_string(&t, refused->path);
+    if (refused->path2[0]) {
+        amph_fwd_text_put(&t, ", ");
+        show_string(&t, refused->path2);
+    }
+
+    amph_fwd_text_put(&t, ") = -1 ");
+    amph_fwd_show_errno(&t, refused->err);
+    amph_fwd_trace_side(&t, &none, AMPH_FWD_SIDE_FORWARDED, NULL, ns);
+    line[t.len] = '\n';
+    write_line(line, t.len + 1);
+}
+
+void amph_fwd_trace_refused(const struct amph_fwd_refused *refused)
+{
+    uint64_t end = amph_now_ns();
+
+    if (amph_client_state.trace.target.on)
+        print_refused(refused, end - refused->since);
+    if (amph_client_state.trace.records)
+        amph_client_recorder_refused(refused, end);
+}
+
+bool amph_fwd_traces(void)
+{
+    return amph_client_state.trace.target.on || amph_client_state.trace.records;
+}
+
+uint64_t amph_fwd_traced_calls(void)
+{
+    return amph_client_thread.traced_calls;
 }
 
 static const struct amph_layer layer = { .name = "trace", .rank = 10, .call = trace_call };
@@ -263,9 +305,10 @@ void amph_client_trace_open(void)
                                    !amph_client_is_interposed();
 
     if (amph_client_state.trace.target.all && amph_client_recorder.wanted != AMPH_TRACE_BY_PRELOAD)
-        amph_warn("IOFWD_TRACE=all: calls that stay on this host do not pass through iofwd-%s and have "
-                  "no lines; iofwd-run -preload prints them, if the program is not static",
-                  amph_client_recorder.wanted == AMPH_TRACE_BY_MOUNT ? "mount" : "trap");
+        amph_warn(
+            "IOFWD_TRACE=all: calls that stay on this host do not pass through iofwd-%s and have "
+            "no lines; iofwd-run -preload prints them, if the program is not static",
+            amph_client_recorder.wanted == AMPH_TRACE_BY_MOUNT ? "mount" : "trap");
 
     if (amph_client_state.trace.target.file) {
         sigset_t before;

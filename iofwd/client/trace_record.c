@@ -261,3 +261,55 @@ void amph_client_recorder_end(struct amph_client_recording *r, const struct amph
     amph_client_recorder_put(r->process);
     pthread_mutex_unlock(&amph_client_recorder.lock);
 }
+
+/* ---- calls that were refused before ---- */
+
+/* Numbers of names in a file: those of calls.def, and from here on those of refused calls. */
+enum {
+    REFUSED = AMPH_TRACE_APPEND_CALLS - AMPH_FWD_REFUSED_MAX - 1
+};
+_Static_assert((int)AMPH_FWD_NCALLS <= (int)REFUSED, "each call has a number");
+
+void amph_client_recorder_refused(const struct amph_fwd_refused *refused, uint64_t end_ns)
+{
+    struct amph_client_recording r = { .tid = amph_client_thread.caller.tid };
+    unsigned number = REFUSED + refused->number;
+
+    pthread_mutex_lock(&amph_client_recorder.lock);
+    if (amph_client_recorder.on)
+        r.process = amph_client_recorder_process(r.tid);
+
+    if (r.process) {
+        struct amph_trace_append *file = &r.process->file;
+        int32_t tid = r.process == amph_client_recorder.own || !r.tid ? r.process->pid : r.tid;
+
+        r.call = (struct amph_trace_call){ .side = AMPH_TRACE_FORWARDED,
+                                           .has = AMPH_TRACE_HAS_FAILED,
+                                           .start_ns = refused->since,
+                                           .end_ns = end_ns,
+                                           .result = -1,
+                                           .err = (uint16_t)refused->err };
+        r.extra = (struct amph_trace_extra){ .fd2 = -1, .start_ns = refused->since };
+        if (amph_client_thread.caller.fd >= 0) {
+            r.call.fd = amph_client_thread.caller.fd;
+            r.call.has |= AMPH_TRACE_HAS_FD;
+        }
+
+        if (refused->path[0]) {
+            r.call.file = amph_trace_append_text(file, refused->path);
+            r.call.has |= AMPH_TRACE_HAS_PATH;
+        }
+
+        if (refused->path2[0]) {
+            r.extra.file2 = amph_trace_append_text(file, refused->path2);
+            r.call.has |= AMPH_TRACE_HAS_EXTRA;
+        }
+
+        r.slot = amph_trace_append_start(file, tid, number, refused->name, &r.call);
+        amph_trace_append_done(file, tid, r.slot, number, refused->name, &r.call,
+                               r.call.has & AMPH_TRACE_HAS_EXTRA ? &r.extra : NULL);
+        amph_client_recorder_put(r.process);
+    }
+
+    pthread_mutex_unlock(&amph_client_recorder.lock);
+}

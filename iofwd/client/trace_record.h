@@ -83,6 +83,9 @@ uint64_t amph_client_recorder_begin(struct amph_client_recording *r,
 void amph_client_recorder_end(struct amph_client_recording *r, const struct amph_fwd_call *call,
                               const struct amph_fwd_trace_sum *sum, int err, uint64_t end_ns);
 
+/* A call that is none of calls.def's, because it was refused before. */
+void amph_client_recorder_refused(const struct amph_fwd_refused *refused, uint64_t end_ns);
+
 /* ---- trace_callers.c; under the lock ---- */
 
 /* The process of the thread, with a reference; that of this process if tid is 0, or if the thread has

@@ -20,7 +20,7 @@
 #include "iofwd/trace/format.h"
 
 enum {
-    AMPH_TRACE_APPEND_CALLS = 128,  /* numbers of calls are below */
+    AMPH_TRACE_APPEND_CALLS = 768,  /* numbers of calls are below */
     AMPH_TRACE_APPEND_ERRORS = 1024 /* last slots of the budget, for calls that have failed */
 };
 

@@ -127,6 +127,7 @@ static bool both_lead(struct amph_trap_call *c, struct two *two, int dir, int at
         return true;
 
     if (from_forwarded || to_forwarded) {
+        c->refused = true;
         *ret_p = EXDEV;
         return false;
     }

@@ -371,6 +371,11 @@ int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
     p->path = p->raw;
     p->raw[0] = 0;
     p->buf[0] = 0;
+    if (c->nlooked < 2) {
+        c->looked[c->nlooked].dir = dir;
+        c->looked[c->nlooked].path = path;
+        c->nlooked++;
+    }
 
     bool empty_ok = flags & AT_EMPTY_PATH;
 

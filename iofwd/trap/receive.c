@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/os/clock.h"
 #include "base/os/thread.h"
 
 #define STACK_BYTES ((size_t)512 << 10)
@@ -154,6 +155,45 @@ static int descriptor_of(const struct amph_trap_call *c, const struct amph_trap_
     return args && !(args & (args - 1)) ? AMPH_TRAP_INT(c, __builtin_ctz(args)) : -1;
 }
 
+/* The absolute form of a path that the call was given, or what the program gave, or "". */
+static void name_looked(struct amph_trap_call *c, unsigned i, char out[PATH_MAX])
+{
+    struct amph_trap_path p;
+
+    out[0] = 0;
+    if (i >= c->nlooked)
+        return;
+
+    int dir = c->looked[i].dir;
+
+    if (amph_trap_look(c, dir, c->looked[i].path, AT_SYMLINK_NOFOLLOW, &p) != 0 ||
+        amph_trap_absolute(c, &p, dir, out) != 0)
+        snprintf(out, PATH_MAX, "%s", p.raw);
+
+    amph_trap_look_end(&p);
+}
+
+/* A call that never became a forwarded one. */
+static void trace_refused(struct amph_trap_call *c, const struct amph_trap_row *row, int err,
+                          uint64_t since)
+{
+    char path[PATH_MAX], path2[PATH_MAX];
+    unsigned nlooked = c->nlooked;
+
+    name_looked(c, 0, path);
+    c->nlooked = nlooked;
+    name_looked(c, 1, path2);
+
+    const struct amph_fwd_refused refused = { .number = (unsigned)c->n.data.nr,
+                                              .name = row->name,
+                                              .path = path,
+                                              .path2 = path2,
+                                              .err = err,
+                                              .since = since };
+
+    amph_fwd_trace_refused(&refused);
+}
+
 static int carry_out(struct amph_trap_call *c)
 {
     unsigned number = (unsigned)c->n.data.nr;
@@ -172,7 +212,12 @@ static int carry_out(struct amph_trap_call *c)
 
     amph_fwd_set_caller(caller);
 
+    uint64_t since = amph_fwd_traces() ? amph_now_ns() : 0;
+    uint64_t calls = amph_fwd_traced_calls();
     int ret = row->handle(c);
+
+    if (AMPH_UNLIKELY(since && ret > 0) && (c->refused || amph_fwd_traced_calls() == calls))
+        trace_refused(c, row, ret, since);
 
     amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
     return ret;

@@ -32,6 +32,7 @@ static int execute_at(struct amph_trap_call *c, int dir, int at, int flags)
         err = access(p.path, X_OK) == 0 ? 0 : errno;
 
     if (!err) {
+        c->refused = true;
         amph_trap_absolute(c, &p, dir, name);
         amph_trap_say("%s cannot be executed from there under -trap: copy it to this host, or use "
                       "iofwd-run -mount",
@@ -60,8 +61,10 @@ static int refuse_at(struct amph_trap_call *c, int dir, int at, int err)
     struct amph_trap_path p;
     int ret;
 
-    if (amph_trap_leads(c, dir, at, 0, false, &p, &ret))
+    if (amph_trap_leads(c, dir, at, 0, false, &p, &ret)) {
+        c->refused = true;
         ret = err;
+    }
 
     amph_trap_look_end(&p);
     return ret;

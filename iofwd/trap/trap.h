@@ -91,6 +91,12 @@ struct amph_trap_call {
     struct seccomp_notif n;
     struct amph_trap_process *process; /* see amph_trap_process_of */
     int64_t value;
+    bool refused; /* the error is no server's, although one may have been asked where a path leads */
+    struct {
+        int dir;
+        uint64_t path;
+    } looked[2]; /* the paths that amph_trap_look has looked at first */
+    unsigned nlooked;
 };
 
 #define AMPH_TRAP_ARG(c, i) ((c)->n.data.args[i])

@@ -93,6 +93,28 @@ otherwise=$(sed -n 's/^\([0-9]*\) calls ended otherwise.*/\1/p' "$mp_dir/out")
 test $replayed = 0 && test "$made" -gt 15 && test $((${otherwise:-0} * 2)) -lt "$made"
 mp_report $? "replay: the calls whose files are known" "$mp_dir/out"
 
+# ---- refused before they are forwarded ----
+
+if [ "$way" = trap ]; then
+    cat >"$mp_dir/refused.c" <<'C'
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    return rename(argv[1], argv[2]) == 0 || link(argv[2], argv[1]) == 0 || chroot("/fwd") == 0 || argc != 3;
+}
+C
+    ${CC:-cc} -static -o "$mp_dir/refused" "$mp_dir/refused.c" || exit 99
+    : >"$mp_dir/kept/source"
+    recorded -trace="$mp_dir/lines" "$mp_dir/refused" /fwd/source "$mp_dir/there"
+    is "refused before it is forwarded: a rename from a prefix to the host" "/fwd/source,$mp_dir/there,18,-1,forwarded" \
+        "SELECT path || ',' || path2 || ',' || errno || ',' || result || ',' || side FROM calls WHERE name LIKE 'rename%'"
+    is "refused before it is forwarded: a link, and a call that only the kernel carries out" "chroot:/fwd:1,link:$mp_dir/there:18" \
+        "SELECT group_concat(x) FROM (SELECT name || ':' || path || ':' || errno AS x FROM calls WHERE failed AND name IN ('link', 'chroot') ORDER BY 1)"
+    grep -Eq "^[0-9]+ rename\(\"/fwd/source\", \"$mp_dir/there\"\) = -1 EXDEV .*<client" "$mp_dir/lines"
+    mp_report $? "refused before it is forwarded: a line" "$mp_dir/lines"
+fi
+
 # ---- programs ----
 
 rm -rf "$mp_dir/kept/"*
