@@ -23,6 +23,7 @@
 #include "iofwd/client/data/data.h"
 #include "iofwd/client/data/stripe.h"
 #include "iofwd/client/data/tuning.h"
+#include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/state.h"
 #include "iofwd/wire/file.h"
 #include "iofwd/wire/marshal.h"
@@ -623,7 +624,23 @@ static int claim(struct amph_fwd_client *cl, const struct amph_client_data *d, s
     return amph_client_once(cl, AMPH_FWD_TAKEWRITE, &a);
 }
 
-static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *d)
+/* Transfers the range that was reserved.  The range stays the call's own if another server dies, so
+ * its home server does all of it then: reserving again would leave a hole, and putting the offset
+ * back would give the range of another process away. */
+static int deal_out_or_whole(struct amph_fwd_client *cl, struct amph_client_link *home,
+                             struct amph_client_data *d)
+{
+    int err = deal_out(cl, d);
+
+    if (!cl->failover || !amph_client_file_has_dead(cl, d->file) ||
+        atomic_load_explicit(&home->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY)
+        return err;
+
+    return err == EIO || (!err && *d->done_p < d->len) ? amph_client_bulk(cl, home, d) : err;
+}
+
+static int at_offset(struct amph_fwd_client *cl, struct amph_client_link *home,
+                     const struct amph_client_data *d)
 {
     struct amph_client_data placed = *d;
     off_t now;
@@ -638,7 +655,7 @@ static int at_offset(struct amph_fwd_client *cl, const struct amph_client_data *
     if (placed.len == 0)
         return 0;
 
-    err = deal_out(cl, &placed);
+    err = deal_out_or_whole(cl, home, &placed);
 
     size_t done = err ? 0 : *d->done_p;
 
@@ -664,7 +681,7 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
     int err = EOPNOTSUPP;
 
     if (!whole)
-        err = d->placed ? deal_out(cl, d) : at_offset(cl, d);
+        err = d->placed ? deal_out(cl, d) : at_offset(cl, home, d);
 
     /* the home server executes appending writes alone */
     return err == EOPNOTSUPP ? amph_client_bulk(cl, home, d) : err;

@@ -312,7 +312,7 @@ struct renamed {
     unsigned n;
 };
 
-static bool any_dead(const struct amph_fwd_client *cl, const struct amph_fwd_file *file)
+bool amph_client_file_has_dead(const struct amph_fwd_client *cl, const struct amph_fwd_file *file)
 {
     for (uint32_t i = 0; i < file->nparts && i < AMPH_FWD_PARTS_MAX; i++)
         if (amph_client_server_is_dead(cl, file->part[i].server))
@@ -345,7 +345,7 @@ static int put_names(struct amph_fwd_client *cl, const struct amph_fwd_call_desc
 
         if (amph_client_record_recover(cl, e) != 0)
             return EIO;
-        if (amph_client_ref_same(&e->held, &e->name) && !any_dead(cl, *at))
+        if (amph_client_ref_same(&e->held, &e->name) && !amph_client_file_has_dead(cl, *at))
             continue;
 
         r->file[r->n].at = at;
@@ -366,31 +366,18 @@ static void restore_names(struct renamed *r)
     }
 }
 
-/* Restores the offset at the home server of a striped file, which may have moved it already when
- * another server died in the middle of the call. */
-static void put_offset_back(struct amph_fwd_client *cl, enum amph_fwd_id id,
-                            const struct amph_client_record *e)
-{
-    off_t now;
-
-    const unsigned moves_data = FWD_CALL_OFFSET | FWD_CALL_BULK;
-
-    if (!e || (amph_fwd_calls[id].flags & moves_data) != moves_data ||
-        amph_client_server_is_dead(cl, e->held.server) || atomic_load(&e->shared->pos) < 0)
-        return;
-
-    struct amph_fwd_file file = { .nparts = 1, .part = { e->held } };
-    struct amph_fwd_args_lseek a = {
-        .file = &file, .off = (off_t)atomic_load(&e->shared->pos), .whence = SEEK_SET, .pos = &now
-    };
-
-    amph_client_once(cl, AMPH_FWD_LSEEK, &a);
-}
-
-static bool is_short(enum amph_fwd_id id, const union amph_fwd_args *u)
+/* Returns whether a call that succeeded although a server died has transferred less than it should.
+ * At the offset of a striped file, the home server does what the others could not, so the result is
+ * right while that one lives. */
+static bool is_short(const struct amph_fwd_client *cl, enum amph_fwd_id id,
+                     const union amph_fwd_args *u)
 {
     struct amph_client_data d;
-    return amph_client_data_of(id, u, &d) && *d.done_p < d.len;
+
+    if (!amph_client_data_of(id, u, &d) || *d.done_p >= d.len)
+        return false;
+
+    return d.placed || amph_client_server_is_dead(cl, d.file->part[0].server);
 }
 
 /* Closes the other parts of a file that was striped and is now open at one server only. */
@@ -432,11 +419,11 @@ static int try_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args,
 
     int err = amph_client_once(cl, id, args);
     bool abandoned = amph_client_inflight_is_abandoned(flight);
-    bool died = abandoned ||
-                (now ? any_dead(cl, now) : amph_client_server_is_dead(cl, cl->servers[0]));
+    bool died = abandoned || (now ? amph_client_file_has_dead(cl, now)
+                                  : amph_client_server_is_dead(cl, cl->servers[0]));
 
     /* pieces were executed before the death, or the file was reopened without this call */
-    if (died && err == 0 && (is_short(id, args) || abandoned))
+    if (died && err == 0 && (is_short(cl, id, args) || abandoned))
         err = EIO;
 
     *died_p = died && err == EIO;
@@ -452,7 +439,7 @@ static int forget(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
     if (err == EIO && e)
         err = 0;
 
-    if (e && (!amph_client_ref_same(&e->held, &e->name) || any_dead(cl, file)))
+    if (e && (!amph_client_ref_same(&e->held, &e->name) || amph_client_file_has_dead(cl, file)))
         close_rest(cl, file);
 
     amph_client_record_remove(file);
@@ -497,7 +484,6 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
             "%s: its I/O server died during the call, which is made again at the next server",
             amph_fwd_calls[id].name);
 
-        put_offset_back(cl, id, e);
         amph_client_inflight_strand(&flight);
     }
 

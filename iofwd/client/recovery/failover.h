@@ -15,6 +15,9 @@ bool amph_client_failover_on(void);
  * that server dies and the call may be repeated. */
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args);
 
+/* Returns whether a server that has a part of the file is known to be dead. */
+bool amph_client_file_has_dead(const struct amph_fwd_client *cl, const struct amph_fwd_file *file);
+
 /* Makes cl->servers[0] the client's first server that is not known to be dead. */
 void amph_client_failover_rotate(struct amph_fwd_client *cl);
 

@@ -51,12 +51,17 @@ static bool count(struct amph_client_inflight *f, uint64_t change)
 
 void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s)
 {
-    amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
+    struct amph_client_location *seat = s ? amph_client_location_now(s) : NULL;
+
+    /* a repetition where the file was before, after another part of it was lost: what was answered
+     * there counts */
+    if (!f->stranded || f->seat != seat)
+        amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
 
     bool goes_on = f->stranded && count(f, -STRANDED);
 
     f->stranded = false;
-    f->seat = s ? amph_client_location_now(s) : NULL;
+    f->seat = seat;
     if (goes_on || !s)
         return;
 

@@ -272,7 +272,8 @@ int amph_server_do_takeread(struct amph_server_request *rq, struct amph_server_a
     if (a->want < a->count)
         a->count = a->want;
 
-    return outcome(lseek(a->file->fd, a->pos + (off_t)a->count, SEEK_SET));
+    return moved(rq, a->file, true,
+                 outcome(lseek(a->file->fd, a->pos + (off_t)a->count, SEEK_SET)));
 }
 
 int amph_server_do_takewrite(struct amph_server_request *rq, struct amph_server_args_takewrite *a)
@@ -285,7 +286,7 @@ int amph_server_do_takewrite(struct amph_server_request *rq, struct amph_server_
         lseek(a->file->fd, (off_t)((uint64_t)a->pos + a->want), SEEK_SET) < 0)
         return EOPNOTSUPP;
 
-    return 0;
+    return moved(rq, a->file, true, 0);
 }
 
 int amph_server_do_fstat(struct amph_server_request *rq, struct amph_server_args_fstat *a)

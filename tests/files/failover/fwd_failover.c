@@ -749,6 +749,12 @@ int main(int argc, char **argv)
         return share_offset(0, 0);
     }
 
+    if (argc == 4 && strcmp(argv[1], "share-striped") == 0) {
+        dir = argv[2];
+        delay = (useconds_t)atol(argv[3]);
+        return share_striped();
+    }
+
     if (argc == 6 && strcmp(argv[1], "share") == 0) {
         dir = argv[2];
         delay = (useconds_t)atol(argv[3]);

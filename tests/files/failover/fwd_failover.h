@@ -19,6 +19,8 @@ int kill_newest(void);
 /* how, after: what happens, so long after the server's death, to one of the writers; 0: nothing.
  * One that is stopped goes on when the others have ended. */
 int share_offset(int how, useconds_t after);
+/* Likewise, with records that the servers of a striped file share out. */
+int share_striped(void);
 int killed_sharer(void);
 int unanswered_only(void);
 int placed_only(void);

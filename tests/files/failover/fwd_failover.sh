@@ -126,6 +126,10 @@ done
 for delay in 3000 9000 20000; do
     one "three processes write at one offset when its server dies (after $delay us)" share /fwd "$delay"
 done
+for delay in 3000 9000 20000; do
+    mp_queue "three processes write at one offset of a striped file when a server dies (after $delay us)" \
+        striped share-striped /fwd "$delay"
+done
 for how in kill stop; do
     for after in 0 300 1000 3000 9000; do
         one "and one of them is ${how}ed $after us later" share /fwd 9000 $how $after

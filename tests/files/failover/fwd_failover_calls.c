@@ -31,16 +31,24 @@
 enum {
     SHARERS = 3,
     RECORDS = 1500,
-    RECORD_MAX = 3000
+    LARGE_RECORDS = 60,
+    RECORD_MIN = 20,
+    RECORD_MAX = 3000,
+    LARGE_MIN = 300000, /* a striped file's servers share out calls of this size */
+    LARGE_MAX = 1000000
 };
+
+static bool large;
 
 static size_t make_record(char *record, int who, int seq)
 {
-    size_t len = 20 + mix((uint32_t)(who * RECORDS + seq)) % (RECORD_MAX - 20);
+    size_t least = large ? LARGE_MIN : RECORD_MIN;
+    size_t most = large ? LARGE_MAX : RECORD_MAX;
+    size_t len = least + mix((uint32_t)(who * RECORDS + seq)) % (most - least);
 
     memset(record, 'a' + who, len);
 
-    int n = snprintf(record, RECORD_MAX, "<%d:%05d:%04zu", who, seq, len);
+    int n = snprintf(record, RECORD_MIN, "<%d:%05d:%07zu", who, seq, len);
 
     record[n] = ':';
     record[len - 1] = '>';
@@ -49,7 +57,8 @@ static size_t make_record(char *record, int who, int seq)
 
 int share_offset(int how, useconds_t after)
 {
-    static char record[RECORD_MAX];
+    static char record[LARGE_MAX];
+    const int records = large ? LARGE_RECORDS : RECORDS;
     int result[SHARERS][2];
     int fd = open(in("shared", 0), O_RDWR | O_CREAT | O_TRUNC, 0600);
     int said[SHARERS];
@@ -62,10 +71,10 @@ int share_offset(int how, useconds_t after)
         if ((pid[who] = fork()) == 0) {
             int seq = 0;
 
-            while (seq < RECORDS && write(fd, record, make_record(record, who, seq)) > 0)
+            while (seq < records && write(fd, record, make_record(record, who, seq)) > 0)
                 seq++;
 
-            _exit((seq < RECORDS && errno != EIO) ||
+            _exit((seq < records && errno != EIO) ||
                   write(result[who][1], &seq, sizeof seq) != sizeof seq);
         }
     }
@@ -117,10 +126,16 @@ int share_offset(int how, useconds_t after)
         for (int seq = 0; seq < said[who]; seq++)
             lost += times[who][seq] != 1;
 
-    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], RECORDS,
+    printf("%d %d %d of %d records each, %d lost or twice\n", said[0], said[1], said[2], records,
            lost);
     free(all);
     return lost != 0;
+}
+
+int share_striped(void)
+{
+    large = true;
+    return share_offset(0, 0);
 }
 
 /* ---- a process is killed whose call at the shared offset was executed but not recorded, the server
