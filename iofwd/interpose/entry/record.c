@@ -396,16 +396,20 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
 
     frame->file = 0;
     frame->has = 0;
-    frame->is_forwarded_fd = false;
+    frame->is_forwarded_fd = frame->is_on_map = false;
     if (!shape->nargs)
         return;
 
     if (frame->function == AMPH_IP_NAME_posix_spawn || frame->function == AMPH_IP_NAME_posix_spawnp)
         look_at_program((const char *)(uintptr_t)frame->function_arg[1]);
 
+    char path[PATH_MAX];
     int fd = fd_before(frame);
 
-    if (shape->arg[0] == AMPH_FWD_SHOW_FD || fd >= 0) {
+    frame->is_on_map = amph_ip_trace_on_map(frame, path);
+    if (frame->is_on_map)
+        frame->file = path[0] ? number_of(t, 0, path) : 0;
+    else if (shape->arg[0] == AMPH_FWD_SHOW_FD || fd >= 0) {
         frame->has = AMPH_TRACE_HAS_FD;
         frame->known_fd = fd;
         frame->is_forwarded_fd = amph_fdtab_class(fd) == FDTAB_FORWARDED;
@@ -700,7 +704,7 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
         take_effect(t, frame, &call, result);
 
     bool is_forwarded = frame->sum.requests || frame->causes.requests || frame->leads_in ||
-                        frame->is_forwarded_fd;
+                        frame->is_forwarded_fd || frame->is_on_map;
 
     call.side = is_forwarded ? AMPH_TRACE_FORWARDED : AMPH_TRACE_LOCAL;
     f.extra.start_ns = call.start_ns;

@@ -147,6 +147,8 @@ void amph_ip_maps_recount(void); /* after amph_fdtab_recount */
 /* The same, with the way (kernel.h) that the part of the call takes that is left to this host. */
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                    off_t off);
+/* Is there a shared map of a forwarded file in [at, at + len)?  path: the file's, or "". */
+bool amph_ip_map_path(const void *at, size_t len, char path[PATH_MAX]);
 int amph_ip_munmap(enum amph_client_route way, void *at, size_t len);
 int amph_ip_msync(enum amph_client_route way, void *at, size_t len, int flags);
 int amph_ip_mprotect(enum amph_client_route way, void *at, size_t len, int prot);

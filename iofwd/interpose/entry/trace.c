@@ -242,7 +242,10 @@ static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
     unsigned named = 0;
 
+    char path[PATH_MAX];
+
     frame->fd_name[0][0] = frame->fd_name[1][0] = 0;
+    frame->concerned = amph_ip_trace_on_map(frame, path);
     for (unsigned i = 0; i < shape->nargs; i++) {
         frame->concerned = frame->concerned || is_forwarded(shape, arg, i);
         if (named < 2 && fd_of(word_at(shape, arg, i), arg[i], &frame->fd[named])) {
@@ -253,6 +256,19 @@ static void look_before(struct amph_ip_trace_frame *frame, const uint64_t *arg)
 
     if (shape->kind == AMPH_IP_SHAPE_LEAVES && is_shown(frame))
         print(frame, false, 0, 0, 0);
+}
+
+bool amph_ip_trace_on_map(const struct amph_ip_trace_frame *frame, char path[PATH_MAX])
+{
+    static const uint16_t on_memory[] = { AMPH_IP_NAME_munmap, AMPH_IP_NAME_msync,
+                                          AMPH_IP_NAME_mprotect, AMPH_IP_NAME_mremap };
+
+    for (size_t i = 0; i < AMPH_COUNTOF(on_memory); i++)
+        if (frame->function == on_memory[i])
+            return amph_ip_map_path((const void *)(uintptr_t)frame->function_arg[0],
+                                    (size_t)frame->function_arg[1], path);
+
+    return false;
 }
 
 static void look_at_number(struct amph_ip_trace_frame *frame)

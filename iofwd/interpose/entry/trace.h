@@ -13,6 +13,7 @@
 #ifndef AMPH_IOFWD_TRACE_H
 #define AMPH_IOFWD_TRACE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,9 +108,10 @@ struct amph_ip_trace_frame {
     int known_fd;                 /* the descriptor, if it is one of them */
     int saved_errno;
     bool recorded;
-    bool caused; /* a stream of the C library makes the call */
+    bool caused;     /* a stream of the C library makes the call */
     bool has_caused; /* calls with frames of their own */
     bool is_forwarded_fd;
+    bool is_on_map; /* it changes a map of a forwarded file */
     bool concerned; /* a descriptor or path among the arguments may be forwarded */
     bool leads_in;  /* a path was found to be forwarded */
     bool leads_out; /* a path was found to be local, although its guard had let it pass */
@@ -139,6 +141,8 @@ void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result);
  * that uses the stream, if that has one.  false: it gets none. */
 bool amph_ip_trace_begin_caused(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
 
+/* trace.c: is it a call on memory, and is there a map of a forwarded file?  path: the file's, or "". */
+bool amph_ip_trace_on_map(const struct amph_ip_trace_frame *frame, char path[PATH_MAX]);
 /* trace.c: begins a frame whose outer and caused are set. */
 void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, const uint64_t *arg);
 

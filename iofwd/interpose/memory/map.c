@@ -16,6 +16,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -503,6 +505,25 @@ void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 static bool have_maps(void)
 {
     return __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED);
+}
+
+bool amph_ip_map_path(const void *at, size_t len, char path[PATH_MAX])
+{
+    struct amph_ip_pages_guard g;
+    size_t from, to;
+    bool found = false;
+
+    path[0] = 0;
+    if (!have_maps())
+        return false;
+
+    amph_ip_pages_lock(&g);
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m && !found; m = m->next)
+        if ((found = common(m, at, len, &from, &to)))
+            snprintf(path, PATH_MAX, "%s", m->of->path);
+
+    amph_ip_pages_unlock(&g);
+    return found;
 }
 
 static int memory_changed(int result)

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 67); do
+    for number in $(seq 69); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -493,6 +493,30 @@ stdio "streams of this host: calls, paths and bytes" "SELECT count(*) || ',' || 
 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 env IOFWD_TRACE=1 "$mp_dir/stdio" /fwd/stdio >"$mp_dir/out" 2>&1
 grep -q 'fwrite(.*, 1000, 100, [0-9]*</fwd/stdio>) = 100 ' "$mp_dir/out" && grep -q ' read([0-9]*</fwd/stdio>, .* = 8192  <server' "$mp_dir/out" && ! grep -q 'fputc' "$mp_dir/out"
 mp_report $? "IOFWD_TRACE: lines of streams have the path" "$mp_dir/out"
+
+# ---- maps ----
+
+cat >"$mp_dir/m.c" <<'C'
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int fd = open(argv[1], O_RDWR | O_CREAT, 0666);
+    char *at = ftruncate(fd, 8192) ? MAP_FAILED : mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED || close(fd) != 0)
+        return 1;
+    at[5000] = 1;
+    return msync(at, 8192, MS_SYNC) != 0 || munmap(at, 8192) != 0 || argc != 2;
+}
+C
+${CC:-cc} -o "$mp_dir/m" "$mp_dir/m.c" || exit 99
+rm -rf "$mp_dir/r"
+timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" env IOFWD_TRACE=1 "$mp_dir/m" /fwd/m >"$mp_dir/lines" 2>&1
+stdio "maps of forwarded files: msync and munmap have the file, and are forwarded" "SELECT group_concat(name || ':' || path || ':' || side) FROM
+    (SELECT * FROM calls WHERE name IN ('msync', 'munmap') AND path IS NOT NULL ORDER BY start_ns)" msync:/fwd/m:forwarded,munmap:/fwd/m:forwarded
+grep -q ' munmap(.*<\(server\|client\)' "$mp_dir/lines"
+mp_report $? "maps of forwarded files: munmap is a line" "$mp_dir/lines"
 
 # ---- syscall() ----
 
