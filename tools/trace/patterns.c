@@ -37,6 +37,35 @@ static const char file_uses[] =
     "sum(bytes), max(path)) FROM file_uses WHERE "
 #define ALL_SUCH_FILES " HAVING count(*) > 0"
 
+/*
+ * Writes that touch bytes which another process also writes, by sweeps over sorted offsets.  The writes of
+ * one process are joined to ranges first.  Ranges of one process are disjoint, so a range that begins
+ * before the end of an earlier one meets another process, and the bytes they share are an overlap.
+ */
+#define OVERLAPPING_WRITES \
+    "WITH w AS MATERIALIZED (SELECT path, process, offset AS a, offset + bytes AS b, ns FROM calls WHERE " \
+    "class = 'write' AND offset >= 0 AND bytes > 0 AND " FILES "), " \
+    "begun AS (SELECT path, process, a, b, coalesce(a > max(b) OVER (PARTITION BY path, process ORDER BY a, b " \
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1) AS begins FROM w), " \
+    "numbered AS (SELECT path, process, a, b, sum(begins) OVER (PARTITION BY path, process ORDER BY a, b " \
+    "ROWS UNBOUNDED PRECEDING) AS number FROM begun), " \
+    "ranges AS (SELECT path, min(a) AS a, max(b) AS b FROM numbered GROUP BY path, process, number), " \
+    "reached AS (SELECT path, a, b, max(b) OVER (PARTITION BY path ORDER BY a, b " \
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reach FROM ranges), " \
+    "shared AS MATERIALIZED (SELECT path, a, min(b, reach) AS b FROM reached WHERE reach > a), " \
+    "both AS (SELECT path, a, b, ns, NULL AS first, NULL AS last FROM w WHERE path IN (SELECT path FROM shared) " \
+    "UNION ALL SELECT path, a, b, NULL, a, b FROM shared), " \
+    "met AS (SELECT path, a, b, ns, max(last) OVER (PARTITION BY path ORDER BY a) AS before, " \
+    "min(first) OVER (PARTITION BY path ORDER BY a DESC) AS after FROM both) " \
+    "SELECT path, count(*), sum(ns), printf('first at offset %d', (SELECT min(a) FROM shared s WHERE " \
+    "s.path = met.path)) FROM met WHERE ns IS NOT NULL AND (before > a OR after < b) GROUP BY path"
+
+/* Calls that neither continue the one before nor repeat its place. */
+#define ELSEWHERE "sum(offset <> expected AND offset <> former)"
+
+/* How far a file reaches, not how many bytes have moved: a small file may be written many times. */
+#define LARGE_FILE "sum(bytes) >= 100000000 AND (max(offset + bytes) >= 100000000 OR coalesce(min(offset), -1) < 0)"
+
 static const struct rule rules[] = {
     { "many small writes", "kind:write", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
       "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
@@ -70,12 +99,7 @@ static const struct rule rules[] = {
       "count(DISTINCT coalesce(rank, process)) FROM processes) * 9 / 10" },
     { "a file written by several processes at once, with overlap", "kind:write",
       "order the writers (a lock or a barrier); with IOFWD_CONSISTENCY=session each needs fsync",
-      "SELECT a.path, count(*), sum(a.ns), printf('first at offset %d', min(b.offset)) FROM calls a "
-      "JOIN calls b ON a.path = b.path AND a.process < b.process AND a.offset < b.offset + b.bytes AND "
-      "b.offset < a.offset + a.bytes WHERE a.class = 'write' AND b.class = 'write' AND a.offset >= 0 "
-      "AND b.offset >= 0 AND a.bytes > 0 AND b.bytes > 0 AND a.path LIKE '/%' AND a.path IN (SELECT path "
-      "FROM calls WHERE class = 'write' AND " FILES
-      " GROUP BY path HAVING count(DISTINCT process) > 1 AND count(*) < 20000) GROUP BY a.path" },
+      OVERLAPPING_WRITES },
     { "data read back that has just been written", "kind:read,write", "keep it in memory, or in one descriptor",
       "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls JOIN (SELECT path AS "
       "written, min(start_ns) AS first_ns FROM calls WHERE class = 'write' AND " FILES " GROUP BY path HAVING "
@@ -83,12 +107,13 @@ static const struct rule rules[] = {
       "GROUP BY path HAVING sum(bytes) >= 4096" },
     { "reads or writes in no order", "kind:read,write",
       "sort the requests, or read larger blocks; IOFWD_CONSISTENCY=posix avoids useless read-ahead",
-      "WITH o AS (SELECT path, process, class, offset, bytes, ns, lag(offset + bytes) OVER (PARTITION BY "
-      "path, process, class ORDER BY start_ns) AS expected FROM calls WHERE class IN ('read', 'write') "
+      "WITH o AS (SELECT path, process, class, offset, bytes, ns, lag(offset + bytes) OVER same AS expected, "
+      "lag(offset) OVER same AS former FROM calls WHERE class IN ('read', 'write') "
       "AND bytes > 0 AND offset >= 0 AND " FILES
-      ") SELECT path, count(*), sum(ns), printf('%d of %d calls begin elsewhere', sum(offset <> "
-      "expected), count(expected)) FROM o GROUP BY path HAVING count(expected) >= 50 AND sum(offset <> "
-      "expected) * 2 > count(expected)" },
+      " WINDOW same AS (PARTITION BY path, process, class ORDER BY start_ns)"
+      ") SELECT path, count(*), sum(ns), printf('%d of %d calls begin elsewhere', " ELSEWHERE ", "
+      "count(expected)) FROM o GROUP BY path HAVING count(expected) >= 50 AND " ELSEWHERE
+      " * 2 > count(expected)" },
     { "the same step between calls", "kind:read,write", "a collective call, or one that takes the whole range and picks",
       "WITH o AS (SELECT path, process, ns, offset, offset - lag(offset) OVER (PARTITION BY path, "
       "process ORDER BY start_ns) AS step, bytes FROM calls WHERE class IN ('read', 'write') AND bytes > "
@@ -111,7 +136,7 @@ static const struct rule rules[] = {
     { "one slow large file at one server", "kind:read,write side:forwarded", "IOFWD_STRIPE=4 spreads its data over four servers",
       "SELECT path, count(*), sum(ns), printf('%d MB, server %d', sum(bytes) / 1000000, max(server)) "
       "FROM calls WHERE side = 'forwarded' AND class IN ('read', 'write') AND server IS NOT NULL GROUP BY "
-      "path HAVING sum(bytes) >= 100000000 AND count(DISTINCT server) = 1" },
+      "path HAVING " LARGE_FILE " AND count(DISTINCT server) = 1" },
     { "requests wait at a server for their turn", "side:forwarded",
       "more servers (-servers), and IOFWD_STRIPE if it is one file; waits for locks and for the other "
       "processes of a collective call also count",
@@ -189,12 +214,17 @@ static bool look(sqlite3 *db, const struct rule *rule)
     return ok;
 }
 
-/* The table of findings: as it is, or with costs and shares for a reader. */
+/* The table of findings: as it is, or for a reader: a line for each finding, with its dearest subjects. */
 static const char all_findings[] = "SELECT * FROM findings ORDER BY ns DESC";
 static const char readable_findings[] =
-    "SELECT finding, calls, printf('%.3f', ns / 1e6) AS cost_ms, "
-    "printf('%.1f', 100.0 * ns / (SELECT max(1, sum(ns)) FROM calls WHERE layer = 'posix')) AS percent, "
-    "detail, subject, remedy FROM findings ORDER BY ns DESC LIMIT 40";
+    "WITH f AS (SELECT *, row_number() OVER (PARTITION BY finding ORDER BY ns DESC, subject) AS place "
+    "FROM findings) "
+    "SELECT finding, count(*) AS times, sum(calls) AS calls, printf('%.3f', sum(ns) / 1e6) AS cost_ms, "
+    "printf('%.1f', 100.0 * sum(ns) / (SELECT max(1, sum(ns)) FROM calls WHERE layer = 'posix')) AS percent, "
+    "max(CASE WHEN place = 1 THEN detail END) AS detail, "
+    "group_concat(CASE WHEN place <= 3 THEN subject END, ', ') || "
+    "CASE WHEN count(*) > 3 THEN printf(' and %d more', count(*) - 3) ELSE '' END AS subject, remedy "
+    "FROM f GROUP BY finding ORDER BY sum(ns) DESC";
 
 bool trace_find(sqlite3 *db)
 {

@@ -5,7 +5,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 48); do
+    for number in $(seq 56); do
         mp_skip "case $number of the findings" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -144,6 +144,28 @@ both "files written and read by the same process only" "w 1 100 0 0 a r 1 100 0 
 both "files written by one process and read by another" "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 later r 1 9 0 0 a" \
     "/ 0 0 0 0 - w 1 9 0 0 a / 0 0 0 0 later r 1 9 0 0 in"
 
+# Overlaps are found by sorting: 200,000 writes in a time that a comparison of each with each does not meet.  Its calls are those
+# that meet another process.
+look yes "a file written by several processes at once, with overlap" "/ 0 0 0 0 - w 100000 10 10 0 a / 0 0 0 0 - w 100000 10 10 5 a"
+timeout 100 "$trace" patterns "$mp_dir/r" >"$mp_dir/out" 2>&1
+mp_report $? "overlaps among 200,000 writes are found in time" "$mp_dir/out"
+look yes "a file written by several processes at once, with overlap" "/ 0 0 0 0 - w 5 100 100 0 a / 0 0 0 0 - w 5 100 100 450 a"
+grep "with overlap" "$mp_dir/out" | grep -q '"calls":2,.*"detail":"first at offset 450"'
+mp_report $? "an overlap counts the calls that share bytes" "$mp_dir/out"
+
+# A block that is written again at its place is in no disorder.
+look no "reads or writes in no order" "w 100 65536 0 0 a"
+
+# A finding on many files is one line for a reader.
+many=''
+for file in 1 2 3 4 5; do
+    many="$many f 12 0 0 0 in w 12 10 10 0 a$file f 12 0 0 0 a$file"
+done
+look yes "files synchronised often" "$many"
+"$trace" patterns "$mp_dir/r" >"$mp_dir/out" 2>&1
+[ "$(grep -c 'files synchronised often' "$mp_dir/out")" = 1 ] && grep 'files synchronised often' "$mp_dir/out" | grep -q ' and 3 more'
+mp_report $? "findings of one kind are one line, with examples" "$mp_dir/out"
+
 # Ranks with the same calls, or one with many more.  Those with the same calls are copies of one recording, so that what else the machine
 # does gives none of them a longer time.
 # Where a recording's header (iofwd/trace/format.h) has the rank's lowest byte, and the host's name, a part of what names the process.
@@ -181,9 +203,11 @@ one_server() {
     rm -rf "$mp_dir/r" "$mp_dir/kept"
     mkdir "$mp_dir/r" "$mp_dir/kept"
     timeout 60 "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/kept" -timeout 50 -record "$mp_dir/r" \
-        "$mp_dir/p" w "$2" 131072 131072 0 /fwd/large >"$mp_dir/out" 2>&1
+        "$mp_dir/p" w "$2" 131072 "${3:-131072}" 0 /fwd/large >"$mp_dir/out" 2>&1
     answer "$1" "one slow large file at one server"
 }
 one_server yes 800
 one_server no 80
+# many bytes, in a file that stays small
+one_server no 800 0
 mp_done
