@@ -4,6 +4,7 @@
  *
  * Layer: tools.  Thread rule: one thread.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/trace/trace.h"
@@ -32,7 +33,15 @@ static bool print_rows(sqlite3 *db, const char *sql, bool *first_p)
         return !trace_fail("%s", sqlite3_errmsg(db));
 
     while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
-        printf("%s%s", *first_p ? "" : ",\n", (const char *)sqlite3_column_text(stmt, 0));
+        char *event = trace_utf8((const char *)sqlite3_column_text(stmt, 0));
+
+        if (!event) {
+            sqlite3_finalize(stmt);
+            return !trace_fail("there is not enough memory");
+        }
+
+        printf("%s%s", *first_p ? "" : ",\n", event);
+        free(event);
         *first_p = false;
     }
 

@@ -17,28 +17,6 @@ enum {
     MAX_SIZE_MB = 1000
 };
 
-/* clang-format off */
-static const char usage[] =
-    "usage: iofwd-trace COMMAND DIR [ARGUMENT]...\n"
-    "What a program did with files; DIR has been written by iofwd-run -record DIR PROGRAM.\n"
-    "  summary DIR              calls, bytes, times and errors of the run\n"
-    "  files DIR                a line for each file\n"
-    "  ranks DIR                a line for each process\n"
-    "  timeline DIR             the run in forty parts\n"
-    "  patterns DIR [-json]     what costs time, and the setting that mends it\n"
-    "  sql DIR QUERY            the answer of SQLite; the view calls has all calls (-csv, -json)\n"
-    "  diff DIR DIR             what two runs did differently\n"
-    "  report DIR [-o FILE] [-size MB]\n"
-    "                           a page for a browser, without network: timeline, heat maps, charts,\n"
-    "                           files, findings, servers (report.html, at most 30 MB)\n"
-    "  export DIR -format jsonl|chrome|csv\n"
-    "  pack DIR                 compresses the files of a run that has ended\n"
-    "  replay DIR -prefix FOLDER [-below PATH] [-no-think] [SETTING=VALUE]...\n"
-    "                           makes the calls again below FOLDER, and says how long they take\n"
-    "  bench [IOFWD-RUN]        what recording costs here, beside strace and ltrace\n"
-    "  -help, -version\n";
-/* clang-format on */
-
 int trace_fail(const char *format, ...)
 {
     va_list ap;
@@ -71,48 +49,101 @@ struct given {
     int n;
     enum trace_form form;
     const char *format, *prefix, *below, *output, *size;
-    bool no_think;
+    bool no_think, help;
 };
 
-/* The option with a value that the word is, or NULL. */
-static const char **value_of(struct given *g, const char *word)
-{
-    if (is_option(word, "format"))
-        return &g->format;
-    if (is_option(word, "prefix"))
-        return &g->prefix;
-    if (is_option(word, "below"))
-        return &g->below;
+/* Options: commands name those that they take. */
+enum {
+    O_JSON = 1 << 0,
+    O_CSV = 1 << 1,
+    O_FORMAT = 1 << 2,
+    O_PREFIX = 1 << 3,
+    O_BELOW = 1 << 4,
+    O_NO_THINK = 1 << 5,
+    O_OUTPUT = 1 << 6,
+    O_SIZE = 1 << 7,
+    O_HELP = 1 << 8
+};
 
-    if (is_option(word, "o"))
-        return &g->output;
-    if (is_option(word, "size"))
-        return &g->size;
+static const struct option {
+    const char *name;
+    unsigned bit;
+    bool has_value;
+} options[] = {
+    { "json", O_JSON, false },    { "csv", O_CSV, false },    { "format", O_FORMAT, true },
+    { "prefix", O_PREFIX, true }, { "below", O_BELOW, true }, { "no-think", O_NO_THINK, false },
+    { "o", O_OUTPUT, true },      { "size", O_SIZE, true },   { "help", O_HELP, false },
+    { "h", O_HELP, false },
+};
+
+static const struct option *find_option(const char *word)
+{
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (is_option(word, options[i].name))
+            return &options[i];
 
     return NULL;
 }
 
-/* Takes the options out of the words. */
-static bool take_options(int argc, char **argv, struct given *g)
+static void set_option(struct given *g, unsigned bit, const char *value)
+{
+    switch (bit) {
+    case O_JSON:
+        g->form = TRACE_JSONL;
+        break;
+    case O_CSV:
+        g->form = TRACE_CSV;
+        break;
+    case O_FORMAT:
+        g->format = value;
+        break;
+    case O_PREFIX:
+        g->prefix = value;
+        break;
+    case O_BELOW:
+        g->below = value;
+        break;
+    case O_NO_THINK:
+        g->no_think = true;
+        break;
+    case O_OUTPUT:
+        g->output = value;
+        break;
+    case O_SIZE:
+        g->size = value;
+        break;
+    case O_HELP:
+        g->help = true;
+        break;
+    }
+}
+
+/* Takes the options out of the words; allowed: those of the command. */
+static bool take_options(const char *command, unsigned allowed, int argc, char **argv,
+                         struct given *g)
 {
     g->word = argv;
     for (int i = 0; i < argc; i++) {
-        const char **value_p = value_of(g, argv[i]);
+        const struct option *o = find_option(argv[i]);
 
-        if (value_p && i + 1 < argc)
-            *value_p = argv[++i];
-        else if (is_option(argv[i], "json"))
-            g->form = TRACE_JSONL;
-        else if (is_option(argv[i], "csv"))
-            g->form = TRACE_CSV;
-        else if (is_option(argv[i], "no-think"))
-            g->no_think = true;
-        else if (argv[i][0] == '-' && argv[i][1]) {
-            trace_fail("%s is not an option of iofwd-trace%s; -help lists them", argv[i],
-                       value_p ? " without a value" : "");
-            return false;
-        } else
+        if (!o && (argv[i][0] != '-' || !argv[i][1])) {
             argv[g->n++] = argv[i];
+            continue;
+        }
+
+        if (!o || !(o->bit & (allowed | O_HELP))) {
+            trace_fail(
+                "%s is not an option of iofwd-trace %s; iofwd-trace %s -help lists its options",
+                argv[i], command, command);
+            return false;
+        }
+
+        if (o->has_value && i + 1 == argc) {
+            trace_fail("%s needs a value; iofwd-trace %s -help says which", argv[i], command);
+            return false;
+        }
+
+        set_option(g, o->bit, o->has_value ? argv[++i] : NULL);
     }
 
     argv[g->n] = NULL;
@@ -202,40 +233,97 @@ static int do_bench_loop(const struct given *g)
     return trace_bench_loop(g->word[0]);
 }
 
-static const struct {
+static const struct command {
     const char *name;
     int min, max; /* words after the command */
+    unsigned options;
     int (*run)(const struct given *g);
+    const char *arguments, *help; /* help NULL: not listed */
 } commands[] = {
-    { "summary", 1, 1, do_summary },
-    { "files", 1, 1, do_files },
-    { "ranks", 1, 1, do_ranks },
-    { "timeline", 1, 1, do_timeline },
-    { "patterns", 1, 1, do_patterns },
-    { "sql", 2, 2, do_sql },
-    { "diff", 2, 2, do_diff },
-    { "report", 1, 1, do_report },
-    { "export", 1, 1, do_export },
-    { "pack", 1, 1, do_pack },
-    { "replay", 1, MAX_WORDS, do_replay },
-    { "bench", 0, 1, do_bench },
-    { "bench-loop", 1, 1, do_bench_loop }, /* what bench measures */
+    { "summary", 1, 1, 0, do_summary, "DIR", "calls, bytes, times and errors of the run" },
+    { "files", 1, 1, 0, do_files, "DIR", "a line for each file" },
+    { "ranks", 1, 1, 0, do_ranks, "DIR", "a line for each process" },
+    { "timeline", 1, 1, 0, do_timeline, "DIR", "the run in forty parts" },
+    { "patterns", 1, 1, O_JSON | O_CSV, do_patterns, "DIR [-json|-csv]",
+      "what costs time, and the setting that mends it" },
+    { "sql", 2, 2, O_JSON | O_CSV, do_sql, "DIR QUERY [-json|-csv]",
+      "the answer of SQLite; the view calls has all calls" },
+    { "diff", 2, 2, 0, do_diff, "DIR DIR", "what two runs did differently" },
+    { "report", 1, 1, O_OUTPUT | O_SIZE, do_report, "DIR [-o FILE] [-size MB]",
+      "a page for a browser, without network: timeline, heat maps, charts,\n"
+      "                           files, findings, servers (report.html, at most 30 MB)" },
+    { "export", 1, 1, O_FORMAT, do_export, "DIR -format jsonl|chrome|csv", "all calls" },
+    { "pack", 1, 1, 0, do_pack, "DIR", "compresses the files of a run that has ended" },
+    { "replay", 1, MAX_WORDS, O_PREFIX | O_BELOW | O_NO_THINK, do_replay,
+      "DIR -prefix FOLDER [-below PATH] [-no-think] [SETTING=VALUE]...",
+      "makes the calls again below FOLDER, and says how long they take" },
+    { "bench", 0, 1, 0, do_bench, "[IOFWD-RUN]",
+      "what recording costs here, beside strace and ltrace" },
+    { "bench-loop", 1, 1, 0, do_bench_loop, "CALLS", NULL }, /* what bench measures */
 };
 
-int main(int argc, char **argv)
+enum {
+    HELP_AT = 27 /* the column of what a command does */
+};
+
+static void print_command(const struct command *c)
+{
+    int width = printf("  %s %s", c->name, c->arguments);
+
+    if (width + 2 > HELP_AT) {
+        putchar('\n');
+        width = 0;
+    }
+    printf("%*s%s\n", HELP_AT - width, "", c->help);
+}
+
+static void print_usage(void)
+{
+    printf(
+        "usage: iofwd-trace COMMAND DIR [ARGUMENT]...\n"
+        "What a program did with files; DIR has been written by iofwd-run -record DIR PROGRAM.\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].help)
+            print_command(&commands[i]);
+
+    printf("  -help, -version; COMMAND -help\n");
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
 {
     struct given g = {
         .form = TRACE_TEXT, .format = "jsonl", .output = "report.html", .size = "30"
     };
 
+    if (!take_options(c->name, c->options, argc, argv, &g))
+        return WRONG;
+
+    if (g.help) {
+        printf("usage: iofwd-trace %s %s\n", c->name, c->arguments);
+        if (c->help)
+            printf("%*s%s\n", HELP_AT, "", c->help);
+        return 0;
+    }
+
+    if (g.n < c->min || g.n > c->max) {
+        trace_fail("%s takes another number of words: iofwd-trace %s %s", c->name, c->name,
+                   c->arguments);
+        return WRONG;
+    }
+
+    return c->run(&g);
+}
+
+int main(int argc, char **argv)
+{
     amph_stdout_check();
     if (argc < 2) {
-        fputs(usage, stderr);
+        trace_fail("a command is missing; -help lists them");
         return WRONG;
     }
 
     if (is_option(argv[1], "help") || is_option(argv[1], "h")) {
-        fputs(usage, stdout);
+        print_usage();
         return 0;
     }
 
@@ -244,20 +332,9 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    if (!take_options(argc - 2, argv + 2, &g))
-        return WRONG;
-
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) != 0)
-            continue;
-
-        if (g.n < commands[i].min || g.n > commands[i].max) {
-            trace_fail("%s takes another number of words; -help lists the commands", argv[1]);
-            return WRONG;
-        }
-
-        return commands[i].run(&g);
-    }
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return run_command(&commands[i], argc - 2, argv + 2);
 
     trace_fail("%s is not a command of iofwd-trace; -help lists them", argv[1]);
     return WRONG;

@@ -120,7 +120,7 @@ int trace_replay(const struct trace_replay *o)
     char why[512];
 
     if (!o->prefix)
-        return trace_fail("replay needs -prefix FOLDER, below which it makes its files");
+        return trace_fail("replay needs -prefix FOLDER, below which it makes its files") + 1;
     if (o->nsettings)
         return apply_settings(o);
 

@@ -14,12 +14,12 @@
 #include "iofwd/trace/pack.h"
 #include "tools/trace/trace.h"
 
-static bool is_plain(const char *name)
+static bool ends_in(const char *name, const char *suffix)
 {
     size_t n = strlen(name);
-    size_t m = strlen(AMPH_TRACE_SUFFIX);
+    size_t m = strlen(suffix);
 
-    return n > m && strcmp(name + n - m, AMPH_TRACE_SUFFIX) == 0;
+    return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
 /* A file whose process still writes it stays as it is. */
@@ -115,13 +115,16 @@ int trace_shrink(const char *dir)
     size_t before = 0;
     size_t after = 0;
     size_t n = 0;
+    bool any = false;
     int code = 0;
 
     if (!d)
         return trace_fail("%s cannot be read: %s", dir, strerror(errno));
 
-    while ((e = readdir(d)))
-        if (is_plain(e->d_name)) {
+    while ((e = readdir(d))) {
+        any |= ends_in(e->d_name, AMPH_TRACE_SUFFIX) ||
+               ends_in(e->d_name, AMPH_TRACE_PACKED_SUFFIX);
+        if (ends_in(e->d_name, AMPH_TRACE_SUFFIX)) {
             char path[4096];
 
             snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
@@ -130,8 +133,13 @@ int trace_shrink(const char *dir)
             else
                 code = 1;
         }
+    }
 
     closedir(d);
+    if (!any)
+        return trace_fail("%s has no records; name the folder that iofwd-run -record has written",
+                          dir);
+
     printf("%zu files: %zu bytes, %zu before\n", n, after, before);
     return code;
 }

@@ -71,6 +71,56 @@ static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
         print_cell(out, a, width, (int)(i % (size_t)a->columns), a->cells[i]);
 }
 
+/* The length of the character of UTF-8 at the start of s; 0: there is none. */
+static int utf8_length(const unsigned char *s)
+{
+    static const struct {
+        unsigned char mask, lead;
+        unsigned smallest;
+    } forms[] = {
+        { 0x80, 0, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
+    };
+
+    for (int more = 0; more < 4; more++) {
+        if ((s[0] & forms[more].mask) != forms[more].lead)
+            continue;
+
+        unsigned code = s[0] & (unsigned char)~forms[more].mask;
+
+        for (int i = 1; i <= more; i++) {
+            if ((s[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (s[i] & 0x3fu);
+        }
+
+        bool surrogate = code >= 0xd800 && code < 0xe000;
+
+        return code < forms[more].smallest || code > 0x10ffff || surrogate ? 0 : more + 1;
+    }
+
+    return 0;
+}
+
+/* A path is any bytes: those that are not UTF-8 become U+FFFD, one for each byte. */
+char *trace_utf8(const char *value)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    char *text = malloc(3 * strlen(value) + 1);
+    char *to = text;
+
+    while (text && *value) {
+        int len = utf8_length((const unsigned char *)value);
+
+        memcpy(to, len ? value : replacement, len ? (size_t)len : 3);
+        to += len ? len : 3;
+        value += len ? len : 1;
+    }
+
+    if (text)
+        *to = '\0';
+    return text;
+}
+
 static void put_csv(FILE *out, const char *value)
 {
     if (!strpbrk(value, ",\"\n\r")) {
@@ -99,29 +149,37 @@ static void put_json(FILE *out, const char *value)
     fputc('"', out);
 }
 
-static void print_row(FILE *out, enum trace_form form, sqlite3_stmt *stmt, int columns)
+static bool print_row(FILE *out, enum trace_form form, sqlite3_stmt *stmt, int columns)
 {
     fputs(form == TRACE_JSONL ? "{" : "", out);
     for (int c = 0; c < columns; c++) {
-        const char *value = (const char *)sqlite3_column_text(stmt, c);
+        const char *bytes = (const char *)sqlite3_column_text(stmt, c);
+        bool is_null = !bytes;
+        char *value = trace_utf8(bytes ? bytes : "");
+
+        if (!value)
+            return false;
 
         fputs(c ? "," : "", out);
-        if (form == TRACE_CSV) {
-            put_csv(out, value ? value : "");
-            continue;
+        if (form == TRACE_JSONL) {
+            put_json(out, sqlite3_column_name(stmt, c));
+            fputc(':', out);
         }
 
-        put_json(out, sqlite3_column_name(stmt, c));
-        fputc(':', out);
-        if (!value)
+        if (form == TRACE_CSV)
+            put_csv(out, value);
+        else if (is_null)
             fputs("null", out);
         else if (sqlite3_column_type(stmt, c) == SQLITE_TEXT)
             put_json(out, value);
         else
             fputs(value, out);
+
+        free(value);
     }
 
     fputs(form == TRACE_JSONL ? "}\n" : "\n", out);
+    return true;
 }
 
 int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
@@ -154,7 +212,11 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
 
     while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
         if (form != TRACE_TEXT) {
-            print_row(out, form, stmt, a.columns);
+            if (!print_row(out, form, stmt, a.columns)) {
+                code = SQLITE_NOMEM;
+                break;
+            }
+
             continue;
         }
 
@@ -173,7 +235,12 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
         free(a.cells[i]);
 
     free(a.cells);
-    code = code == SQLITE_DONE ? 0 : trace_fail("%s", sqlite3_errmsg(db));
+    if (code == SQLITE_NOMEM)
+        trace_fail("there is not enough memory");
+    else if (code != SQLITE_DONE)
+        trace_fail("%s", sqlite3_errmsg(db));
+
+    code = code != SQLITE_DONE;
     sqlite3_finalize(stmt);
     return code;
 }

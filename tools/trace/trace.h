@@ -60,6 +60,8 @@ sqlite3 *trace_open(const char *dir);
 
 /* Prints the answer of a query.  Returns an exit code. */
 int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql);
+/* The same text in valid UTF-8, for the caller to free; NULL: no memory. */
+char *trace_utf8(const char *value);
 /* The first number of an answer. */
 long long trace_number(sqlite3 *db, const char *sql);
 

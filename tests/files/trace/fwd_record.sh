@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 69); do
+    for number in $(seq 102); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -336,6 +336,44 @@ mp_report $? "cp writes its copy, not its source" "$mp_dir/out"
 "$trace" sql "$mp_dir/r" "SELECT 1; SELECT 2" >"$mp_dir/out" 2>&1
 test $? = 1 && grep -q 'one query at a time.*SELECT 2' "$mp_dir/out" && "$trace" sql "$mp_dir/r" "SELECT 1;" >>"$mp_dir/out" 2>&1
 mp_report $? "a second query is refused" "$mp_dir/out"
+
+# ---- the command line ----
+
+# refused WORDS...: exit code 2, with one sentence on standard error
+refused() {
+    "$trace" "$@" >"$mp_dir/answer" 2>"$mp_dir/out"
+    test $? = 2 && test ! -s "$mp_dir/answer" && test "$(wc -l <"$mp_dir/out")" = 1
+    mp_report $? "refused: iofwd-trace $(echo "$*" | sed "s#$mp_dir#DIR#g")" "$mp_dir/out"
+}
+refused
+refused nothing
+refused summary
+refused summary "$mp_dir/r" -json
+refused export "$mp_dir/r" -prefix x
+refused export "$mp_dir/r" -format
+refused export "$mp_dir/r" -format xml
+refused report "$mp_dir/r" -size 0
+refused replay "$mp_dir/r"
+for command in summary files ranks timeline patterns sql diff export pack replay report bench; do
+    "$trace" $command -help >"$mp_dir/out" 2>&1 && grep -q "^usage: iofwd-trace $command " "$mp_dir/out"
+    mp_report $? "iofwd-trace $command -help" "$mp_dir/out"
+done
+mkdir "$mp_dir/empty"
+"$trace" pack "$mp_dir/empty" >"$mp_dir/out" 2>&1
+test $? = 1 && grep -q 'has no records' "$mp_dir/out"
+mp_report $? "pack of a folder without records is refused" "$mp_dir/out"
+
+# ---- paths that are not UTF-8 ----
+
+odd=$(printf 'a\377b\303\244\300\200c')
+rm -rf "$mp_dir/r"
+echo word >"$mp_dir/$odd"
+"$run" -record "$mp_dir/r" cat "$mp_dir/$odd" >"$mp_dir/out" 2>&1
+for format in jsonl csv chrome; do
+    "$trace" export "$mp_dir/r" -format $format >"$mp_dir/out" 2>&1 && iconv -f UTF-8 -t UTF-8 "$mp_dir/out" >"$mp_dir/null" &&
+        grep -q "$(printf '/a\357\277\275b\303\244\357\277\275\357\277\275c')" "$mp_dir/out"
+    mp_report $? "export -format $format is UTF-8, whatever the paths" "$mp_dir/out"
+done
 
 # ---- forwarded calls ----
 
