@@ -30,6 +30,7 @@ libamphora_la_SOURCES += \
 	base/os/limits.c \
 	base/os/limits.h \
 	base/log.h \
+	base/log_json.h \
 	base/program/note.h \
 	base/program/stdout_check.h \
 	base/program/open_mpi.h \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log; see log.h.  Layer: base. */
 #include "base/log.h"
+#include "base/log_json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,20 +136,9 @@ static void line_text(struct line *l, const char *message)
         put(l, " [request %s]", request);
 }
 
-/* Puts the text of a JSON string.  Bytes that are no ASCII become code points of Latin-1, so that
- * the line is valid whatever a path contains. */
 static void put_json(struct line *l, const char *text)
 {
-    for (; *text && l->len + 8 < LINE_ROOM; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '"' || c == '\\')
-            put(l, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            put(l, "\\u%04x", c);
-        else
-            l->text[l->len++] = (char)c;
-    }
+    l->len += amph_log_json_text(l->text + l->len, LINE_ROOM - l->len, text);
 }
 
 static void line_json(struct line *l, enum amph_log_level level, const char *message)

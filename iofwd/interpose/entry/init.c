@@ -546,6 +546,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     const char *level = amph_ip_setting_text(env, AMPH_ENV_LOG);
 
     amph_ip_state.debug = level && strcmp(level, "debug") == 0;
+    amph_ip_state.json = amph_ip_setting_int(env, AMPH_ENV_LOG_FORMAT) != 0;
     amph_ip_state.io_uring = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_IO_URING);
 
     mode_t mask = libc_umask(0);

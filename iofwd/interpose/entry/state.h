@@ -45,6 +45,7 @@ struct amph_ip_state {
     bool rank_guarded;     /* some descriptors are marked FDTAB_OWN */
     uint8_t trace;         /* IOFWD_TRACE (trace.h); 0: off */
     bool debug;            /* AMPHORA_LOG=debug */
+    bool json;             /* AMPHORA_LOG_FORMAT=json */
     bool io_uring;         /* IOFWD_IO_URING: the program may have rings */
     /* The program was started in the slot of an I/O server but is not one: its first forwarded call
      * ends the job. */

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_json.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/fault_check.h"
@@ -567,20 +568,36 @@ static void print(const struct amph_ip_trace_frame *frame, bool returned, int64_
 
 /* ---- AMPHORA_LOG=debug ---- */
 
+/* As base/log.c does with AMPHORA_LOG_FORMAT=json. */
+static void put_object(struct amph_fwd_text *t, const char *message)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    amph_fwd_text_put(t, "{\"time\":%lld.%06ld,\"level\":\"debug\",\"process\":\"",
+                      (long long)now.tv_sec, now.tv_nsec / 1000);
+    t->len += amph_log_json_text(t->at + t->len, t->room - t->len, program_invocation_short_name);
+    amph_fwd_text_put(t, "\",\"pid\":%d,\"message\":\"", (int)getpid());
+    t->len += amph_log_json_text(t->at + t->len, t->room - t->len, message);
+    memcpy(t->at + t->len, "\"}", 2);
+    t->len += 2;
+}
+
 void amph_ip_debug_line(const char *format, ...)
 {
-    char line[LINE_BYTES];
-    struct amph_fwd_text t = { line, 0, sizeof line - 1 };
+    char line[LINE_BYTES], message[LINE_BYTES / 2];
+    struct amph_fwd_text t = { line, 0, sizeof line - 4 };
     int saved = errno;
     va_list ap;
 
-    amph_fwd_text_put(&t, "amphora: process %d: ", (int)getpid());
     va_start(ap, format);
-
-    int n = vsnprintf(line + t.len, t.room - t.len, format, ap);
-
+    vsnprintf(message, sizeof message, format, ap);
     va_end(ap);
-    t.len += n > 0 && (size_t)n < t.room - t.len ? (size_t)n : t.room - t.len - 1;
+    if (amph_ip_state.json)
+        put_object(&t, message);
+    else
+        amph_fwd_text_put(&t, "amphora: process %d: %s", (int)getpid(), message);
+
     line[t.len] = '\n';
     if (!amph_ip_log_take(line, t.len + 1))
         (void)!libc_syscall(SYS_write, STDERR_FILENO, (long)line, (long)t.len + 1, 0, 0, 0);

@@ -139,6 +139,10 @@ AMPHORA_LOG=debug run sh -c 'cat "$1"; tail -n 1 -f /fwd/lines & sleep=$!
 grep -q ': /fwd/lines is forwarded, as /fwd/lines' "$mp_dir/out" && grep -q 'a symbolic link leads below a prefix, to /fwd/lines' "$mp_dir/out" &&
     grep -q 'inotify_add_watch is refused on a forwarded file: EOPNOTSUPP' "$mp_dir/out"
 mp_report $? "AMPHORA_LOG=debug: prefixes, links, refusals" "$mp_dir/out"
+AMPHORA_LOG=debug AMPHORA_LOG_FORMAT=json run cat /fwd/lines >"$mp_dir/null" 2>"$mp_dir/out"
+grep -q '"level":"debug".*"pid":[0-9]*,"message":"/fwd/lines is forwarded' "$mp_dir/out" && ! grep -q '^amphora' "$mp_dir/out" &&
+    { ! command -v python3 >/dev/null || python3 -c 'import json, sys; [json.loads(line) for line in sys.stdin if line[0] == "{"]' <"$mp_dir/out"; }
+mp_report $? "AMPHORA_LOG_FORMAT=json: decisions are objects too" "$mp_dir/out"
 AMPHORA_LOG=debug timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 50 cat /fwd/lines >"$mp_dir/out" 2>&1
 grep -q '/fwd/lines is lines in the export ' "$mp_dir/out"
 mp_report $? "AMPHORA_LOG=debug: exports" "$mp_dir/out"
