@@ -219,6 +219,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
                          AMPH_CLIENT_PENDING_MAX +
                      i;
+            amph_client_thread.last_seq = p->seq;
             return p;
         }
     }

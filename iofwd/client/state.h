@@ -144,6 +144,7 @@ struct amph_client_moves {
 struct amph_client_thread {
     struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
     struct amph_fwd_caller caller;         /* trace_record.c: see amph_fwd_set_caller */
+    uint64_t last_seq;                     /* call.c: number of the last request */
     uint64_t traced_calls;                 /* trace.c: printed or recorded */
     struct amph_fwd_trace_sum *trace_sum;  /* trace.c: of the call that it traces, or NULL */
     struct {

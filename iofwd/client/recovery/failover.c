@@ -18,6 +18,7 @@
 #include "iofwd/client/data/data.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/state.h"
+#include "iofwd/wire/request_name.h"
 #include "iofwd/wire/marshal.h"
 
 #include <dirent.h>
@@ -471,18 +472,22 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
             break;
 
         bool repeats = may_repeat(id, args, e);
+        struct amph_log_request before = amph_log_request_set((struct amph_log_request){
+            amph_fwd_request_name, cl->number, amph_client_thread.last_seq });
 
-        if (!repeats) {
+        if (!repeats)
             amph_error("%s: its I/O server died during the call, which gives EIO: it may have been "
                        "executed, so it is not made again; look at the result and repeat the call "
                        "if that is right",
                        amph_fwd_calls[id].name);
-            break;
-        }
+        else
+            amph_debug(
+                "%s: its I/O server died during the call, which is made again at the next server",
+                amph_fwd_calls[id].name);
 
-        amph_debug(
-            "%s: its I/O server died during the call, which is made again at the next server",
-            amph_fwd_calls[id].name);
+        amph_log_request_set(before);
+        if (!repeats)
+            break;
 
         amph_client_inflight_strand(&flight);
     }

@@ -54,6 +54,9 @@ grep -Eq '/fwd/.*, which I/O server [0-9]+ had open, is open at I/O server [0-9]
 failover_code=$?
 tail -n 20 "$mp_dir/out" >"$mp_dir/one"
 mp_report $failover_code "AMPHORA_LOG=debug names the files that are taken over" "$mp_dir/one"
+grep 'server died during the call' "$mp_dir/out" >"$mp_dir/one"
+! grep -v ' \[request [0-9sc]*-[0-9]*\]$' "$mp_dir/one" >>"$mp_dir/one.lacking" && test ! -s "$mp_dir/one.lacking"
+mp_report $? "a call that is made again is named with its request" "$mp_dir/one"
 kill_at "tcp: likewise" AMPHORA_SMP=0 2 1 "${FWD_MOMENTS:-300 9000 20000 40000 60000}"
 kill_at "udp: likewise" "AMPHORA_SMP=0 AMPHORA_CONDUIT=udp" 2 1 "${FWD_MOMENTS:-5000 30000}"
 kill_at "two of three servers, one after the other" AMPHORA_SMP=1 3 2 "${FWD_MOMENTS:-3000 20000}"
