@@ -24,6 +24,9 @@ enum {
     DEPTH = 16       /* of relative paths on one another */
 };
 
+/* No run takes a year: a longer time is damage, and would overflow sums. */
+static const uint64_t LONGEST_NS = UINT64_C(365) * 24 * 3600 * 1000000000;
+
 struct amph_trace_text_entry {
     uint64_t number; /* 0: free */
     uint64_t base;
@@ -259,6 +262,7 @@ struct source {
     uint32_t process;
     int32_t tid;
     struct amph_trace_axis axis; /* from the host's clock to the job's */
+    uint64_t began_ns;           /* by the host's clock */
     uint32_t *names; /* [LOCAL_NAMES] maps the file's numbers to ours; UINT32_MAX: no such name */
     size_t first_event;
     size_t
@@ -318,6 +322,12 @@ static struct amph_trace_event *event_of(struct amph_trace *t, const struct sour
     return one_more((void **)&t->events, &t->nevents, &t->event_room, sizeof(*t->events));
 }
 
+/* Is a time of the host's clock within a year of the file's beginning? */
+static bool is_near(const struct source *s, uint64_t ns)
+{
+    return ns - s->began_ns <= LONGEST_NS || s->began_ns - ns <= LONGEST_NS;
+}
+
 static bool take_call(struct amph_trace *t, struct source *s, const struct amph_trace_call *c)
 {
     unsigned state = c->commit >> 16 & 0xff;
@@ -325,6 +335,11 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
 
     if (name == UINT32_MAX || (state != AMPH_TRACE_STARTED && state != AMPH_TRACE_DONE))
         return true;
+
+    if (!is_near(s, c->start_ns) || (state == AMPH_TRACE_DONE && !is_near(s, c->end_ns))) {
+        t->damaged++;
+        return true;
+    }
 
     struct amph_trace_event *e = event_of(t, s, name, amph_trace_job_time(&s->axis, c->start_ns));
 
@@ -393,8 +408,8 @@ static void take_extra(struct amph_trace *t, const struct source *s,
         e->fd2 = x->fd2;
         e->server = x->server;
         e->requests = x->requests;
-        e->server_ns = x->server_ns;
-        e->queue_ns = x->queue_ns < x->server_ns ? x->queue_ns : x->server_ns;
+        e->server_ns = x->server_ns < LONGEST_NS ? x->server_ns : 0;
+        e->queue_ns = x->queue_ns < e->server_ns ? x->queue_ns : e->server_ns;
         put_target_first(t->names[e->name], e);
         return;
     }
@@ -408,6 +423,13 @@ static bool take_sum(struct amph_trace *t, const struct source *s, size_t i)
 
     if (name == UINT32_MAX)
         return true;
+
+    /* the calls of a sum may overlap, in as many threads as there are calls */
+    if (!is_near(s, sum->first_ns) || !is_near(s, sum->last_ns) || sum->longest_ns > LONGEST_NS ||
+        sum->total_ns / LONGEST_NS > sum->calls) {
+        t->damaged++;
+        return true;
+    }
 
     struct amph_trace_total *total = one_more((void **)&t->totals, &t->ntotals, &t->total_room,
                                               sizeof *total);
@@ -508,6 +530,7 @@ static bool add_row(struct amph_trace *t, const void *bytes, size_t len, char *w
 
     struct source s = { .n = (len - AMPH_TRACE_HEADER) / AMPH_TRACE_SLOT,
                         .tid = h.tid,
+                        .began_ns = h.monotonic_ns,
                         .first_event = t->nevents };
 
     /* without a measured clock: the hosts' real time */
@@ -669,10 +692,18 @@ static int read_files(struct amph_trace *t, const char *dir, int (*filter)(const
         char path[4096 + 256];
 
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
+        uint64_t damaged = t->damaged;
+
         if (read_file(t, path, filter == is_clocks, what, sizeof what))
             ++*good_p;
         else
             fprintf(stderr, "iofwd-trace: %s: %s; it is left out\n", path, what);
+
+        if (t->damaged > damaged)
+            fprintf(stderr,
+                    "iofwd-trace: %s: %llu of its records have impossible times and are left out; "
+                    "the file is damaged: record the run again\n",
+                    path, (unsigned long long)(t->damaged - damaged));
 
         free(list[i]);
     }

@@ -93,6 +93,7 @@ struct amph_trace {
     size_t ntotals;
     struct amph_trace_clocks clocks;
     uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
+    uint64_t damaged; /* calls and sums with impossible times, which are left out */
 
     /* the reader's own */
     struct amph_trace_text_entry *texts;

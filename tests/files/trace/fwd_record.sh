@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 102); do
+    for number in $(seq 109); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -277,6 +277,31 @@ printf '\1\2\3\4' | dd of="$file" bs=1 seek=8 conv=notrunc 2>/dev/null
 refused "another byte order is refused" 'other byte order'
 echo hello >"$file"
 refused "a short file is refused" 'fewer than a header'
+
+# A call that lasted two years, and a sum of such, beside one of 5 ns: the first two are left out, with a sentence.
+if command -v python3 >/dev/null; then
+    python3 - "$mp_dir/kept" "$file" <<'EOF'
+import struct, sys
+header = bytearray(open(sys.argv[1], 'rb').read(4096))
+header[88:96] = struct.pack('=Q', 0)  # no ring: slots follow
+header[112:136] = bytes(24)
+start, = struct.unpack_from('=Q', header, 24)
+name = struct.pack('=II56s', 4 << 24, 0, b'read')
+def call(ns): return struct.pack('=IHBBQQqqQiIQ', 1 << 24 | 2 << 16, 0, 0, 0, start, (start + ns) % 2**64, 1, 0, 1, 3, 0, 0)
+def total(ns): return struct.pack('=IIQQQQQQQ', 6 << 24, 0, 0, 1, 1, ns, ns, start, start)
+open(sys.argv[2], 'wb').write(bytes(header) + name + call(5) + 9 * call(2**63 - 2 * start) + call(2 * 31536000 * 10**9) + total(2**63 - 1) + total(7))
+EOF
+    for command in summary files ranks timeline patterns "export -format csv"; do
+        set -- $command
+        "$trace" "$1" "$mp_dir/r" ${2:+"$2"} ${3:+"$3"} >"$mp_dir/out" 2>&1 &&
+            grep -q "$file: 11 of its records have impossible times and are left out.*record the run again" "$mp_dir/out"
+        mp_report $? "damaged times, $1: a sentence" "$mp_dir/out"
+    done
+    test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE ns = 5")" = 1 && test "$(sql "$mp_dir/r" "SELECT sum(ns) FROM totals")" = 7
+    mp_report $? "damaged times: the other records are there" "$mp_dir/out"
+else
+    mp_skip "damaged times" "no python3 here"
+fi
 rm "$file"
 mkfifo "$file"
 refused "a FIFO is refused" 'no regular file'
@@ -339,21 +364,21 @@ mp_report $? "a second query is refused" "$mp_dir/out"
 
 # ---- the command line ----
 
-# refused WORDS...: exit code 2, with one sentence on standard error
-refused() {
+# misused WORDS...: exit code 2, with one sentence on standard error
+misused() {
     "$trace" "$@" >"$mp_dir/answer" 2>"$mp_dir/out"
     test $? = 2 && test ! -s "$mp_dir/answer" && test "$(wc -l <"$mp_dir/out")" = 1
     mp_report $? "refused: iofwd-trace $(echo "$*" | sed "s#$mp_dir#DIR#g")" "$mp_dir/out"
 }
-refused
-refused nothing
-refused summary
-refused summary "$mp_dir/r" -json
-refused export "$mp_dir/r" -prefix x
-refused export "$mp_dir/r" -format
-refused export "$mp_dir/r" -format xml
-refused report "$mp_dir/r" -size 0
-refused replay "$mp_dir/r"
+misused
+misused nothing
+misused summary
+misused summary "$mp_dir/r" -json
+misused export "$mp_dir/r" -prefix x
+misused export "$mp_dir/r" -format
+misused export "$mp_dir/r" -format xml
+misused report "$mp_dir/r" -size 0
+misused replay "$mp_dir/r"
 for command in summary files ranks timeline patterns sql diff export pack replay report bench; do
     "$trace" $command -help >"$mp_dir/out" 2>&1 && grep -q "^usage: iofwd-trace $command " "$mp_dir/out"
     mp_report $? "iofwd-trace $command -help" "$mp_dir/out"
