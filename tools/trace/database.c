@@ -41,7 +41,15 @@ static const char schema_text[] =
     " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns, e.layer, e.caused"
     " FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
     " LEFT JOIN paths a ON a.path_id = e.path_id"
-    " LEFT JOIN paths b ON b.path_id = e.path2_id;";
+    " LEFT JOIN paths b ON b.path_id = e.path2_id;"
+
+    /* Calls, and those beyond the budget, of which there are sums: a row stands for so many calls. */
+    "CREATE VIEW %1$s.all_calls AS SELECT process, tid, name, class, layer, side, path, 1 AS calls,"
+    " failed, bytes, ns FROM calls UNION ALL SELECT t.process, NULL, n.name, n.class,"
+    " CASE WHEN n.class IN ('stdio', 'mpi-io') THEN n.class"
+    " WHEN n.class IN ('am', 'rma', 'coll', 'wait') THEN 'message' ELSE 'posix' END, NULL, a.path,"
+    " t.calls, t.errors, t.bytes, t.ns FROM totals t JOIN names n USING(name_id)"
+    " LEFT JOIN paths a USING(path_id);";
 /* clang-format on */
 
 static bool run(sqlite3 *db, const char *sql)

@@ -46,7 +46,7 @@ static bool print_rows(sqlite3 *db, const char *sql, bool *first_p)
     }
 
     sqlite3_finalize(stmt);
-    return code == SQLITE_DONE || !trace_fail("%s", sqlite3_errmsg(db));
+    return code == SQLITE_DONE || !trace_refused(db);
 }
 
 int trace_export(const char *dir, const char *format)
@@ -68,6 +68,9 @@ int trace_export(const char *dir, const char *format)
     } else if (db)
         code = trace_print(db, stdout, is_csv ? TRACE_CSV : TRACE_JSONL,
                            "SELECT * FROM calls ORDER BY id");
+
+    if (db)
+        trace_say_losses(db, "main", stderr);
 
     sqlite3_close(db);
     return code;

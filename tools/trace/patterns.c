@@ -30,8 +30,8 @@ static const char file_uses[] =
     "CREATE TABLE file_uses AS SELECT path, " PROCESSES_THAT("class = 'read'") " AS r, "
     PROCESSES_THAT("class = 'write'") " AS w, "
     PROCESSES_THAT("class IN ('read', 'write')") " AS users, "
-    "sum(class = 'open' AND NOT failed) AS opens, sum(ns) AS ns, count(*) AS n, sum(bytes) AS bytes "
-    "FROM calls WHERE " FILES " GROUP BY path";
+    "sum((calls - failed) * (class = 'open')) AS opens, sum(ns) AS ns, sum(calls) AS n, sum(bytes) AS bytes "
+    "FROM all_calls WHERE " FILES " GROUP BY path";
 #define USE_OF_FILES \
     "SELECT 'all such files', sum(n), sum(ns), printf('%d files, %d bytes, such as %s', count(*), " \
     "sum(bytes), max(path)) FROM file_uses WHERE "
@@ -68,18 +68,18 @@ static const char file_uses[] =
 
 static const struct rule rules[] = {
     { "many small writes", "kind:write", "IOFWD_CONSISTENCY=session holds small consecutive writes back",
-      "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
-      "class = 'write' AND NOT failed AND bytes > 0 AND " FILES
-      " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
+      "SELECT path, sum(calls), sum(ns), printf('%d bytes each', sum(bytes) / sum(calls)) FROM all_calls WHERE "
+      "class = 'write' AND bytes > 0 AND " FILES
+      " GROUP BY path HAVING sum(calls) >= 100 AND sum(bytes) / sum(calls) < 16384" },
     { "many small reads", "kind:read",
       "IOFWD_CONSISTENCY=session reads ahead; IOFWD_BLKSIZE makes stdio ask for more",
-      "SELECT path, count(*), sum(ns), printf('%d bytes each', sum(bytes) / count(*)) FROM calls WHERE "
-      "class = 'read' AND NOT failed AND bytes > 0 AND " FILES
-      " GROUP BY path HAVING count(*) >= 100 AND sum(bytes) / count(*) < 16384" },
+      "SELECT path, sum(calls), sum(ns), printf('%d bytes each', sum(bytes) / sum(calls)) FROM all_calls WHERE "
+      "class = 'read' AND bytes > 0 AND " FILES
+      " GROUP BY path HAVING sum(calls) >= 100 AND sum(bytes) / sum(calls) < 16384" },
     { "a file that is opened again and again", "kind:open", "keep it open in the program",
-      "SELECT path, count(*), sum(ns), printf('%d processes', count(DISTINCT process)) FROM calls WHERE "
-      "class = 'open' AND NOT failed AND " FILES
-      " GROUP BY path HAVING count(*) >= 10 AND count(*) >= 5 * count(DISTINCT process)" },
+      "SELECT path, sum(calls - failed), sum(ns), printf('%d processes', count(DISTINCT process)) FROM all_calls WHERE "
+      "class = 'open' AND calls > failed AND " FILES
+      " GROUP BY path HAVING sum(calls - failed) >= 10 AND sum(calls - failed) >= 5 * count(DISTINCT process)" },
     { "opens of files that do not exist", "kind:open,meta errno:ENOENT",
       "shorten the search path that the program goes through (PATH, PYTHONPATH, LD_LIBRARY_PATH)",
       "SELECT 'all paths', count(*), sum(ns), printf('%d paths, such as %s', count(DISTINCT path), "
@@ -154,8 +154,8 @@ static const struct rule rules[] = {
       "'%setxattr') AND NOT failed AND path NOT IN (SELECT path FROM calls WHERE (name LIKE '%stat%' OR "
       "name LIKE '%access%' OR name LIKE '%getxattr') AND path IS NOT NULL) HAVING count(*) > 0" },
     { "files synchronised often", "kind:sync", "fewer fsync calls; IOFWD_CONSISTENCY=session makes data visible at close",
-      "SELECT path, count(*), sum(ns), '' FROM calls WHERE class = 'sync' AND " FILES
-      " GROUP BY path HAVING count(*) >= 10" },
+      "SELECT path, sum(calls), sum(ns), '' FROM all_calls WHERE class = 'sync' AND " FILES
+      " GROUP BY path HAVING sum(calls) >= 10" },
     { "files read by one process, once", "kind:read",
       "none: this is the cheapest way",
       USE_OF_FILES "w = 0 AND r = 1 AND opens <= 1" ALL_SUCH_FILES },
@@ -220,7 +220,7 @@ static const char readable_findings[] =
     "WITH f AS (SELECT *, row_number() OVER (PARTITION BY finding ORDER BY ns DESC, subject) AS place "
     "FROM findings) "
     "SELECT finding, count(*) AS times, sum(calls) AS calls, printf('%.3f', sum(ns) / 1e6) AS cost_ms, "
-    "printf('%.1f', 100.0 * sum(ns) / (SELECT max(1, sum(ns)) FROM calls WHERE layer = 'posix')) AS percent, "
+    "printf('%.1f', 100.0 * sum(ns) / (SELECT max(1, sum(ns)) FROM all_calls WHERE layer = 'posix')) AS percent, "
     "max(CASE WHEN place = 1 THEN detail END) AS detail, "
     "group_concat(CASE WHEN place <= 3 THEN subject END, ', ') || "
     "CASE WHEN count(*) > 3 THEN printf(' and %d more', count(*) - 3) ELSE '' END AS subject, remedy "
@@ -257,8 +257,10 @@ int trace_patterns(const char *dir, enum trace_form form)
     sqlite3 *db = trace_open(dir);
     int code = 1;
 
-    if (db && trace_find(db))
+    if (db && trace_find(db)) {
         code = trace_print(db, stdout, form, form == TRACE_TEXT ? readable_findings : all_findings);
+        trace_say_losses(db, "main", form == TRACE_TEXT ? stdout : stderr);
+    }
 
     sqlite3_close(db);
     return code;

@@ -74,6 +74,9 @@ int trace_report(const char *dir, const char *path, unsigned long size_mb)
     ok = ok && (db = trace_database()) && trace_tables(db, "main", &t) && trace_find(db) &&
          fit(&t, db, dir, size_mb * MB, &packed) && report_write(path, &packed);
 
+    if (ok)
+        trace_say_losses(db, "main", stderr);
+
     sqlite3_close(db);
     report_free(&packed);
     amph_trace_free(&t);

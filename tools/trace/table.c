@@ -182,6 +182,18 @@ static bool print_row(FILE *out, enum trace_form form, sqlite3_stmt *stmt, int c
     return true;
 }
 
+int trace_refused(sqlite3 *db)
+{
+    const char *text = sqlite3_errmsg(db);
+
+    if (strcmp(text, "integer overflow") == 0)
+        return trace_fail(
+            "a sum exceeds 64 bits: unless the query makes it, numbers of the record are damaged; "
+            "record the run again");
+
+    return trace_fail("%s", text);
+}
+
 int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
 {
     sqlite3_stmt *stmt = NULL;
@@ -238,7 +250,7 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
     if (code == SQLITE_NOMEM)
         trace_fail("there is not enough memory");
     else if (code != SQLITE_DONE)
-        trace_fail("%s", sqlite3_errmsg(db));
+        trace_refused(db);
 
     code = code != SQLITE_DONE;
     sqlite3_finalize(stmt);

@@ -58,6 +58,8 @@ int64_t trace_zero(const struct amph_trace *t);
 sqlite3 *trace_database(void);
 sqlite3 *trace_open(const char *dir);
 
+/* Says why the last query has failed, and gives 1. */
+int trace_refused(sqlite3 *db);
 /* Prints the answer of a query.  Returns an exit code. */
 int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql);
 /* The same text in valid UTF-8, for the caller to free; NULL: no memory. */
@@ -65,6 +67,8 @@ char *trace_utf8(const char *value);
 /* The first number of an answer. */
 long long trace_number(sqlite3 *db, const char *sql);
 
+/* A sentence for each kind of call that is not among the events. */
+void trace_say_losses(sqlite3 *db, const char *schema, FILE *out);
 int trace_summary(const char *dir);
 int trace_files(const char *dir);
 int trace_ranks(const char *dir);

@@ -14,30 +14,39 @@
 #define MS(ns) "printf('%.3f', (" ns ") / 1e6)"
 
 /* What is not in the events is said, not hidden. */
-static void say_losses(sqlite3 *db)
+void trace_say_losses(sqlite3 *db, const char *schema, FILE *out)
 {
-    long long summed = trace_number(db, "SELECT summed_calls FROM losses");
-    long long dropped = trace_number(db, "SELECT dropped_calls FROM losses");
-    long long texts = trace_number(db, "SELECT dropped_texts FROM losses");
-    long long unfinished = trace_number(db, "SELECT unfinished FROM losses");
+    static const struct {
+        const char *sql, *sentence;
+    } losses[] = {
+        { "SELECT count(*) FROM %1$s.processes WHERE recorder <> 'preload'",
+          "%lld processes were recorded by iofwd-trap or iofwd-mount, which see the forwarded "
+          "calls of a program only: its local calls are not here.\n" },
+        { "SELECT unfinished FROM %1$s.losses", "%lld calls had not returned when their thread or "
+                                                "process ended (exec and exit never do).\n" },
+        { "SELECT summed_calls FROM %1$s.losses",
+          "%lld calls were beyond IOFWD_TRACE_BUDGET and are in the sums by file only.\n" },
+        { "SELECT dropped_calls FROM %1$s.losses",
+          "%lld calls are lost: there was no room for them; "
+          "a larger IOFWD_TRACE_BUDGET keeps them.\n" },
+        { "SELECT dropped_texts FROM %1$s.losses",
+          "%lld paths are lost: there was no room for them.\n" },
+        { "SELECT count(DISTINCT host) FROM %1$s.processes WHERE clock_error_ns IS NULL AND "
+          "(SELECT count(DISTINCT host) FROM %1$s.processes) > 1",
+          "The clocks of %lld hosts were not measured: times of different hosts are compared by "
+          "their real-time clocks; amphora-run -record measures them, mpirun and srun do not.\n" },
+    };
 
-    long long others = trace_number(db,
-                                    "SELECT count(*) FROM processes WHERE recorder <> 'preload'");
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        char sql[256];
 
-    if (others)
-        printf("%lld processes were recorded by iofwd-trap or iofwd-mount, which see the forwarded "
-               "calls of a program only: its local calls are not here.\n",
-               others);
-    if (unfinished)
-        printf(
-            "%lld calls had not returned when their thread or process ended (exec and exit never "
-            "do).\n",
-            unfinished);
-    if (summed)
-        printf("%lld calls were beyond IOFWD_TRACE_BUDGET and are in the sums by file only.\n",
-               summed);
-    if (dropped || texts)
-        printf("%lld calls and %lld paths are lost: there was no room for them.\n", dropped, texts);
+        snprintf(sql, sizeof sql, losses[i].sql, schema);
+
+        long long n = trace_number(db, sql);
+
+        if (n)
+            fprintf(out, losses[i].sentence, n);
+    }
 }
 
 static int is_unrecorded(const struct dirent *d)
@@ -84,7 +93,7 @@ static int with(const char *dir, const char *const *queries, const char *const *
     }
 
     if (db && !code) {
-        say_losses(db);
+        trace_say_losses(db, "main", stdout);
         say_unrecorded(dir);
     }
 
@@ -94,7 +103,8 @@ static int with(const char *dir, const char *const *queries, const char *const *
 
 /* Calls, and those that are in the sums only. */
 #define ALL_BY_NAME \
-    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN (n.class IN ('read', 'write') OR n.class = " \
+    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN (n.class IN ('read', 'write') OR n.class " \
+    "= " \
     "'stdio' AND length IS NOT NULL) AND result > 0 " \
     "THEN result ELSE 0 END AS bytes, 1 AS calls, e.ns AS longest FROM events e JOIN names n " \
     "USING(name_id) UNION ALL SELECT n.class, n.name, t.errors, t.ns, t.bytes, t.calls, " \
@@ -111,7 +121,15 @@ static int with(const char *dir, const char *const *queries, const char *const *
 #define STDIO_CALLS \
     "sum(layer = 'stdio') AS stdio, " \
     "sum(CASE layer WHEN 'stdio' THEN bytes ELSE 0 END) AS stdio_bytes, "
-#define OTHER_CALLS STDIO_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
+#define OTHER_CALLS \
+    STDIO_CALLS "sum(side = 'mpi-io') AS mpi_io, sum(side = 'message') AS messages, "
+/* The same of all_calls, whose rows stand for several calls. */
+#define SUMMED_STDIO \
+    "sum(calls * (layer = 'stdio')) AS stdio, " \
+    "sum(CASE layer WHEN 'stdio' THEN bytes ELSE 0 END) AS stdio_bytes, "
+#define SUMMED_OTHERS \
+    SUMMED_STDIO "sum(calls * (layer = 'mpi-io')) AS mpi_io, sum(calls * (layer = 'message')) AS " \
+                 "messages, "
 #define RUN_NS "max(start_ns + coalesce(ns, 0)) - min(start_ns)"
 
 /* Times of forwarded calls by server: in its queue, at its files, and the rest; sums and medians. */
@@ -174,12 +192,12 @@ int trace_files(const char *dir)
     static const char *const titles[] = { "" };
     /* clang-format off */
     static const char *const queries[] = {
-        "SELECT count(DISTINCT process) AS procs, sum(class = 'open' AND NOT failed) AS opens, "
-        "sum(class = 'read') AS reads, " READ_BYTES ", sum(class = 'write') AS writes, "
-        WRITTEN_BYTES ", sum(class = 'meta') AS meta, sum(failed) AS failed, "
-        STDIO_CALLS "sum(class = 'mpi-io') AS mpi_io, " FILE_MS " AS ms, "
+        "SELECT count(DISTINCT process) AS procs, sum(CASE class WHEN 'open' THEN calls - failed ELSE 0 END) AS opens, "
+        "sum(calls * (class = 'read')) AS reads, " READ_BYTES ", sum(calls * (class = 'write')) AS writes, "
+        WRITTEN_BYTES ", sum(calls * (class = 'meta')) AS meta, sum(failed) AS failed, "
+        SUMMED_STDIO "sum(calls * (class = 'mpi-io')) AS mpi_io, " FILE_MS " AS ms, "
         "coalesce(max(side) FILTER (WHERE layer IN ('posix', 'stdio')), '-') AS side, path "
-        "FROM calls WHERE path IS NOT NULL GROUP BY path ORDER BY " FILE_NS " DESC",
+        "FROM all_calls WHERE path IS NOT NULL GROUP BY path ORDER BY " FILE_NS " DESC",
         NULL
     };
     /* clang-format on */
@@ -192,10 +210,10 @@ int trace_ranks(const char *dir)
     static const char *const titles[] = { "" };
     /* clang-format off */
     static const char *const queries[] = {
-        "SELECT coalesce(c.rank, '-') AS rank, c.host, c.pid, count(DISTINCT tid) AS threads, "
-        FILE_CALLS " AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
-        FILE_MS " AS ms, " OTHER_CALLS "coalesce(p.clock_error_ns, '-') AS clock_error_ns, p.exe "
-        "FROM calls c JOIN processes p USING(process) GROUP BY c.process ORDER BY c.rank, c.process",
+        "SELECT coalesce(p.rank, '-') AS rank, p.host, p.pid, count(DISTINCT tid) AS threads, "
+        "sum(calls * (" FILE_CALL ")) AS calls, sum(failed) AS failed, " READ_BYTES ", " WRITTEN_BYTES ", "
+        FILE_MS " AS ms, " SUMMED_OTHERS "coalesce(p.clock_error_ns, '-') AS clock_error_ns, p.exe "
+        "FROM all_calls c JOIN processes p USING(process) GROUP BY c.process ORDER BY p.rank, c.process",
         NULL
     };
     /* clang-format on */
@@ -226,8 +244,8 @@ int trace_timeline(const char *dir)
 
 /* clang-format off */
 #define SUMS(of) \
-    "(SELECT name, count(*) AS calls, sum(bytes) AS bytes, sum(failed) AS failed, sum(ns) AS ns " \
-    "FROM " of ".calls GROUP BY name)"
+    "(SELECT name, sum(calls) AS calls, sum(bytes) AS bytes, sum(failed) AS failed, sum(ns) AS ns " \
+    "FROM " of ".all_calls GROUP BY name)"
 static const char differences[] =
     "WITH one AS " SUMS("main") ", two AS " SUMS("b") ", "
     "both AS (SELECT name FROM one UNION SELECT name FROM two) "
@@ -246,8 +264,13 @@ int trace_diff(const char *a, const char *b)
     int code = 1;
 
     if (db && sqlite3_exec(db, "ATTACH ':memory:' AS b", NULL, NULL, NULL) == SQLITE_OK &&
-        trace_load(db, "b", b))
+        trace_load(db, "b", b)) {
         code = trace_print(db, stdout, TRACE_TEXT, differences);
+        printf("\n%s:\n", a);
+        trace_say_losses(db, "main", stdout);
+        printf("%s:\n", b);
+        trace_say_losses(db, "b", stdout);
+    }
 
     sqlite3_close(db);
     return code;

@@ -5,7 +5,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 56); do
+    for number in $(seq 57); do
         mp_skip "case $number of the findings" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -197,6 +197,9 @@ record_rank() {
 }
 straggler yes "0 1 2"
 straggler no "0 1 2 3"
+"$trace" ranks "$mp_dir/r" >"$mp_dir/out" 2>&1
+grep -q 'clocks of 4 hosts were not measured' "$mp_dir/out"
+mp_report $? "hosts without a measured clock are said" "$mp_dir/out"
 
 # servers
 one_server() {
