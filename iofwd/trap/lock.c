@@ -297,49 +297,80 @@ static int check_access(const struct amph_trap_file *file, int type)
     return 0;
 }
 
-int amph_trap_lock(struct amph_trap_call *c, struct amph_trap_file *file, int command,
-                   uint64_t where)
+static bool is_of_file(int command)
 {
-    bool of_file = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
-    bool asks = command == F_GETLK || command == F_OFD_GETLK;
-    bool waits = command == F_SETLKW || command == F_OFD_SETLKW;
-    struct owner *owner = NULL;
-    struct request r = { .file = &file->file };
-    int err = amph_trap_get(c, &r.lock, where, sizeof r.lock);
+    return command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+}
+
+static bool asks(int command)
+{
+    return command == F_GETLK || command == F_OFD_GETLK;
+}
+
+static bool waits(int command)
+{
+    return command == F_SETLKW || command == F_OFD_SETLKW;
+}
+
+/* Reads and checks the lock at `where`, and makes its range absolute. */
+static int take_lock(struct amph_trap_call *c, struct amph_trap_file *file, int command,
+                     uint64_t where, struct flock *lock)
+{
+    int err = amph_trap_get(c, lock, where, sizeof *lock);
 
     if (!err)
         err = amph_trap_process_of(c, NULL);
 
-    if (!err && of_file && r.lock.l_pid)
+    if (!err && is_of_file(command) && lock->l_pid)
         err = EINVAL;
 
     if (!err)
-        err = make_absolute(file, &r.lock);
+        err = make_absolute(file, lock);
 
-    if (!err && !asks)
-        err = check_access(file, r.lock.l_type);
+    if (!err && !asks(command))
+        err = check_access(file, lock->l_type);
 
-    if (!err && !of_file)
-        err = identify(file);
+    lock->l_pid = 0;
+    return err;
+}
+
+/* *owner_p: the process's locks of the file, which owner_put gives back; NULL if it has none.  A
+ * command that sets a lock makes them. */
+static int take_owner(struct amph_trap_file *file, pid_t pid, int command, int type,
+                      struct owner **owner_p)
+{
+    int err = identify(file);
 
     if (err)
         return err;
 
-    pid_t pid = of_file ? 0 : amph_trap_process_pid(c->process);
+    if (!asks(command) && type != F_UNLCK)
+        return owner_of(file, pid, owner_p);
 
-    r.lock.l_pid = 0;
-    if (pid && !asks && r.lock.l_type != F_UNLCK)
-        err = owner_of(file, pid, &owner);
-    else if (pid)
-        owner = find(file, pid);
+    *owner_p = find(file, pid);
+    return 0;
+}
+
+int amph_trap_lock(struct amph_trap_call *c, struct amph_trap_file *file, int command,
+                   uint64_t where)
+{
+    struct owner *owner = NULL;
+    struct request r = { .file = &file->file };
+    pid_t pid = 0;
+    int err = take_lock(c, file, command, where, &r.lock);
+
+    if (!err && !is_of_file(command)) {
+        pid = amph_trap_process_pid(c->process);
+        err = take_owner(file, pid, command, r.lock.l_type, &owner);
+    }
 
     if (owner)
         r.file = &owner->file;
 
-    if (!err && asks)
+    if (!err && asks(command))
         err = get_lock(c, file, owner, pid, &r.lock, where);
     else if (!err && (owner || !pid)) /* else there is nothing to unlock */
-        err = carry_out(c, &r, waits);
+        err = carry_out(c, &r, waits(command));
 
     owner_put(owner);
     return err;

@@ -337,29 +337,48 @@ static bool is_sequential(struct coalescer *c, enum mode mode, bool by_offset, o
             (state->ahead && mode == READING && c->nsequential >= SEQUENTIAL_MIN));
 }
 
+/* Returns whether the coalesced data cannot be sent any more, because its server has died. */
+static bool is_lost(const struct coalescer *c)
+{
+    return c->mode == WRITING && !c->on_heap &&
+           atomic_load_explicit(&c->link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY;
+}
+
+/* Returns whether the call does not continue the current sequence. */
+static bool ends_sequence(const struct coalescer *c, enum mode mode, bool by_offset, off_t off,
+                          size_t len)
+{
+    if (c->mode == IDLE)
+        return false;
+
+    if (c->mode != mode || c->by_offset != by_offset || len > SMALL)
+        return true;
+
+    return (!by_offset && off != c->pos) || is_lost(c);
+}
+
 /* Returns whether the call is to be coalesced, and makes the coalescer ready for it.  Flushes if
  * the call does not continue the current sequence. */
 static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t off, size_t len)
 {
     bool sequential = is_sequential(c, mode, by_offset, off, len);
-    bool dead = c->mode == WRITING && !c->on_heap &&
-                atomic_load_explicit(&c->link->state, memory_order_acquire) !=
-                    AMPH_CLIENT_LINK_READY;
 
     /* another offset in the same block */
     if (c->versioned && mode == READING && !c->by_offset && !by_offset && len <= SMALL)
         c->pos = off;
 
-    if (c->mode != IDLE && (dead || c->mode != mode || c->by_offset != by_offset ||
-                            (!by_offset && off != c->pos) || len > SMALL))
+    if (ends_sequence(c, mode, by_offset, off, len))
         flush_coalescer(c);
 
     if (c->mode == mode)
         return true;
 
-    return sequential && len && !c->late &&
-           (state->session || c->announced == mode || amph_client_ahead_may(c)) &&
-           begin(c, mode, by_offset, off);
+    if (!sequential || len == 0 || c->late)
+        return false;
+
+    bool allowed = state->session || c->announced == mode || amph_client_ahead_may(c);
+
+    return allowed && begin(c, mode, by_offset, off);
 }
 
 /* Counts one announced call as done, and flushes after the last one. */
@@ -761,6 +780,35 @@ static bool concerns_all_files(const struct amph_fwd_call *call)
     }
 }
 
+/* A call that reads or writes d. */
+static int call_with_data(const struct amph_layer *self, struct amph_fwd_call *call,
+                          struct amph_client_data *d, bool full)
+{
+    if (amph_fwd_file_waits(d->file))
+        return amph_layer_pass(self->next, call);
+
+    return full ? do_data(self, call, d) : do_data_ahead(self, call, d);
+}
+
+/* Any other call. */
+static int call_without_data(const struct amph_layer *self, struct amph_fwd_call *call, bool full)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    bool of_file = desc->nargs && desc->arg[0].word == FWD_IN_FILE;
+    struct coalescer *c = of_file ? find(amph_fwd_call_file(desc, &call->u)) : NULL;
+
+    if (atomic_load(&state->dirty) && (!c || concerns_all_files(call)))
+        amph_client_coalesce_flush_all();
+
+    if ((state->session || state->ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
+        return open_call(self, call);
+
+    if (c && (full || !amph_client_file_is_beside(desc)))
+        return do_file(self, call, c);
+
+    return amph_layer_pass(self->next, call);
+}
+
 static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     struct amph_client_data d;
@@ -772,27 +820,10 @@ static int coalesce_call(const struct amph_layer *self, struct amph_fwd_call *ca
     /* else nothing is coalesced: data is only read ahead */
     bool full = state->session || atomic_load_explicit(&state->announced, memory_order_relaxed);
 
-    if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf) {
-        if (amph_fwd_file_waits(d.file))
-            return amph_layer_pass(self->next, call);
+    if (amph_client_data_of(call->id, &call->u, &d) && !d.file->rwf)
+        return call_with_data(self, call, &d, full);
 
-        return full ? do_data(self, call, &d) : do_data_ahead(self, call, &d);
-    }
-
-    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
-    const struct amph_fwd_file *file = desc->nargs && desc->arg[0].word == FWD_IN_FILE
-                                           ? amph_fwd_call_file(desc, &call->u)
-                                           : NULL;
-    struct coalescer *c = file ? find(file) : NULL;
-
-    if (atomic_load(&state->dirty) && (!c || concerns_all_files(call)))
-        amph_client_coalesce_flush_all();
-
-    if ((state->session || state->ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
-        return open_call(self, call);
-
-    return c && (full || !amph_client_file_is_beside(desc)) ? do_file(self, call, c)
-                                                            : amph_layer_pass(self->next, call);
+    return call_without_data(self, call, full);
 }
 
 /* In a forked child: discards all sequences.  The parent completes them and reports their errors.
