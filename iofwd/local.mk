@@ -19,6 +19,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/versions.h \
 	iofwd/client/coalesce/ahead.c \
 	iofwd/client/coalesce/file.c \
+	iofwd/client/coalesce/others.c \
 	iofwd/client/api/file.c \
 	iofwd/client/api/file.h \
 	iofwd/server/fs/beneath.c \

@@ -58,7 +58,7 @@ row() {
         flags="-Wl,--allow-multiple-definition" ;;
     recovery) # records of open files that a program leaves to the next one; fuzz_recovery.c includes record.c
         sources="$srcdir/iofwd/client/recovery/failover.c $srcdir/iofwd/client/recovery/reopen.c
-            $srcdir/iofwd/client/recovery/shared_offset.c $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/marshal.c
+            $srcdir/iofwd/client/recovery/shared_offset.c $srcdir/iofwd/wire/request_name.c $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/marshal.c
             $srcdir/iofwd/wire/encode.c $builddir/iofwd/calls/table.c" ;;
     trace) # files of recorded calls
         sources="$(ls "$srcdir"/iofwd/trace/*.c)"

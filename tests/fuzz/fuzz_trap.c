@@ -260,6 +260,23 @@ void amph_fwd_set_cancelled(bool (*cancelled)(void))
 {
 }
 
+bool amph_fwd_traces(void)
+{
+    return true;
+}
+
+uint64_t amph_fwd_traced_calls(void)
+{
+    return 0;
+}
+
+void amph_fwd_trace_refused(const struct amph_fwd_refused *refused)
+{
+    expect(refused->number <= AMPH_FWD_REFUSED_MAX && refused->name && refused->path &&
+               refused->path2 && refused->err > 0,
+           "a refused call has a number, a name, paths and an errno");
+}
+
 struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller)
 {
     static _Thread_local struct amph_fwd_caller is;

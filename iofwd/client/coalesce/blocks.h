@@ -3,7 +3,7 @@
  * The coalescer of one open file: a sequence of small consecutive calls, and the blocks in which
  * its data is transferred.
  *
- * Layer: iofwd.  Thread rule: the caller owns the coalescer (enter in coalesce/coalesce.c).
+ * Layer: iofwd.  Thread rule: the caller owns the coalescer (amph_client_coalesce_enter).
  */
 #ifndef AMPH_IOFWD_CLIENT_BLOCKS_H
 #define AMPH_IOFWD_CLIENT_BLOCKS_H
@@ -124,6 +124,26 @@ struct amph_client_coalesce_state {
 };
 
 extern struct amph_client_coalesce_state amph_client_coalesce AMPH_HIDDEN;
+
+/* coalesce.c: makes this thread the owner.  Returns false if it already is: a signal handler
+ * interrupted it inside. */
+bool amph_client_coalesce_enter(struct coalescer *c);
+/* Like enter, but returns false also if c no longer belongs to `file`: after a close, a coalescer
+ * is reused for another file. */
+bool amph_client_coalesce_enter_for(struct coalescer *c, const struct amph_fwd_file *file);
+void amph_client_coalesce_leave(struct coalescer *c);
+/* By the owner: writes what is coalesced, and discards what was read ahead. */
+void amph_client_coalesce_flush(struct coalescer *c);
+/* The AMPH_CLIENT_ACTIVE_SLOTS entries where c's file has its active coalescers. */
+struct coalescer *_Atomic *amph_client_coalesce_active_set(const struct coalescer *c);
+
+/* others.c: flushes other open files of c's file where the call conflicts with them. */
+void amph_client_others_prepare(struct coalescer *c, struct amph_fwd_client *cl,
+                                const struct amph_client_data *d, enum mode mode);
+/* Completes a short read.  The file may be longer than the server reported, because other open
+ * files hold coalesced writes: flushes them and reads the rest. */
+void amph_client_others_read_past_end(struct coalescer *c, struct amph_fwd_client *cl,
+                                      const struct amph_client_data *d);
 
 /* Chooses where the blocks of a sequence are: free slots of the transfer area if there are enough,
  * or heap memory.  Returns false if the server cannot be reached or there is no memory. */

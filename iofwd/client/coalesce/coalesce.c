@@ -51,7 +51,7 @@ static uintptr_t self(void)
 
 /* Makes this thread the owner.  Returns false if it already is: a signal handler interrupted it
  * inside. */
-static bool enter(struct coalescer *c)
+bool amph_client_coalesce_enter(struct coalescer *c)
 {
     for (unsigned spins = 0;; spins++) {
         uintptr_t nobody = 0;
@@ -69,12 +69,12 @@ static bool enter(struct coalescer *c)
     }
 }
 
-static void leave(struct coalescer *c)
+void amph_client_coalesce_leave(struct coalescer *c)
 {
     atomic_store_explicit(&c->owner, 0, memory_order_release);
 }
 
-static struct coalescer *_Atomic *active_set_of(const struct coalescer *c)
+struct coalescer *_Atomic *amph_client_coalesce_active_set(const struct coalescer *c)
 {
     return state->active[atomic_load_explicit(&c->identity, memory_order_relaxed) %
                          AMPH_CLIENT_ACTIVE_SETS];
@@ -99,14 +99,14 @@ static bool active_set_replace(struct coalescer *_Atomic *set, struct coalescer 
  * the set is full, c is counted instead, and such calls scan all coalescers. */
 static void active_set_add(struct coalescer *c)
 {
-    c->overflowed = !active_set_replace(active_set_of(c), NULL, c);
+    c->overflowed = !active_set_replace(amph_client_coalesce_active_set(c), NULL, c);
     if (c->overflowed)
         atomic_fetch_add(&state->overflowed, 1);
 }
 
 static void active_set_remove(struct coalescer *c)
 {
-    active_set_replace(active_set_of(c), c, NULL);
+    active_set_replace(amph_client_coalesce_active_set(c), c, NULL);
     if (c->overflowed)
         atomic_fetch_sub(&state->overflowed, 1);
 }
@@ -134,15 +134,15 @@ static void set_mode(struct coalescer *c, enum mode mode)
 
 /* Like enter, but returns false also if c no longer belongs to `file`: after a close, a coalescer
  * is reused for another file. */
-static bool enter_for(struct coalescer *c, const struct amph_fwd_file *file)
+bool amph_client_coalesce_enter_for(struct coalescer *c, const struct amph_fwd_file *file)
 {
-    if (!enter(c))
+    if (!amph_client_coalesce_enter(c))
         return false;
     if (atomic_load_explicit(&c->handle, memory_order_relaxed) == file->part[0].handle &&
         c->server == file->part[0].server)
         return true;
 
-    leave(c);
+    amph_client_coalesce_leave(c);
     return false;
 }
 
@@ -202,7 +202,7 @@ static struct coalescer *find_or_make(struct amph_fwd_client *cl, const struct a
 /* ---- flushing ---- */
 
 /* Completes the sequence: transfers all blocks, sets the server's offset, and makes c idle. */
-static void flush_coalescer(struct coalescer *c)
+void amph_client_coalesce_flush(struct coalescer *c)
 {
     if (c->mode == IDLE)
         return;
@@ -244,9 +244,10 @@ void amph_client_coalesce_flush_all(void)
         for (struct coalescer *c = atomic_load_explicit(&state->bucket[i], memory_order_acquire); c;
              c = c->next)
             /* skips idle ones, whose owner may block for long in a call */
-            if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE && enter(c)) {
-                flush_coalescer(c);
-                leave(c);
+            if (atomic_load(&c->handle) && atomic_load(&c->mode) != IDLE &&
+                amph_client_coalesce_enter(c)) {
+                amph_client_coalesce_flush(c);
+                amph_client_coalesce_leave(c);
             }
 }
 
@@ -368,7 +369,7 @@ static bool prepare(struct coalescer *c, enum mode mode, bool by_offset, off_t o
         c->pos = off;
 
     if (ends_sequence(c, mode, by_offset, off, len))
-        flush_coalescer(c);
+        amph_client_coalesce_flush(c);
 
     if (c->mode == mode)
         return true;
@@ -393,162 +394,7 @@ static void count_announced(struct coalescer *c, size_t len)
         return;
 
     c->announced = IDLE;
-    flush_coalescer(c); /* the last announced call returns after all data was written */
-}
-
-/* ---- other open files of the same file ---- */
-
-static bool is_other(const struct coalescer *c, const struct coalescer *o, enum mode mode)
-{
-    enum mode theirs = o && o != c ? atomic_load(&o->mode) : IDLE;
-    return theirs != IDLE && (mode == WRITING || theirs == WRITING) &&
-           atomic_load(&o->identity) == atomic_load(&c->identity);
-}
-
-/* Calls visit for each other active coalescer of c's file that conflicts with `mode`: any, if c
- * writes; those that write, if c reads.  Returns whether one of the calls returned true. */
-static bool for_each_other(const struct coalescer *c, enum mode mode,
-                           bool (*visit)(struct coalescer *o, off_t from, off_t to), off_t from,
-                           off_t to)
-{
-    struct coalescer *_Atomic *set = active_set_of(c);
-    bool any = false;
-
-    for (unsigned i = 0; i < AMPH_CLIENT_ACTIVE_SLOTS; i++) {
-        struct coalescer *o = atomic_load_explicit(&set[i], memory_order_acquire);
-
-        any |= is_other(c, o, mode) && visit(o, from, to);
-    }
-
-    for (unsigned i = 0;
-         i < AMPH_CLIENT_BUCKETS && atomic_load_explicit(&state->overflowed, memory_order_relaxed);
-         i++)
-        for (struct coalescer *o = atomic_load_explicit(&state->bucket[i], memory_order_acquire); o;
-             o = o->next)
-            any |= is_other(c, o, mode) && visit(o, from, to);
-
-    return any;
-}
-
-static bool always_true(struct coalescer *o, off_t from, off_t to)
-{
-    (void)o, (void)from, (void)to;
-    return true;
-}
-
-static bool others_active(const struct coalescer *c, enum mode mode)
-{
-    return for_each_other(c, mode, always_true, 0, 0);
-}
-
-static bool flush_overlapping(struct coalescer *o, off_t from, off_t to)
-{
-    if (!enter(o))
-        return false;
-
-    bool touches = amph_client_blocks_touch(o, from, to);
-
-    if (touches)
-        flush_coalescer(o);
-
-    leave(o);
-    return touches;
-}
-
-/* Flushes other coalescers of the file that conflict with a call that reads or writes [from, to).
- * Returns whether there were any. */
-static bool flush_others(const struct coalescer *c, enum mode mode, off_t from, off_t to)
-{
-    return for_each_other(c, mode, flush_overlapping, from, to);
-}
-
-static off_t end_of(off_t from, size_t len)
-{
-    return len > (size_t)(INT64_MAX - from) ? INT64_MAX : from + (off_t)len;
-}
-
-/* Prepares the read d while other open files of the file have coalesced writes.  Data read ahead
- * must not overlap bytes that they will write: if d's bytes are already held, only an overlap
- * flushes; otherwise all of them are flushed. */
-static void prepare_read_with_others(struct coalescer *c, const struct amph_client_data *d)
-{
-    if (!enter_for(c, d->file))
-        return;
-
-    off_t from = c->pos;
-    bool held = (d->placed ? !c->by_offset && d->off == c->pos : c->by_offset) &&
-                amph_client_blocks_hold(c, d->len);
-
-    leave(c);
-    if (!held)
-        flush_others(c, READING, 0, INT64_MAX);
-    else if (flush_others(c, READING, from, end_of(from, d->len)) && enter_for(c, d->file)) {
-        flush_coalescer(c);
-        leave(c);
-    }
-}
-
-/* Prepares the write d while other open files of the file have coalesced writes or data that was
- * read ahead: flushes those that overlap, or all of them if d's position is unknown. */
-static void prepare_write_with_others(struct coalescer *c, struct amph_fwd_client *cl,
-                                      const struct amph_client_data *d)
-{
-    off_t from = d->placed ? d->off : c->pos;
-    bool known = !c->append && (d->placed || (atomic_load(&c->mode) != IDLE && c->by_offset));
-    struct amph_fwd_args_lseek a = { .file = d->file, .whence = SEEK_CUR, .pos = &from };
-
-    if (!known && !c->append && c->alone)
-        known = amph_client_call(cl, AMPH_FWD_LSEEK, &a) == 0;
-
-    if (known)
-        flush_others(c, WRITING, from, end_of(from, d->len));
-    else
-        flush_others(c, WRITING, 0, INT64_MAX);
-}
-
-/* Flushes other open files of c's file where the call conflicts with them.  This thread must not
- * own a coalescer. */
-static void prepare_others(struct coalescer *c, struct amph_fwd_client *cl,
-                           const struct amph_client_data *d, enum mode mode)
-{
-    if (atomic_load_explicit(&state->dirty, memory_order_relaxed) <=
-        (atomic_load_explicit(&c->mode, memory_order_relaxed) != IDLE && !c->versioned))
-        return;
-
-    if (!atomic_load(&c->identity) && enter_for(c, d->file)) {
-        c->cl = cl;
-        amph_client_file_allows(c, mode);
-        leave(c);
-    }
-
-    if (others_active(c, mode) && mode == READING)
-        prepare_read_with_others(c, d);
-    else if (others_active(c, mode))
-        prepare_write_with_others(c, cl, d);
-}
-
-/* Completes a short read.  The file may be longer than the server reported, because other open
- * files hold coalesced writes: flushes them and reads the rest. */
-static void read_past_local_end(struct coalescer *c, struct amph_fwd_client *cl,
-                                const struct amph_client_data *d)
-{
-    union amph_fwd_args u;
-    struct amph_client_data rest = *d;
-    size_t more = 0;
-
-    if (!atomic_load(&state->dirty) || !flush_others(c, READING, 0, INT64_MAX) ||
-        !enter_for(c, d->file))
-        return;
-
-    flush_coalescer(c);
-    rest.data += *d->done_p;
-    rest.off += (off_t)*d->done_p;
-    rest.len -= *d->done_p;
-    rest.done_p = &more;
-    if (amph_client_call(cl, amph_client_data_record(&rest, &u), &u) == 0)
-        *d->done_p += more;
-
-    leave(c);
+    amph_client_coalesce_flush(c); /* the last announced call returns after all data was written */
 }
 
 /* ---- the layer ---- */
@@ -568,9 +414,9 @@ static int pass_beside(const struct amph_layer *self, struct amph_fwd_call *call
 {
     if (!d->placed) {
         atomic_fetch_add(&c->passing, 1);
-        while (atomic_load(&c->mode) != IDLE && enter_for(c, d->file)) {
-            flush_coalescer(c);
-            leave(c);
+        while (atomic_load(&c->mode) != IDLE && amph_client_coalesce_enter_for(c, d->file)) {
+            amph_client_coalesce_flush(c);
+            amph_client_coalesce_leave(c);
         }
     }
 
@@ -597,16 +443,16 @@ static int do_data_ahead(const struct amph_layer *self, struct amph_fwd_call *ca
     if (!c)
         return amph_layer_pass(self->next, call);
 
-    if (small_read && enter_for(c, d->file)) {
+    if (small_read && amph_client_coalesce_enter_for(c, d->file)) {
         c->cl = call->client;
 
         bool served = prepare(c, READING, !d->placed, d->off, d->len) &&
                       amph_client_blocks_serve(c, d);
 
         if (!served)
-            flush_coalescer(c);
+            amph_client_coalesce_flush(c);
 
-        leave(c);
+        amph_client_coalesce_leave(c);
         if (served)
             return 0;
     }
@@ -625,7 +471,7 @@ static struct coalescer *coalescer_for(struct amph_fwd_call *call, const struct 
         c = find_or_make(call->client, d->file);
 
     if (c)
-        prepare_others(c, call->client, d, mode);
+        amph_client_others_prepare(c, call->client, d, mode);
     else if (dirty)
         amph_client_coalesce_flush_all();
 
@@ -639,7 +485,7 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
     enum mode mode = d->reads ? READING : WRITING;
     struct coalescer *c = coalescer_for(call, d, mode);
 
-    if (!c || !enter_for(c, d->file))
+    if (!c || !amph_client_coalesce_enter_for(c, d->file))
         return amph_layer_pass(self->next, call);
 
     c->cl = call->client;
@@ -659,14 +505,14 @@ static int do_data(const struct amph_layer *self, struct amph_fwd_call *call,
             /* otherwise the next call reports the error: this call's data was accepted */
             err = take_late_error(c);
     } else if (!err) {
-        flush_coalescer(c);
+        amph_client_coalesce_flush(c);
         err = amph_layer_pass(self->next, call);
         count_announced(c, err ? 0 : *d->done_p);
     }
 
-    leave(c);
+    amph_client_coalesce_leave(c);
     if (mode == READING && !err && *d->done_p < d->len)
-        read_past_local_end(c, call->client, d);
+        amph_client_others_read_past_end(c, call->client, d);
 
     return err;
 }
@@ -677,13 +523,13 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
 
-    if (!enter_for(c, amph_fwd_call_file(desc, &call->u)))
+    if (!amph_client_coalesce_enter_for(c, amph_fwd_call_file(desc, &call->u)))
         return amph_layer_pass(self->next, call);
 
     if ((desc->coalesce_flags & FWD_COALESCE_DROP) && c->alone)
         drop_versioned(c);
 
-    flush_coalescer(c);
+    amph_client_coalesce_flush(c);
     c->nsequential = 0;
     if (desc->coalesce_flags & FWD_COALESCE_RECHECK) {
         c->checked = c->flags_known = false;
@@ -692,7 +538,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
 
     /* the call may block: other threads continue to use the file, and the process may fork */
     if (desc->coalesce_flags & FWD_COALESCE_UNLOCK) {
-        leave(c);
+        amph_client_coalesce_leave(c);
         return amph_layer_pass(self->next, call);
     }
 
@@ -706,7 +552,7 @@ static int do_file(const struct amph_layer *self, struct amph_fwd_call *call, st
         atomic_store(&c->handle, 0);
     }
 
-    leave(c);
+    amph_client_coalesce_leave(c);
     return late ? late : err;
 }
 
@@ -843,7 +689,7 @@ static void forget_parent(void)
             c->n = c->head = 0;
             c->taken = 0;
             c->late = 0;
-            leave(c);
+            amph_client_coalesce_leave(c);
         }
 
     amph_client_blocks_forget();
@@ -897,11 +743,11 @@ int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_
     atomic_store(&state->announced, true);
 
     struct coalescer *c = find_or_make(cl, file);
-    if (!c || !enter_for(c, file))
+    if (!c || !amph_client_coalesce_enter_for(c, file))
         return amph_fwd_file_waits(file) ? 0 : ENOMEM;
 
     c->cl = cl;
-    flush_coalescer(c);
+    amph_client_coalesce_flush(c);
     c->announced = IDLE;
     if (bytes && calls)
         c->announced = write ? WRITING : READING;
@@ -911,6 +757,6 @@ int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_
 
     int err = take_late_error(c);
 
-    leave(c);
+    amph_client_coalesce_leave(c);
     return err;
 }

@@ -10,6 +10,7 @@
  *   coalesce.h  the room's interface
  *   blocks.c    the blocks of one sequence: slots of the transfer area or heap memory
  *   ahead.c     read-ahead that is as exact as asking, by the versions of files
+ *   others.c    other open files of the same file
  *   file.c      what is known of an open file
  *   blocks.h    the coalescer of one open file, shared by the files
  *
