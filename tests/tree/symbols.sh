@@ -95,18 +95,51 @@ else
 fi
 
 # A line of a .map file that is no longer defined or no longer used is removed.
-if [ -e "$libs/libamphora.so" ]; then
-    node "$srcdir/base/libamphora.map" AMPHORA_PRIVATE >"$dir/listed"
-    exported "$libs/libamphora.so" | comm -23 "$dir/listed" - >"$dir/bad"
-    report "libamphora.so has each private name of its list" "$dir/bad"
+# used LIBRARY MAP PRIVATE-NODE [NAME-ASKED-BY-DLSYM]
+used() {
+    if [ ! -e "$libs/$1" ]; then
+        skip "$1 has each private name of its list" "built without shared libraries"
+        skip "each private name of $1 has a user in the package" "built without shared libraries"
+        return
+    fi
+    node "$srcdir/$2" "$3" >"$dir/listed"
+    exported "$libs/$1" | comm -23 "$dir/listed" - >"$dir/bad"
+    report "$1 has each private name of its list" "$dir/bad"
+
     # shellcheck disable=SC2046
-    wanted "$libs"/*.so $(find "$libs" "$builddir" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name '*.la') |
-        comm -23 "$dir/listed" - >"$dir/bad"
-    report "each private name of libamphora.so has a user in the package" "$dir/bad"
-else
-    skip "libamphora.so has each private name of its list" "built without shared libraries"
-    skip "each private name of libamphora.so has a user in the package" "built without shared libraries"
-fi
+    {
+        wanted $(find "$libs" "$builddir" -maxdepth 1 -type f \( -name '*.so*' -o -perm -u+x ! -name '*.la' \) ! -name "$1*")
+        echo "${4:-}"
+    } | sort -u | comm -23 "$dir/listed" - >"$dir/bad"
+    report "each private name of $1 has a user in the package" "$dir/bad"
+}
+
+used libamphora.so base/libamphora.map AMPHORA_PRIVATE
+used libiofwd.so iofwd/libiofwd.map IOFWD_PRIVATE amph_fwd_interface
+
+# functions LIBRARY: it exports functions that the public headers name, and nothing else.
+functions() {
+    if [ ! -e "$libs/$1" ]; then
+        skip "$1 exports documented functions only" "built without shared libraries"
+        return
+    fi
+    nm -D --defined-only "$libs/$1" | awk '$2 != "T" { print $2, $3 }' >"$dir/bad"
+    exported "$libs/$1" | comm -23 - "$dir/words" >>"$dir/bad"
+    report "$1 exports documented functions only" "$dir/bad"
+}
+
+functions libiofwd_messages.so
+
+# The placeholders of libpsm export what their lists of calls have.
+for name in psm psm2; do
+    library=amphora_no_$name.so
+    if [ ! -e "$libs/$library" ]; then
+        skip "$library exports ${name}_ names only" "built without shared libraries"
+        continue
+    fi
+    nm -D --defined-only "$libs/$library" | awk '$2 != "A" { print $2, $3 }' | grep -v "^T ${name}_" >"$dir/bad"
+    report "$library exports ${name}_ names only" "$dir/bad"
+done
 
 if [ -e "$libs/amphora_ofi.so" ]; then
     node "$srcdir/conduits/ofi/amphora_ofi.map" AMPHORA_OFI_PRIVATE >"$dir/listed"
