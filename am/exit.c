@@ -14,6 +14,7 @@
  * end, so it waits for a moment only: as long as members that return together need for each other.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
  */
 #include "am/gather.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

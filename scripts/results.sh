@@ -4,6 +4,7 @@
 passed=0 failed=0 skipped=0
 repeated=0 # tests that failed at first and passed at the second run
 fewer=0    # cases of tests/tree/cases.txt that were not run, and not skipped either
+unlisted=0 # tests without a row in it
 
 # count LOG: adds the numbers of an automake summary; a run that counted nothing is a failure.
 count() {
@@ -25,7 +26,7 @@ cases() {
         END { for (name in n) print name, n[name] }' "$1" | sort
 }
 
-# compare OUTPUT CASES: the tests that had fewer cases in OUTPUT than in the file CASES, which cases has written
+# compare OUTPUT CASES: the tests that had fewer cases in OUTPUT than in the file CASES, which cases has written, and those that it lacks
 compare() {
     cases "$1" >"$1.cases"
     awk 'FILENAME == ARGV[1] { here[$1] = $2; next }
@@ -33,13 +34,20 @@ compare() {
         "$1.cases" "$2" >"$1.fewer"
     cat "$1.fewer"
     fewer=$(awk '{ n += $6 - $4 } END { print n + 0 }' "$1.fewer")
+
+    awk 'FILENAME == ARGV[1] { listed[$1] = 1; next }
+        $2 != "-" && !listed[$1] { printf "UNLISTED: %s has no row in %s; scripts/check --record writes it\n", $1, ARGV[1] }' \
+        "$2" "$1.cases" >"$1.unlisted"
+    cat "$1.unlisted"
+    unlisted=$(wc -l <"$1.unlisted")
 }
 
-# summary MINUTES: the end of a run; fails if a test has failed, or more than three had to be repeated
+# summary MINUTES: the end of a run; fails if a test has failed or has no row in cases.txt, or more than three had to be repeated
 summary() {
     [ "$fewer" = 0 ] || echo "$fewer cases fewer than recorded, without a skip; see the lines FEWER"
     echo "$repeated of the passed only at the second run (at most 3 are allowed); $1 minutes"
     [ "$repeated" -le 3 ] || failed=$((failed + 1))
+    [ "$unlisted" = 0 ] || failed=$((failed + 1))
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
 }

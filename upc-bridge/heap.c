@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The allocator; see heap.h.  A block is [header of one grain | space], and its size includes the
- * header.  A freed block is merged with its free neighbours. */
+/*
+ * The allocator; see heap.h.  A block is [header of one grain | space], and its size includes the
+ * header.  A freed block is merged with its free neighbours.
+ *
+ * Layer: upc-bridge.  Thread rule: heap.h.
+ */
 #include "upc-bridge/heap.h"
 
 #include <stddef.h>

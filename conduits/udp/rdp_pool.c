@@ -2,6 +2,8 @@
 /*
  * Memory of segments and held messages: three sizes, allocated on demand; a few free items of each
  * size are kept.
+ *
+ * Layer: conduits/udp.  Thread rule: rdp.h.
  */
 #include <stdbool.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "conduits/conduit.h"
 #include "extended/team/team.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,6 +3,10 @@
  * libiofwd_messages: records of active messages, puts, gets and collectives (IOFWD_RECORD), for programs
  * that use libamphora as a shared library.
  *
+ *   messages.def  the calls that are caught
+ *   messages.awk  makes their functions
+ *   messages.c    what the functions share, and those that no row describes
+ *
  * Layer: iofwd (messages); the public headers and the recorder's interface, which libiofwd_preload
  * exports.  Thread rule: any thread, and handlers.
  *

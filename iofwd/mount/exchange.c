@@ -12,6 +12,7 @@
  * all others.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/uio.h>
 #include <unistd.h>

@@ -6,6 +6,8 @@
  *
  * Layer: iofwd.  Thread rule: any thread of the session.
  */
+#include <stdatomic.h>
+
 #include "iofwd/mount/mount.h"
 
 #include "base/os/thread.h"

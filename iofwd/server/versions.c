@@ -15,6 +15,7 @@
  * whose server is gone, and end what it has begun.
  */
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/log.h"

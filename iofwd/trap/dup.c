@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -8,6 +8,7 @@
 #include "iofwd/trap/trap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/uio.h>
 

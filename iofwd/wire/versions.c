@@ -7,6 +7,7 @@
 #include "iofwd/wire/versions.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>

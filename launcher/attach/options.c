@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of iofwd-run.
+ *
+ * Layer: launcher.  Thread rule: one thread.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -211,6 +211,34 @@ nested_conditionals() {
 report "no conditional expression lies in an arm of another one" \
     "$(nested_conditionals $(find $folders include dropin tests -name '*.[ch]' | grep -v '^tests/upc/programs/' |
        xargs -r grep -L 'Made by iofwd/'))"
+report "each file of a room says its layer and which threads may call it" \
+    "$(for file in $(find $(echo "$folders" | sed 's/ examples//') -name '*.[ch]' | grep -v '^upc-bridge/include/'); do
+        head -n 60 "$file" | grep -qE 'Layer|^/\* Made by ' || echo "$file"
+    done)"
+# uses: source files that use a header of the C library, and get it only by another header.
+uses() {
+    awk '
+        BEGIN {
+            use["stdatomic.h"] = "_Atomic|atomic_(load|store|fetch|compare|exchange)[a-z_]*\\("
+            use["string.h"] = "(strlen|memcpy|memset|strcmp|memcmp|strchr|strrchr|memmove|strncmp|strerror|strdup|strndup|strstr)\\("
+            use["stdlib.h"] = "(malloc|calloc|realloc|free|getenv|setenv|exit|abort|qsort|strtoul|strtoull|strtol|bsearch)\\("
+            use["stdio.h"] = "(printf|fprintf|snprintf|vsnprintf|fputs|fopen|fflush)\\("
+            use["errno.h"] = "errno[^a-z_.]"
+            use["pthread.h"] = "pthread_[a-z_]+\\("
+            for (header in use) use[header] = "(^|[^A-Za-z0-9_.>])(" use[header] ")"
+        }
+        /^ *(\/\*|\*|\/\/)/ { next }
+        /^#include </ { gsub(/[<>]/, " "); included[FILENAME, $2] = 1; next }
+        { gsub(/"([^"\\]|\\.)*"/, ""); sub(/\/\*.*/, "") }
+        {
+            for (header in use)
+                if (!((FILENAME, header) in included) && $0 ~ use[header]) {
+                    print FILENAME ":" FNR ": " header
+                    included[FILENAME, header] = 1
+                }
+        }' "$@"
+}
+report "each source file includes the headers of the C library that it uses" "$(uses $(find $folders -name '*.c'))"
 # unmapped MAP FOLDER...: the files of a room that the file map in MAP does not name: a comment or a table; "NAME.*" stands for the
 # source file and the header.  A header beside a source file of its name needs no mention of its own.
 unmapped() {
@@ -224,6 +252,18 @@ unmapped() {
         *.h) [ -f "${file%.h}.c" ] && name=${name%.h}.c ;;
         esac
         grep -E '^( \*|#)   |^\| ' "$map" | tr ' (/,;:)`*' '[\n*]' | grep -qxF -e "$name" -e "${name%.*}." || echo "$file"
+    done
+    gone "$map" "$@"
+}
+# gone MAP FOLDER...: names of files at the beginning of a line of the map, or of a table's row, that no folder has.
+gone() {
+    map=$1
+    shift
+    sed -nE 's/^ \*   ([a-z0-9_][a-z0-9_.]*\.(c|h|def|awk)) .*/\1/p; s/^\| `([a-z0-9_][a-z0-9_.]*\.(c|h|def|awk))`.*/\1/p' "$map" | while IFS= read -r name; do
+        for folder in "$@"; do
+            [ -f "$folder/$name" ] && continue 2
+        done
+        echo "$map names $name, which is gone"
     done
 }
 report "the file maps of the rooms name every file" "$(
@@ -244,13 +284,15 @@ report "the file maps of the rooms name every file" "$(
     unmapped upc-bridge/upc.h upc-bridge upc-bridge/io upc-bridge/translated
     unmapped upc-bridge/driver/options.h upc-bridge/driver
     unmapped upc-bridge/xlate/xlate.h upc-bridge/xlate
-    unmapped extended/gex.h extended extended/ep extended/team extended/rma
+    unmapped extended/gex.h extended extended/ep extended/team extended/rma extended/gasnet1
     unmapped extended/coll/coll.h extended/coll
     unmapped extended/tools/tools.h extended/tools
     unmapped iofwd/calls/calls.def iofwd/calls
     unmapped iofwd/wire/marshal.h iofwd/wire
     unmapped iofwd/interpose/README.md iofwd/interpose $(find iofwd/interpose -mindepth 1 -type d)
     unmapped iofwd/mount/mount.h iofwd/mount
+    unmapped iofwd/trap/trap.h iofwd/trap
+    unmapped iofwd/messages/messages.h iofwd/messages
     unmapped iofwd/cc/cc.h iofwd/cc
     unmapped iofwd/elf/elf.h iofwd/elf
     unmapped iofwd/instrument/instrument.h iofwd/instrument

@@ -50,12 +50,19 @@ printf 'alpha 5\ndelta 4\nepsilon 9\ngamma 1\nunit_beta 1\n' >"$mp_dir/cases"
 grep -q '^FEWER: alpha has 3 of 5' "$mp_dir/out" && grep -q '^FEWER: delta has 0 of 4' "$mp_dir/out" && grep -qx '6 fewer' "$mp_dir/out"
 mp_report $? "cases that vanish without a skip are told" "$mp_dir/out"
 
+sed -i '/^gamma/d' "$mp_dir/cases"
+(. "$srcdir/scripts/results.sh" && compare "$mp_dir/run" "$mp_dir/cases" && echo "$unlisted unlisted") >"$mp_dir/out" 2>&1
+grep -q '^UNLISTED: gamma has no row' "$mp_dir/out" && grep -qx '1 unlisted' "$mp_dir/out"
+mp_report $? "a test without a row is reported" "$mp_dir/out"
+
 expect_end 'exit code 0' repeated=3
 mp_report $? "three tests may need a second run" "$mp_dir/out"
 expect_end 'exit code 1' repeated=4
 mp_report $? "four may not" "$mp_dir/out"
 expect_end '^2 of the passed only at the second run' repeated=2
 mp_report $? "their number is told by itself" "$mp_dir/out"
+expect_end 'exit code 1' unlisted=1
+mp_report $? "a test without a row fails the run" "$mp_dir/out"
 expect_end 'exit code 1' failed=1
 mp_report $? "a test that failed" "$mp_dir/out"
 mp_done

@@ -6,6 +6,7 @@
  */
 #include "tools/trace/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * Layer: tools.  Thread rule: one thread.
  */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
  *
  * Layer: tools.  Thread rule: one thread.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

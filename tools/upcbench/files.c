@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* File output through the job's servers: one collective write of BENCH_FILE_BYTES, from all
- * threads' memory; MB/s. */
+/*
+ * File output through the job's servers: one collective write of BENCH_FILE_BYTES, from all
+ * threads' memory; MB/s.
+ *
+ * Layer: tools.  Thread rule: one thread of each process.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

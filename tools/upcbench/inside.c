@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of tests and of targets, and what a thread of a job does: a test and its limit are
- * sampled in turn; thread 0 prints medians. */
+/*
+ * The table of tests and of targets, and what a thread of a job does: a test and its limit are
+ * sampled in turn; thread 0 prints medians.
+ *
+ * Layer: tools.  Thread rule: one thread of each process.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* upc-bench: options, one job for each conduit, the table and JSON.  See upcbench.h and
- * upc-bench(1). */
+/*
+ * upc-bench: options, one job for each conduit, the table and JSON.  See upcbench.h and
+ * upc-bench(1).
+ *
+ * Layer: tools.  Thread rule: one thread of each process.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bandwidth of put, get and block-cyclic copies by size, a line for each conduit: SVG with
- * logarithmic axes. */
+/*
+ * Bandwidth of put, get and block-cyclic copies by size, a line for each conduit: SVG with
+ * logarithmic axes.
+ *
+ * Layer: tools.  Thread rule: one thread of each process.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The measurements in memory.  Thread 0 works on thread 1's part, which waits in a barrier; or all
- * work. */
+/*
+ * The measurements in memory.  Thread 0 works on thread 1's part, which waits in a barrier; or all
+ * work.
+ *
+ * Layer: tools.  Thread rule: one thread of each process.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * amphora-upcc: is a .c file UPC?
+ *
+ * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
 #ifndef UPC_DRIVER_LANGUAGE_H
 #define UPC_DRIVER_LANGUAGE_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * See place.h.
+ *
+ * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
 #include "upc-bridge/driver/place.h"
 

@@ -3,6 +3,8 @@
  * amphora-upcc and amphora-upcrun: where the tree is that they belong to (installed, moved after
  * its installation, or the build tree), and the line that amphora-upcc leaves in a program for
  * amphora-upcrun.
+ *
+ * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
 #ifndef UPC_DRIVER_PLACE_H
 #define UPC_DRIVER_PLACE_H

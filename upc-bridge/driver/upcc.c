@@ -2,6 +2,8 @@
  *
  * amphora-upcc: compiles UPC programs: the C preprocessor, upcxlate, the C compiler, the linker.
  * man/amphora-upcc.1 has the options.
+ *
+ * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,8 @@
  *
  * amphora-upcrun: starts a UPC program by amphora-run, with what the program was compiled for where
  * the caller does not say.
+ *
+ * Layer: upc-bridge/driver.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Collectives and atomics for translated programs: see translated.c.
+ *
+ * Layer: upc-bridge.  Thread rule: any thread.
  */
 #include <stddef.h>
 

@@ -3,6 +3,8 @@
  * upcxlate: reads and writes.  A place in the shared space becomes a value or a store here and
  * nowhere else; what is neither stays a structure type in the output (upcx_pts), which C refuses to
  * compute with.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * upcxlate: integer expressions that grow by the same amount whenever a loop's variable grows by
  * one: sums, differences and products of the variable and of what stands still, all signed, so that
  * they do not wrap.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

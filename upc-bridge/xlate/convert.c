@@ -2,6 +2,8 @@
  *
  * upcxlate: conversions between types, and what operators do with pointers to shared (UPC 1.3,
  * 6.4.2 and 6.4.3).
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  *
  * upcxlate: declarations.  One without anything shared goes out as it is; one with shared types is
  * rewritten from its types, a declarator at a time.  Function definitions likewise.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  *
  * upcxlate: expressions.  A parser by precedence that gives each expression its type; what it means
  * for shared places is access.c's and convert.c's.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <ctype.h>
 #include <stdbool.h>

@@ -2,6 +2,8 @@
  *
  * upcxlate: integer constant expressions, with a third state: constant but for the number of
  * threads.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 

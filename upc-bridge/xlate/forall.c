@@ -4,6 +4,8 @@
  * iteration.  Where the variable goes in steps of one length, the affinity grows with it (i, 2 * i
  * + 1, i % THREADS, &a[n - i], a + i) and nothing in the loop's head has an effect, it goes from
  * one iteration of its own to the next; the test stays, so that a step too short is never wrong.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  *
  * upcxlate: initialisers.  Walked with the type that each value initialises, since a null pointer
  * or a pointer to shared needs that.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <ctype.h>
 #include <stdbool.h>

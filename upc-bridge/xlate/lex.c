@@ -2,6 +2,8 @@
  *
  * upcxlate: the text that the preprocessor left, as tokens.  Line markers give each token its file
  * and line; #pragma upc becomes a token, every other directive is kept for the output.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * upcxlate [-T N] [-o OUT] [IN]: see man/upcxlate.1.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <errno.h>
 #include <stdbool.h>

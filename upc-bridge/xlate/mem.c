@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * upcxlate: memory that lives until the end, strings, and the way out.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include "xlate.h"
 

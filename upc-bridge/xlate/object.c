@@ -3,6 +3,8 @@
  * upcxlate: objects with shared type, and what is initialised when the program starts.  Each shared
  * object is a C variable of type upcx_pts that the run-time library sets before main; a table of
  * this translation unit says how large and how laid out it is.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  * upcxlate: the output.  Tokens go out as they came, but for the edits; an edit's text may hold
  * other tokens in any order, each announced by a mark (\1 number \2) from which the writer finds
  * out the file and line that it must claim.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <stdio.h>

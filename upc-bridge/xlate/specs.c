@@ -2,6 +2,8 @@
  *
  * upcxlate: declaration specifiers: storage, qualifiers with shared layouts, base types,
  * structures, unions and enumerations.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

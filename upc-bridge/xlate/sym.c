@@ -2,6 +2,8 @@
  *
  * upcxlate: names in their scopes.  Both name spaces (ordinary names, tags) are hash tables whose
  * newest entry hides the older ones.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <stddef.h>

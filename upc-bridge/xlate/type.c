@@ -2,6 +2,8 @@
  *
  * upcxlate: types, and how C writes them.  A type is never changed once it has been used; qualified
  * versions are copies.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  *
  * upcxlate: unary operators, casts, the sizeof family and the compiler's own forms that take type
  * names.
+ *
+ * Layer: upc-bridge/xlate.  Thread rule: one thread.
  */
 #include <stdbool.h>
 #include <string.h>

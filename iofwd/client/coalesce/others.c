@@ -5,6 +5,7 @@
  *
  * Layer: iofwd.  Thread rule: any thread that owns no coalescer.
  */
+#include <stdatomic.h>
 #include <stdint.h>
 #include <unistd.h>
 

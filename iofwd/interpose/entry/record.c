@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "iofwd/interpose/entry/record.h"
 #include "iofwd/trace/writer.h"

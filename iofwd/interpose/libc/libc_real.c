@@ -7,6 +7,7 @@
 #include "iofwd/interpose/libc/libc_real.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 
 #include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/stdio/abort_text.h"

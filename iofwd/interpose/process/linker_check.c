@@ -11,6 +11,9 @@
 #include "iofwd/interpose/process/linker_check.h"
 
 #include <alloca.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 

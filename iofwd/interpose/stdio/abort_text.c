@@ -10,6 +10,7 @@
 #include "iofwd/interpose/stdio/abort_text.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
