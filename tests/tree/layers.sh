@@ -55,6 +55,8 @@ iofwd/messages iofwd/interpose/entry/record_event.h
 launcher iofwd/instrument/check.h'
 folders='base boot conduits am extended iofwd upc-bridge launcher tools examples'
 count=0
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/amphora-layers.XXXXXX") || exit 99
+trap 'rm -rf "$scratch"' EXIT
 
 # report NAME OFFENDING-LINES
 report() {
@@ -301,6 +303,19 @@ report "the file maps of the rooms name every file" "$(
     unmapped iofwd/client/coalesce/coalesce.h iofwd/client/coalesce
     unmapped iofwd/client/recovery/record.h iofwd/client/recovery
     unmapped iofwd/server/internal.h iofwd/server iofwd/server/fs iofwd/server/lock iofwd/server/notify)"
+# vanished FILE...: paths that these documents and comments name and that exist neither in the source nor in the build tree.  A path
+# may begin at any folder; libfabric's headers are left out.
+vanished() {
+    find . "$objects" -name '*.[cho]' -o -name '*.def' -o -name '*.awk' -o -name '*.md' -o -name '*.sh' -o -name '*.txt' -o -name '*.mk' |
+        grep -v '\.o$' >"$scratch/files"
+    grep -hv '#include' "$@" | sed -E 's/%s[^ ]*|[a-z]*<[^>]*>//g' | grep -oE '[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)+\.(c|h|def|awk|md|sh|txt|mk)\b' | sort -u |
+        grep -v '^rdma/' | awk 'FILENAME == ARGV[1] { n = split($0, part, "/"); path = part[n]
+                for (i = n - 1; i > 0; i--) { path = part[i] "/" path; known[path] = 1 } next }
+            !($0 in known)' "$scratch/files" - | while IFS= read -r path; do
+        echo "$path: $(grep -lF -e "$path" "$@" | tr '\n' ' ')"
+    done
+}
+report "paths in documents and comments exist" "$(vanished ARCHITECTURE.md CONTRIBUTING.md README.md $(find $folders -name '*.[ch]'))"
 # writable OBJECT-DIRECTORY: "SOURCE OBJECT" of each object in writable memory that the object files define; SOURCE lies below the
 # source directory.  Pointers that only the dynamic linker writes (.data.rel.ro) are constants.
 # Left out: objects of the tests' own variants of a library, which make all does not renew, and objects whose source is gone or has
@@ -342,8 +357,6 @@ unlisted() {
         grep -qw -e "$object" "$file" || echo "$list: $file has no $object any more; take the row out"
     done <"$scratch/listed"
 }
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/amphora-layers.XXXXXX") || exit 99
-trap 'rm -rf "$scratch"' EXIT
 writable "$objects" >"$scratch/writable"
 if [ -s "$scratch/writable" ]; then
     report "each room's writable objects are its state and what tests/tree/globals.txt lists" "$(unlisted)"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * iofwd-ctl metrics: the servers' counters as OpenMetrics text.  A counter of the registry
- * (base/counter_defs.h) is one metric; labels are the server's number and host, never a path or a
+ * (base/settings/counter_defs.h) is one metric; labels are the server's number and host, never a path or a
  * user.
  *
  * Layer: tools.  Thread rule: one thread at a time uses a set.

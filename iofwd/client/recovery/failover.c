@@ -28,6 +28,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 
 #include "base/settings/env.h"
 #include "base/log.h"
@@ -273,6 +274,16 @@ static bool repeats_fallocate(const union amph_fwd_args *u, const struct amph_cl
 {
     return !(u->fallocate.how &
              ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE));
+}
+
+static bool repeats_setxattr(const union amph_fwd_args *u, const struct amph_client_record *e)
+{
+    return !(u->setxattr.how & XATTR_CREATE);
+}
+
+static bool repeats_fsetxattr(const union amph_fwd_args *u, const struct amph_client_record *e)
+{
+    return !(u->fsetxattr.how & XATTR_CREATE);
 }
 
 typedef bool (*repeats_fn)(const union amph_fwd_args *u, const struct amph_client_record *e);

@@ -121,7 +121,7 @@ one "more files than there are recovery records" reused /fwd
 one "offsets after an append and in a directory" placed /fwd
 for what in unanswered whole; do
     mp_queue "calls that may have been done are made again only where that makes no difference, and then whole: $what" \
-        with_servers 8 $what /fwd
+        with_servers 11 $what /fwd
 done
 for what in home other; do
     mp_queue "a spread file that loses a server ($what) is closed at the others with it" striped spread-$what /fwd
