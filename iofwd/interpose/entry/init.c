@@ -236,11 +236,12 @@ static int find_settings(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* Returns env with the baked-in settings that it does not contain, as a list that is never freed;
+/* Returns env with the baked-in settings that it does not contain, as a list that the caller frees;
  * returns env itself if there are none. */
 static char **with_baked(char **env)
 {
     const struct amph_note *note = NULL;
+    char **own = NULL;
 
     dl_iterate_phdr(find_settings, &note);
     if (!note)
@@ -260,7 +261,11 @@ static char **with_baked(char **env)
 
         char **longer = whole && !given ? with_entry(env, (char *)text) : NULL;
 
-        env = longer ? longer : env;
+        if (longer) {
+            free(own);
+            env = own = longer;
+        }
+
         left -= len < left ? len + 1 : len;
         text += len + 1;
     }
@@ -509,15 +514,15 @@ static void start_recorder(char **env)
                          (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
 }
 
-static void __attribute__((constructor(102))) start(int argc, char **argv, char **environment)
+/* Starts the recorder and the forwarding if the settings ask for them.  env: the environment with
+ * the baked-in settings; nothing keeps the list. */
+static void start_with(char **env, int argc, char **argv, char **environment)
 {
-    char **env = with_baked(environment);
     const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
     char **longer = NULL;
     const char *records = amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE_DIR);
     bool asked = (prefixes && prefixes[0]) || (records && records[0]);
-    int saved = errno;
 
     if (asked && !amph_ip_is_in_front()) {
         report_behind();
@@ -585,6 +590,16 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     amph_ip_stream_start();
     if (amph_ip_client_is_linked)
         late();
+}
+
+static void __attribute__((constructor(102))) start(int argc, char **argv, char **environment)
+{
+    int saved = errno;
+    char **env = with_baked(environment);
+
+    start_with(env, argc, argv, environment);
+    if (env != environment)
+        free(env);
 
     errno = saved;
 }

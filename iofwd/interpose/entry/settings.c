@@ -81,6 +81,9 @@ static int64_t number_of(char **env, const struct amph_env_row *row)
     else if (!amph_env_parse(row, text, &v, why, sizeof why))
         amph_ip_die(1, "%s", why); /* in the format of amph_fatal */
 
+    if (row->type == AMPH_ENV_TYPE_ENUM)
+        free((char *)v.text);
+
     return v.number;
 }
 

@@ -127,4 +127,18 @@ check "a copy without settings uses the environment's" sh -c '"$5" -o "$1.env" "
 check "a copy in a job of amphora-run uses the job's servers" sh -c 'mkdir "$3/job" && "$1" -n 1 -servers 1 -iofwd "/fwd=$3/job" "$2" -c "echo job >/fwd/job" && test "$(cat "$3/job/job")" = job' sh "$AMPHORA_RUN" "$mp_dir/bin/sh" "$mp_dir"
 # shellcheck disable=SC2016
 check "a stripped copy still forwards" sh -c 'cp "$1" "$1.s" && strip "$1.s" && env -i "$1.s" -c "echo stripped >/fwd/s" && test "$(cat "$2/s")" = stripped' sh "$mp_dir/bin/sh" "$mp_dir/kept"
+# LeakSanitizer reports what the library has allocated for itself and lost, and ends the program with exit code 1.
+name="a program with AddressSanitizer ends with its own exit code"
+printf '#include <stdio.h>\nint main(int c, char **v) { FILE *f = fopen(v[1], "w"); return !f || fputs("leak\\n", f) < 0 || fclose(f); }\n' >"$mp_dir/leak.c"
+if gcc -fsanitize=address "$mp_dir/leak.c" -o "$mp_dir/leak" 2>"$mp_dir/out" && "$mp_dir/leak" /dev/null; then
+    # shellcheck disable=SC2016
+    check "$name" sh -c '"$1" -server "$2/addresses" -prefix /fwd -o "$2/leak.fwd" "$2/leak" || exit 1
+        for setting in IOFWD_STRICT=1 AMPHORA_LOG=debug IOFWD_TRACE=1 IOFWD_TRACE_DIR="$2/records" AMPHORA_STATS=1 IOFWD_OPTIONAL=1; do
+            rm -f "$2/kept/leak"
+            env -u ASAN_OPTIONS "$setting" "$2/leak.fwd" /fwd/leak || { echo "exit code $? with $setting"; exit 1; }
+            test "$(cat "$2/kept/leak")" = leak || exit 1
+        done' sh "$tool" "$mp_dir"
+else
+    mp_skip "$name" "gcc has no such library here"
+fi
 mp_done
