@@ -18,7 +18,9 @@
 #include "iofwd/trace/writer.h"
 
 enum {
-    STEP_MIN = 1 << 16, /* bytes by which a file grows: a quarter of its size, within these */
+    FIRST = 1 << 13,      /* bytes of a new file */
+    STEP_UNIT = 1 << 12,  /* by which a file grows: it doubles up to DOUBLE_MAX, */
+    DOUBLE_MAX = 1 << 18, /* then a quarter of its size is added, but at most STEP_MAX */
     STEP_MAX = 1 << 22,
     TRIES = 64 /* names of a file */
 };
@@ -78,14 +80,15 @@ static bool has_room(struct amph_trace_append *a, uint64_t n, bool is_error)
     if (needed <= a->bytes)
         return true;
 
-    uint64_t step = a->bytes / 4 & ~(uint64_t)(STEP_MIN - 1);
+    uint64_t to = a->bytes;
 
-    if (step < STEP_MIN)
-        step = STEP_MIN;
-    if (step > STEP_MAX)
-        step = STEP_MAX;
+    while (to < needed) {
+        uint64_t step = to < DOUBLE_MAX ? to : to / 4 & ~(uint64_t)(STEP_UNIT - 1);
 
-    a->error = grow(a, a->bytes + step);
+        to += step < STEP_MAX ? step : STEP_MAX;
+    }
+
+    a->error = grow(a, to);
     return !a->error;
 }
 
@@ -125,7 +128,7 @@ int amph_trace_append_begin(struct amph_trace_append *a, const char *dir,
     if (a->fd < 0)
         return errno;
 
-    int err = grow(a, AMPH_TRACE_HEADER + STEP_MIN);
+    int err = grow(a, FIRST);
 
     if (err) {
         close(a->fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The recorder (IOFWD_TRACE_DIR): a slot in a mapped ring for each caught call; a full ring goes to
- * the end of its file in few bytes.  iofwd/trace/format.h has the layout.
+ * the end of its file in few bytes.  Pages of the ring get blocks on disk as slots need them, because
+ * most processes are short.  iofwd/trace/format.h has the layout.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers; a buffer belongs to one
  * thread, and the next slot is taken by one instruction, so that a handler may interrupt anything.
@@ -28,6 +29,8 @@ struct amph_ip_recording {
     union amph_trace_slot *ring; /* in it */
     uint64_t next;               /* number of the next slot */
     uint64_t flushed;            /* slots that are in the stream */
+    uint64_t limit;              /* the first slot without a place in the ring */
+    uint32_t places;             /* slots of the ring that have blocks on disk */
     uint32_t lap;                /* bit of the words of this lap */
     bool is_full;                /* the stream has no room left */
     uint64_t stream_end;         /* in the file */
@@ -58,7 +61,8 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
 struct amph_ip_recording *amph_ip_record_begin_file(void);
 /* A thread has ended, whose recording this is. */
 void amph_ip_record_give_back(void *recording);
-/* Empties the ring if slot `number` has no place in it.  false: the file may not grow. */
+/* Gives the ring more blocks on disk, or empties it, until slot `number` has a place in it.  false: the
+ * file may not grow. */
 bool amph_ip_record_make_room(struct amph_ip_recording *t, uint64_t number);
 
 /* This thread's recording, for a call that is no function of the C library.  NULL: there can be
@@ -75,8 +79,7 @@ static inline union amph_trace_slot *amph_ip_record_take(struct amph_ip_recordin
 {
     uint64_t number = amph_cpu_fetch_add_local(&t->next, 1);
 
-    if (AMPH_UNLIKELY(number - t->flushed >= AMPH_TRACE_RING) &&
-        !amph_ip_record_make_room(t, number))
+    if (AMPH_UNLIKELY(number >= t->limit) && !amph_ip_record_make_room(t, number))
         return NULL;
 
     union amph_trace_slot *slot = &t->ring[number % AMPH_TRACE_RING];

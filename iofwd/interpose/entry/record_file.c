@@ -23,7 +23,8 @@
 
 enum {
     RING_BYTES = AMPH_TRACE_RING * AMPH_TRACE_SLOT,
-    STREAM = AMPH_TRACE_HEADER + RING_BYTES /* where the stream begins */
+    STREAM = AMPH_TRACE_HEADER + RING_BYTES, /* where the stream begins */
+    FIRST_PLACES = 4096 / AMPH_TRACE_SLOT    /* of the ring, which doubles up to AMPH_TRACE_RING */
 };
 
 static void complain(const char *what, int err)
@@ -138,8 +139,32 @@ static void flush(struct amph_ip_recording *t)
     errno = saved;
     t->stream_end += n;
     t->flushed += AMPH_TRACE_RING;
+    t->limit = t->flushed + AMPH_TRACE_RING;
     __atomic_store_n(&h->flushed, t->flushed, __ATOMIC_RELEASE);
     t->lap ^= AMPH_TRACE_LAP;
+}
+
+/* In the first lap.  Blocks are allocated before a slot is taken, because a full disk would end the
+ * program at a store into the mapping. */
+static void add_places(struct amph_ip_recording *t)
+{
+    int saved = errno;
+    uint64_t from = AMPH_TRACE_HEADER + (uint64_t)t->places * AMPH_TRACE_SLOT;
+    uint64_t to = AMPH_TRACE_HEADER + (uint64_t)t->places * 2 * AMPH_TRACE_SLOT;
+    int fd = open_again(t);
+
+    if (fd >= 0 && fill(fd, from, to)) {
+        t->places *= 2;
+        t->limit = t->places;
+    } else {
+        complain("a file cannot grow", errno);
+        t->is_full = true;
+    }
+
+    if (fd >= 0)
+        amph_ip_kernel_close(fd);
+
+    errno = saved;
 }
 
 bool amph_ip_record_make_room(struct amph_ip_recording *t, uint64_t number)
@@ -151,8 +176,11 @@ bool amph_ip_record_make_room(struct amph_ip_recording *t, uint64_t number)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (number - t->flushed >= AMPH_TRACE_RING && !t->is_full)
-        flush(t);
+    while (number >= t->limit && !t->is_full)
+        if (t->places < AMPH_TRACE_RING)
+            add_places(t);
+        else
+            flush(t);
 
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return !t->is_full;
@@ -226,6 +254,13 @@ static void write_header(struct amph_ip_recording *t)
         h->cwd[0] = 0;
 }
 
+/* Header and ring, of which only the first part gets blocks; a hole reads as empty slots. */
+static bool make_sparse(int fd)
+{
+    return libc_syscall(SYS_ftruncate, fd, STREAM, 0, 0, 0, 0) == 0 &&
+           fill(fd, 0, AMPH_TRACE_HEADER + FIRST_PLACES * AMPH_TRACE_SLOT);
+}
+
 static bool open_file(struct amph_ip_recording *t)
 {
     uint32_t serial = __atomic_add_fetch(&amph_ip_state.recorder.files, 1, __ATOMIC_RELAXED);
@@ -242,7 +277,7 @@ static bool open_file(struct amph_ip_recording *t)
                                          0666)
                  : -1;
 
-    if (fd < 0 || !fill(fd, 0, STREAM)) {
+    if (fd < 0 || !make_sparse(fd)) {
         complain("a file cannot be made", n < (int)sizeof t->path ? errno : ENAMETOOLONG);
         if (fd >= 0)
             amph_ip_kernel_close(fd);
@@ -260,6 +295,7 @@ static bool open_file(struct amph_ip_recording *t)
 
     t->ring = (void *)(base + AMPH_TRACE_HEADER);
     t->stream_end = STREAM;
+    t->limit = t->places = FIRST_PLACES;
     t->serial = serial;
     t->base = base;
     write_header(t);

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 117); do
+    for number in $(seq 119); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -179,6 +179,20 @@ if unshare -m sh -c 'mount -t tmpfs -o size=400k none "$1"' sh "$mp_dir/none" 2>
 else
     mp_skip "a full disk ends the records, with a sentence, not the program; what was written is read" "mount is not allowed here"
 fi
+
+# ---- short processes ----
+
+echo small >"$mp_dir/small"
+rm -rf "$mp_dir/r"
+# shellcheck disable=SC2016
+"$run" -record "$mp_dir/r" sh -c 'for i in $(seq 200); do cat "$1" || exit; done' sh "$mp_dir/small" >/dev/null 2>"$mp_dir/out"
+short=$(sql "$mp_dir/r" "SELECT count(DISTINCT process) || ',' || sum(bytes) FROM calls WHERE path = '$mp_dir/small' AND class = 'read'")
+kib=$(du -sk "$mp_dir/r" | cut -f 1)
+{ echo "$short; $kib KiB, $(ls "$mp_dir/r" | wc -l) files" && du -k "$mp_dir/r/"* | cut -f 1 | sort -n | uniq -c; } >>"$mp_dir/out"
+test "$short" = 200,1200
+mp_report $? "200 short processes: the calls of each" "$mp_dir/out"
+test "$kib" -le $((200 * 17))
+mp_report $? "200 short processes: at most 17 KiB each on disk, for fork and program" "$mp_dir/out"
 
 # ---- programs without the recorder ----
 

@@ -9,6 +9,13 @@ way=trap
 recorded "$mp_dir/ways" /fwd many 3000 parent
 is "SIGKILL of the supervisor: all calls are there" 3000 "$many"
 
+recorded "$mp_dir/ways" /fwd many 10 parent
+for file in "$records/"*.trace; do
+    echo "$(du -k "$file" | cut -f 1) KiB for $(sql "$many") calls"
+done >"$mp_dir/out"
+test "$(du -k "$records/"*.trace | sort -n | tail -n 1 | cut -f 1)" -le 16
+mp_report $? "SIGKILL of the supervisor: few calls take few blocks" "$mp_dir/out"
+
 is_numbered="SELECT count(*) > 0 AND min(fd) = max(fd) AND min(fd) > 2 FROM calls WHERE name = 'pwrite'"
 recorded "$mp_dir/ways" /fwd many 10
 is "a call has its descriptor" 1 "$is_numbered"
