@@ -271,7 +271,7 @@ static void look_at(struct file *f, struct amph_image *image)
 
     image->kind = AMPH_IMAGE_UNKNOWN;
     image->machine = image->bits = 0;
-    image->damaged = false;
+    image->damaged = image->linked = false;
     image->linker[0] = 0;
     if (f->calls->fstat(f->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return;
@@ -296,6 +296,7 @@ static void look_at(struct file *f, struct amph_image *image)
         read_facts(f, &eh, &facts);
 
     image->damaged = !facts.elf || facts.cut_off;
+    image->linked = facts.elf && facts.forwards;
     image->kind = kind_of(f, &st, &facts);
 }
 

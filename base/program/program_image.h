@@ -46,6 +46,7 @@ struct amph_image {
     uint16_t machine; /* EM_..., and the word size in bits; 0: not an ELF file */
     uint16_t bits;
     bool damaged;     /* for this machine, but its headers lead nowhere, or beyond the file's end */
+    bool linked;      /* iofwd-cc has linked the forwarding into it: it needs no library */
     char linker[256]; /* the dynamic linker that it names; "": none */
 };
 

@@ -221,24 +221,29 @@ static const struct {
                                 "mount (iofwd-mount, by a user with these rights)" },
 };
 
-static void print_ways(FILE *out, const struct amph_image *image, bool instrumented)
+/* What follows the second question for a program of iofwd-cc -static. */
+static const char linked_dynamic[] = "no, but iofwd-cc has linked the library into it";
+
+/* own: it forwards by itself. */
+static void print_ways(FILE *out, const struct amph_image *image, bool own)
 {
     const char *change = "if yes, start it by the way below; if not, mount (iofwd-mount)";
 
-    if (instrumented)
-        change = "it need not be: it is instrumented";
+    if (own)
+        change = "it need not be: it forwards by itself";
     else if (image->kind == AMPH_IMAGE_FORWARDS)
         change = "if yes, preload; if not, start a copy in its place (iofwd-instrument), or mount";
 
     fprintf(out, "1. Can you change how it is started?  %s.\n", change);
     fprintf(out, "2. Is it dynamic, and does it make its calls through glibc?  %s.\n",
-            answers[image->kind].dynamic);
+            image->linked ? linked_dynamic : answers[image->kind].dynamic);
     fprintf(out, "3. Do you have its sources or objects?  %s.\n", answers[image->kind].relink);
     fprintf(out, "way: %s\n",
-            instrumented ? "none needed: it forwards by itself" : answers[image->kind].way);
+            own ? "none needed: it forwards by itself" : answers[image->kind].way);
 }
 
-static bool is_instrumented(const struct amph_elf *elf)
+/* Did iofwd-instrument or iofwd-cc enter the preload library as one that the program needs? */
+static bool needs_library(const struct amph_elf *elf)
 {
     for (size_t i = 0; i < elf->ndyn && elf->dyn[i].d_tag != DT_NULL; i++) {
         const char *name = elf->dyn[i].d_tag == DT_NEEDED
@@ -264,9 +269,16 @@ int amph_check_print(FILE *out, const char *path, const char *library)
     }
 
     amph_check_look(path, &image);
-    if (image.kind == AMPH_IMAGE_UNKNOWN) {
+    if (image.damaged) {
         fprintf(stderr,
-                "%s: %s is not a program that the kernel starts (no ELF file, or damaged)\n",
+                "%s: %s is damaged or cut off: its headers lead beyond the file's end; take a "
+                "whole copy of the program\n",
+                program_invocation_short_name, image.path);
+        return EXIT_WRONG;
+    }
+
+    if (image.kind == AMPH_IMAGE_UNKNOWN) {
+        fprintf(stderr, "%s: %s is not a program that the kernel starts (no ELF file)\n",
                 program_invocation_short_name, image.path);
         return EXIT_WRONG;
     }
@@ -280,7 +292,7 @@ int amph_check_print(FILE *out, const char *path, const char *library)
             image.linker);
 
     bool mapped = image.kind == AMPH_IMAGE_FORWARDS && map_file(image.path, &program);
-    bool instrumented = mapped && is_instrumented(&program);
+    bool own = image.linked || (mapped && needs_library(&program));
 
     if (mapped && map_file(library, &ours)) {
         print_imports(out, &program, &ours);
@@ -292,6 +304,6 @@ int amph_check_print(FILE *out, const char *path, const char *library)
         munmap(program.at, program.len);
     }
 
-    print_ways(out, &image, instrumented);
+    print_ways(out, &image, own);
     return image.kind == AMPH_IMAGE_FORWARDS ? EXIT_FORWARDS : EXIT_OTHER_WAY;
 }

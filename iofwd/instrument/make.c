@@ -122,6 +122,16 @@ static bool has_interpreter(const struct amph_elf *elf)
     return false;
 }
 
+/* A library that can also be executed, such as libc.so.6, has an interpreter too.  It has a name as a
+ * library, and the linker has not marked it as a program. */
+static bool is_library(const struct amph_elf *elf)
+{
+    bool named = amph_elf_entry(elf, DT_SONAME, SIZE_MAX) != SIZE_MAX;
+
+    return !has_interpreter(elf) ||
+           (elf->eh->e_type == ET_DYN && named && !(amph_elf_entry(elf, DT_FLAGS_1, 0) & DF_1_PIE));
+}
+
 static bool look_at_original(struct work *w)
 {
     w->elf = (struct amph_elf){ .at = w->in->at, .len = w->in->len };
@@ -130,7 +140,7 @@ static bool look_at_original(struct work *w)
                          "only whole dynamic programs can be instrumented");
     if (amph_instrument_segment(&w->elf))
         return refuse(w, "is instrumented already; restore the original by --undo first");
-    if (!has_interpreter(&w->elf))
+    if (is_library(&w->elf))
         return refuse(w, "is a shared library; instrument the program that loads it");
     if (!amph_instrument_sections_view(&w->elf, &w->sections))
         return refuse(w, "has a damaged table of sections; take an undamaged copy of the program");

@@ -126,6 +126,8 @@ static const char *trait(enum amph_image_kind kind)
         return "it is built for another machine or word size";
     case AMPH_IMAGE_PRIVILEGED:
         return "it gains rights";
+    case AMPH_IMAGE_UNKNOWN:
+        return "its file cannot be read or is no ELF file, and preload is the default";
     default:
         return "the library catches its calls";
     }
@@ -184,13 +186,21 @@ bool amph_attach_way_choose(const struct amph_way_question *q, enum amph_way *wa
     else if (other && can_trap(&image, no.trap, sizeof no.trap))
         *way_p = AMPH_WAY_TRAP;
 
-    bool ok = *way_p != AMPH_WAY_PRELOAD || !amph_image_evades(&image) || warn(q, &image, &no);
+    bool evades = *way_p == AMPH_WAY_PRELOAD && amph_image_evades(&image);
 
-    if (!q->verbose || !ok)
-        return ok;
+    if (evades && !warn(q, &image, &no))
+        return false;
 
-    amph_say("the way into %s is %s: %s%s%s", q->program, amph_attach_way_name(*way_p),
-             trait(image.kind), no.mount[0] ? ", and mount is not possible: " : "", no.mount);
+    if (!q->verbose)
+        return true;
+
+    if (evades)
+        amph_say("no way into %s suits, so its file calls are not forwarded: %s", q->program,
+                 trait(image.kind));
+    else
+        amph_say("the way into %s is %s: %s%s%s", q->program, amph_attach_way_name(*way_p),
+                 trait(image.kind), no.mount[0] ? ", and mount is not possible: " : "", no.mount);
+
     return true;
 }
 

@@ -154,13 +154,20 @@ check "-check of a copy" sh -c '"$1" -check copy | grep "^way: none needed"' sh 
 check "-check of a script names its interpreter" sh -c 'printf "#!/bin/sh\n" >script && "$1" -check script | grep "script; its interpreter /bin/sh"' sh "$tool"
 if gcc -static main.c helper.c -o static 2>out; then
     check "-check of a static program" sh -c '"$1" -check static >check.out; test $? -eq 1 && grep "^way: mount.*iofwd-cc" check.out' sh "$tool"
+    check "-check of a static program of iofwd-cc" sh -c '"$2/iofwd-cc" gcc -static main.c helper.c -o linked-static || exit 77
+        "$1" -check linked-static | tee check.out && grep "^way: none needed" check.out && grep "^2.* no, but iofwd-cc" check.out' sh "$tool" "$builddir"
     refused "a static program" "statically linked.*iofwd-cc" 1 "$tool" -o bad.iofwd static
 else
     mp_skip "-check of a static program" "there is no static C library here"
+    mp_skip "-check of a static program of iofwd-cc" "there is no static C library here"
     mp_skip "refused: a static program" "there is no static C library here"
 fi
 echo text >text
 refused "-check of a text" "not a program" 2 "$tool" -check text
+head -c 12000 original >cut
+chmod +x cut
+refused "-check of a program that is cut off" "cut is damaged or cut off.*whole copy" 2 "$tool" -check cut
+refused "iofwd-run -check of a program that is cut off" "cut is damaged or cut off" 2 "$builddir/iofwd-run" --check ./cut
 refused "-check of nothing" "cannot be read" 2 "$tool" -check nothing
 
 # ---- bad input ----
@@ -171,6 +178,8 @@ refused "no file" "nothing cannot be read: No such file" 1 "$tool" -o bad.iofwd 
 refused "a folder" "is not a file" 1 "$tool" -o bad.iofwd tree
 refused "a script" "is a script; instrument its interpreter /bin/sh" 1 "$tool" -o bad.iofwd script
 refused "a shared library" "shared library; instrument the program" 1 "$tool" -o bad.iofwd tree/lib/libhelper.so
+refused "the C library, which can be executed" "libc.so.6 is a shared library; instrument the program" 1 "$tool" -o bad.iofwd \
+    "$(ldd original | sed -n 's/.*=> \(.*libc\.so\.6\) .*/\1/p')"
 refused "a copy" "is instrumented already" 1 "$tool" -o bad.iofwd copy
 refused "what iofwd-cc has linked" "needs libiofwd_preload.so already" 1 sh -c '"$1/iofwd-cc" gcc main.c helper.c -o linked && "$1/iofwd-instrument" -o bad.iofwd linked' sh "$builddir"
 refused "the output is the input" "is the input" 2 "$tool" -o ./original original

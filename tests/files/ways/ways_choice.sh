@@ -107,6 +107,9 @@ says_why() {
 }
 says_why 0 && [ "$(cat "$mp_dir/local")" = text ]
 mp_report $? "a program that no way reaches runs after a warning" "$mp_dir/out"
+echo text | "$mp_dir/noway" "$builddir/iofwd-run" -servers "$addresses" -v "$bin/static" "$mp_dir/local" >"$mp_dir/out" 2>&1 &&
+    grep -q "^iofwd-run: no way into .*/static suits" "$mp_dir/out" && ! grep -q "is preload" "$mp_dir/out"
+mp_report $? "then -v names no way" "$mp_dir/out"
 rm "$mp_dir/local"
 IOFWD_STRICT=1
 export IOFWD_STRICT
