@@ -59,6 +59,8 @@ amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
 # ways_bad.sh is for the nightly run.
 EXTRA_DIST += tests/files/ways/ways_bad.sh
+# ways_figures.sh is for doc/figures.md.
+EXTRA_DIST += tests/files/ways/ways_figures.sh tests/files/ways/ways_bench.c
 dist_check_SCRIPTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
 TESTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
 EXTRA_DIST += scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \

@@ -120,6 +120,9 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     skip_nothing(&at);
 
     bool dev = take(&at, "dev/");
+    if (dev && strncmp(at, "fd/", 3) != 0 && strncmp(at, "std", 3) != 0)
+        return false; /* /dev/shm and other devices */
+
     if (dev)
         table = amph_ip_table_is_selfs();
     else if (!take(&at, "proc/") || !take_process(&at, &own, &table))

@@ -35,7 +35,15 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n);
 /* A quick check before amph_ip_numbered; false: path is certainly not such a name. */
 static inline bool amph_ip_may_be_numbered(const char *path)
 {
-    return path[0] == '/' && (path[1] == 'd' || path[1] == 'p' || path[1] == '/' || path[1] == '.');
+    if (path[0] != '/')
+        return false;
+
+    if (path[1] == 'p' || path[1] == '/' || path[1] == '.')
+        return true;
+
+    /* of /dev the names fd, stdin, stdout and stderr; /dev/null costs nothing more */
+    return path[1] == 'd' && path[2] == 'e' && path[3] == 'v' && path[4] == '/' &&
+           (path[5] == 'f' || path[5] == 's' || path[5] == '/' || path[5] == '.');
 }
 
 /* Gets the open file of another process's descriptor with a reference; NULL: it is not forwarded.
