@@ -8,6 +8,7 @@
 #include "iofwd/interpose/entry/settings.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "iofwd/interpose/entry/catch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times calls on local files, for ways_figures.sh: PROGRAM DIRECTORY.  Prints "NAME NANOSECONDS" a line, each the median of ROUNDS
- * means. */
+/* Times calls on local files, for ways_figures.sh: PROGRAM DIRECTORY.  Prints "NAME NANOSECONDS" a line, each the
+ * median of ROUNDS means. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
