@@ -39,6 +39,8 @@ liblauncher_la_SOURCES = \
 	launcher/common/message.c \
 	launcher/common/record_dir.c \
 	launcher/common/record_dir.h \
+	launcher/common/record_pack.c \
+	launcher/common/record_pack.h \
 	launcher/common/message.h \
 	launcher/common/mpi.c \
 	launcher/common/mpi.h \

@@ -27,6 +27,7 @@
 #include "launcher/attach/options.h"
 #include "launcher/attach/way.h"
 #include "launcher/common/message.h"
+#include "launcher/common/record_pack.h"
 #include "launcher/master/launch.h"
 
 /* Where the program's I/O servers are. */
@@ -338,5 +339,10 @@ int main(int argc, char **argv)
         return amph_attach_way_set_none() ? execute_program(&o, program) : 1;
 
     code = choose_way(&o, program, only_preload(has_file), preloaded);
-    return code >= 0 ? code : execute(&o, program, path);
+    if (code >= 0)
+        return code;
+
+    bool has_ended = o.records && amph_record_pack_after(&code) > 0;
+
+    return has_ended ? code : execute(&o, program, path);
 }

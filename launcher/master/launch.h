@@ -31,6 +31,7 @@
  *                  message.c    messages to the user
  *                  mpi.c        programs whose MPI library cannot join a job of amphora-run
  *                  record_dir.c the folder of -record and -trace
+ *                  record_pack.c its files are compressed at the end of the run
  *   ../attach/     main.c       iofwd-run
  *                  options.c    its command line
  *                  way.c, .h    which way into the program, and what it needs

@@ -22,6 +22,7 @@
 #include "launcher/master/launch.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"
+#include "launcher/common/record_pack.h"
 
 /* The state of the master.  Static, because it is in use until the process has ended. */
 static struct {
@@ -233,6 +234,9 @@ int main(int argc, char **argv)
         return 1;
 
     int code = run(o);
+
+    if (o->records)
+        amph_record_pack();
 
     if (amph_env_bool(AMPH_ENV_STATS))
         amph_counters_print(stderr);

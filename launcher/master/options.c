@@ -218,7 +218,8 @@ static bool take_server_program(struct amph_options *o, const struct option *opt
 
 static bool take_record(struct amph_options *o, const struct option *opt, const char *value)
 {
-    return amph_record_dir(opt->name, value);
+    o->records = amph_record_dir(opt->name, value);
+    return o->records;
 }
 
 static bool take_progress(struct amph_options *o, const struct option *opt, const char *value)

@@ -23,6 +23,7 @@ struct amph_options {
     const char *map; /* name of a mapping row, or a list of servers */
     enum amph_bind bind;
     bool label, verbose, progress;
+    bool records;                /* calls are recorded: -record */
     bool pretend;                /* names without an address are pretended hosts of this machine */
     bool servers_given;          /* -servers was given */
     const char *on_server_death; /* end, eio or failover */

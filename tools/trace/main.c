@@ -50,7 +50,7 @@ struct given {
     int n;
     enum trace_form form;
     const char *format, *prefix, *below, *output, *size;
-    bool no_think, help;
+    bool no_think, ended, help;
 };
 
 /* Options: commands name those that they take. */
@@ -63,7 +63,8 @@ enum {
     O_NO_THINK = 1 << 5,
     O_OUTPUT = 1 << 6,
     O_SIZE = 1 << 7,
-    O_HELP = 1 << 8
+    O_ENDED = 1 << 8,
+    O_HELP = 1 << 9
 };
 
 static const struct option {
@@ -71,10 +72,10 @@ static const struct option {
     unsigned bit;
     bool has_value;
 } options[] = {
-    { "json", O_JSON, false },    { "csv", O_CSV, false },    { "format", O_FORMAT, true },
-    { "prefix", O_PREFIX, true }, { "below", O_BELOW, true }, { "no-think", O_NO_THINK, false },
-    { "o", O_OUTPUT, true },      { "size", O_SIZE, true },   { "help", O_HELP, false },
-    { "h", O_HELP, false },
+    { "json", O_JSON, false },    { "csv", O_CSV, false },     { "format", O_FORMAT, true },
+    { "prefix", O_PREFIX, true }, { "below", O_BELOW, true },  { "no-think", O_NO_THINK, false },
+    { "o", O_OUTPUT, true },      { "size", O_SIZE, true },    { "help", O_HELP, false },
+    { "h", O_HELP, false },       { "ended", O_ENDED, false },
 };
 
 static const struct option *find_option(const char *word)
@@ -112,6 +113,9 @@ static void set_option(struct given *g, unsigned bit, const char *value)
         break;
     case O_SIZE:
         g->size = value;
+        break;
+    case O_ENDED:
+        g->ended = true;
         break;
     case O_HELP:
         g->help = true;
@@ -205,7 +209,7 @@ static int do_report(const struct given *g)
 
 static int do_pack(const struct given *g)
 {
-    return trace_shrink(g->word[0]);
+    return trace_shrink(g->word[0], g->ended);
 }
 
 static int do_replay(const struct given *g)
@@ -254,7 +258,9 @@ static const struct command {
       "a page for a browser, without network: timeline, heat maps, charts,\n"
       "                           files, findings, servers (report.html, at most 30 MB)" },
     { "export", 1, 1, O_FORMAT, do_export, "DIR -format jsonl|chrome|csv", "all calls" },
-    { "pack", 1, 1, 0, do_pack, "DIR", "compresses the files of a run that has ended" },
+    { "pack", 1, 1, O_ENDED, do_pack, "DIR [-ended]",
+      "compresses the files of a run that has ended; -ended: only those of\n"
+      "                           processes of this host that have" },
     { "replay", 1, MAX_WORDS, O_PREFIX | O_BELOW | O_NO_THINK, do_replay,
       "DIR -prefix FOLDER [-below PATH] [-no-think] [SETTING=VALUE]...",
       "makes the calls again below FOLDER, and says how long they take" },

@@ -6,9 +6,11 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,39 +25,67 @@ static bool ends_in(const char *name, const char *suffix)
     return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
-/* A file whose process still writes it stays as it is. */
-static bool is_written(const char *bytes, size_t len)
+static void host_name(char *out, size_t cap)
 {
-    struct amph_trace_header h;
-    char host[sizeof h.host] = "", exe[64];
-
-    if (len < sizeof h)
-        return false;
-
-    memcpy(&h, bytes, sizeof h);
-    gethostname(host, sizeof host - 1);
-    snprintf(exe, sizeof exe, "/proc/%d", h.pid);
-    return strncmp(host, h.host, sizeof host) == 0 && access(exe, F_OK) == 0;
+    memset(out, 0, cap);
+    gethostname(out, cap - 1);
 }
 
-static char *read_all(const char *path, size_t *len_p)
+/* Has a process of this kernel the file open for writing, or mapped?  1: yes, 0: no, -1: the file system
+ * does not say. */
+static int is_open_for_writing(int fd)
+{
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        return errno == EAGAIN ? 1 : -1;
+
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return 0;
+}
+
+enum state {
+    ENDED, /* nobody writes it any more */
+    WRITTEN,
+    ELSEWHERE /* it is not known here whether its process, on another host, has ended */
+};
+
+/* ENDED stays so; before that, what has been read may not be all. */
+static enum state state_of(int fd)
+{
+    struct amph_trace_header h;
+    char host[sizeof h.host], process[64];
+    bool is_whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h;
+    int is_open = is_open_for_writing(fd);
+
+    host_name(host, sizeof host);
+    if (is_open == 1)
+        return WRITTEN;
+    if (!is_whole)
+        return ENDED;
+    if (strncmp(host, h.host, sizeof host) != 0)
+        return ELSEWHERE;
+
+    snprintf(process, sizeof process, "/proc/%d", h.pid);
+    return is_open == 0 || access(process, F_OK) != 0 ? ENDED : WRITTEN;
+}
+
+static char *read_all(int fd, size_t *len_p)
 {
     struct stat st;
-    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    FILE *f = is_file ? fopen(path, "rb") : NULL;
-    char *bytes = NULL;
+    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    char *bytes = is_file ? malloc((size_t)st.st_size + 1) : NULL;
+    size_t got = 0;
+    ssize_t n = 1;
 
-    if (f && fstat(fileno(f), &st) == 0 && (bytes = malloc((size_t)st.st_size + 1))) {
-        *len_p = fread(bytes, 1, (size_t)st.st_size, f);
-        if (*len_p != (size_t)st.st_size) {
-            free(bytes);
-            bytes = NULL;
-        }
+    while (bytes && got < (size_t)st.st_size && n > 0)
+        if ((n = read(fd, bytes + got, (size_t)st.st_size - got)) > 0)
+            got += (size_t)n;
+
+    if (bytes && got < (size_t)st.st_size) {
+        free(bytes);
+        return NULL;
     }
 
-    if (f)
-        fclose(f);
-
+    *len_p = got;
     return bytes;
 }
 
@@ -79,68 +109,99 @@ static bool write_all(const char *path, const void *bytes, size_t len)
     return false;
 }
 
-static bool shrink_file(const char *path, size_t *before_p, size_t *after_p)
+struct sum {
+    size_t files, before, after;
+    bool any, failed;
+};
+
+/* Replaces the file, whose contents are bytes. */
+static bool replace(const char *path, const char *bytes, size_t len, struct sum *sum)
 {
     char to[4096 + 256], why[256];
-    size_t len = 0, packed_len;
-    char *bytes = read_all(path, &len);
+    size_t packed_len;
     void *packed;
 
-    if (!bytes)
-        return !trace_fail("%s cannot be read: %s", path, strerror(errno));
-
-    if (is_written(bytes, len)) {
-        free(bytes);
-        return !trace_fail("%s: its process still runs; it is left as it is", path);
-    }
-
-    bool ok = amph_trace_pack(bytes, len, &packed, &packed_len, why, sizeof why);
-
-    free(bytes);
-    if (!ok)
+    if (!amph_trace_pack(bytes, len, &packed, &packed_len, why, sizeof why))
         return !trace_fail("%s: %s", path, why);
 
     snprintf(to, sizeof to, "%.*s%s", (int)(strlen(path) - strlen(AMPH_TRACE_SUFFIX)), path,
              AMPH_TRACE_PACKED_SUFFIX);
-    ok = write_all(to, packed, packed_len) && unlink(path) == 0;
+
+    bool ok = write_all(to, packed, packed_len) && unlink(path) == 0;
+
     free(packed);
-    *before_p += len;
-    *after_p += packed_len;
+    sum->files += ok;
+    sum->before += len;
+    sum->after += packed_len;
     return ok;
 }
 
-int trace_shrink(const char *dir)
+/* fd: of the file, locked. */
+static bool shrink_open(const char *path, int fd, bool ended, struct sum *sum)
+{
+    enum state state = state_of(fd);
+
+    if (state != ENDED && ended)
+        return true;
+    if (state == WRITTEN)
+        return !trace_fail("%s: its process still runs; it is left as it is", path);
+
+    size_t len = 0;
+    char *bytes = read_all(fd, &len);
+    bool ok = bytes ? replace(path, bytes, len, sum)
+                    : !trace_fail("%s cannot be read: %s", path, strerror(errno));
+
+    free(bytes);
+    return ok;
+}
+
+/* Another process may pack the folder, too: the runs of several ranks end together.  It has the lock, or has
+ * removed the file. */
+static bool shrink_file(const char *path, bool ended, struct sum *sum)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0 && errno == ENOENT)
+        return true;
+    if (fd < 0)
+        return !trace_fail("%s cannot be read: %s", path, strerror(errno));
+
+    bool is_taken = (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+                    (fstat(fd, &st) == 0 && st.st_nlink == 0);
+    bool ok = is_taken || shrink_open(path, fd, ended, sum);
+
+    close(fd);
+    return ok;
+}
+
+int trace_shrink(const char *dir, bool ended)
 {
     DIR *d = opendir(dir);
+    struct sum sum = { 0 };
     struct dirent *e;
-    size_t before = 0;
-    size_t after = 0;
-    size_t n = 0;
-    bool any = false;
-    int code = 0;
 
     if (!d)
         return trace_fail("%s cannot be read: %s", dir, strerror(errno));
 
     while ((e = readdir(d))) {
-        any |= ends_in(e->d_name, AMPH_TRACE_SUFFIX) ||
-               ends_in(e->d_name, AMPH_TRACE_PACKED_SUFFIX);
-        if (ends_in(e->d_name, AMPH_TRACE_SUFFIX)) {
-            char path[4096];
+        char path[4096];
 
-            snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-            if (shrink_file(path, &before, &after))
-                n++;
-            else
-                code = 1;
-        }
+        sum.any |= ends_in(e->d_name, AMPH_TRACE_SUFFIX) ||
+                   ends_in(e->d_name, AMPH_TRACE_PACKED_SUFFIX);
+        if (!ends_in(e->d_name, AMPH_TRACE_SUFFIX))
+            continue;
+
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (!shrink_file(path, ended, &sum))
+            sum.failed = true;
     }
 
     closedir(d);
-    if (!any)
+    if (!sum.any)
         return trace_fail("%s has no records; name the folder that iofwd-run -record has written",
                           dir);
 
-    printf("%zu files: %zu bytes, %zu before\n", n, after, before);
-    return code;
+    printf("%zu files: %zu bytes, %zu before\n", sum.files, sum.after, sum.before);
+    return sum.failed;
 }

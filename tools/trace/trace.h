@@ -82,7 +82,8 @@ const char *trace_finding_shows(const char *finding);
 /* Writes a page of at most size_mb megabytes to path; "-": to standard output. */
 int trace_report(const char *dir, const char *path, unsigned long size_mb);
 int trace_export(const char *dir, const char *format);
-int trace_shrink(const char *dir);
+/* ended: files of other hosts and of processes that run are left as they are, without a word. */
+int trace_shrink(const char *dir, bool ended);
 
 struct trace_replay {
     const char *dir, *prefix;

@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 119); do
+    for number in $(seq 127); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -14,7 +14,8 @@ if [ ! -x "$trace" ]; then
 fi
 unset AMPHORA_JOB IOFWD_PREFIX
 XDG_RUNTIME_DIR=$mp_dir/none # no servers
-export XDG_RUNTIME_DIR
+IOFWD_TRACE_PACK=0 # the cases look at files as they were written
+export XDG_RUNTIME_DIR IOFWD_TRACE_PACK
 mkdir "$mp_dir/none" "$mp_dir/work"
 
 # sql DIR QUERY
@@ -288,6 +289,49 @@ else
     echo "$size bytes" >>"$mp_dir/out"
     test $packed = 0 && test "$before" = "$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)" && test "$size" -lt $((200000 * 8))
     mp_report $? "compressed: the same calls in $((size * 10 / 200000)) tenths of a byte each" "$mp_dir/out"
+fi
+
+# packs NAME FILES COMMAND...: afterwards there are packed files, or not, and all writes
+packs() {
+    name=$1 wanted=$2
+    shift 2
+    rm -rf "$mp_dir/r"
+    "$@" >"$mp_dir/out" 2>&1
+    echo "exit code $?" >>"$mp_dir/out"
+    writes=$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE name = 'write'")
+    found=$(find "$mp_dir/r" -name '*.tracez' | wc -l),$(find "$mp_dir/r" -name '*.trace' | wc -l)
+    echo "$found files, $writes writes" >>"$mp_dir/out"
+    test "$found" = "$wanted" && test "$writes" -ge 5000 && grep -q "exit code ${code:-0}$" "$mp_dir/out"
+    mp_report $? "$name" "$mp_dir/out"
+}
+if [ $packed = 0 ]; then
+    packs "iofwd-run compresses the records at the end" 1,0 env IOFWD_TRACE_PACK=16K "$run" -record "$mp_dir/r" "$mp_dir/k" end 5000
+    packs "iofwd-run: not below IOFWD_TRACE_PACK" 0,1 env IOFWD_TRACE_PACK=1M "$run" -record "$mp_dir/r" "$mp_dir/k" end 5000
+    code=137 packs "iofwd-run: a program that a signal ends gives it on" 1,0 env IOFWD_TRACE_PACK=16K sh -c '"$@"; exit $?' sh \
+        "$run" -record "$mp_dir/r" "$mp_dir/k" kill 5000
+    code=7 packs "iofwd-run: the exit code is the program's" 3,0 env IOFWD_TRACE_PACK=16K "$run" -record "$mp_dir/r" sh -c '"$1" end 5000; exit 7' sh "$mp_dir/k"
+    packs "amphora-run compresses the records at the end" 2,0 env IOFWD_TRACE_PACK=16K timeout 60 "$AMPHORA_RUN" -n 2 -timeout 50 -record "$mp_dir/r" \
+        "$mp_dir/k" end 5000
+    # what cannot be packed: a folder is in the way of the compressed file, made by the program itself
+    # shellcheck disable=SC2016
+    code=5 packs "records that cannot be compressed: a sentence" 6,3 env IOFWD_TRACE_PACK=16K "$run" -record "$mp_dir/r" sh -c \
+        '"$2" end 5000; for f in "$1"/*.trace; do mkdir "$f"z.new; done; exit 5' sh "$mp_dir/r" "$mp_dir/k"
+    grep -q 'are not all compressed; iofwd-trace pack .* tries it again' "$mp_dir/out"
+    mp_report $? "records that cannot be compressed: the remedy" "$mp_dir/out"
+    rm -rf "$mp_dir/r"
+    mkfifo "$mp_dir/fifo"
+    # shellcheck disable=SC2016
+    IOFWD_TRACE_PACK=16K "$run" -record "$mp_dir/r" sh -c 'trap "echo caught; exit 3" TERM; echo ready >"$1"; while :; do sleep 0.01; done' \
+        sh "$mp_dir/fifo" >"$mp_dir/out" 2>&1 &
+    read -r _ <"$mp_dir/fifo"
+    kill -TERM $!
+    wait $!
+    test $? = 3 && grep -q caught "$mp_dir/out"
+    mp_report $? "iofwd-run: a signal reaches the program" "$mp_dir/out"
+else
+    for number in 1 2 3 4 5 6 7 8; do
+        mp_skip "case $number of compressing at the end" "built without libzstd"
+    done
 fi
 rm -rf "$mp_dir/r"
 "$run" -record "$mp_dir/r" true
