@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,22 +44,9 @@ static void begin_to_pass_on(pid_t program)
 /* Kills what has become our child, until there is nothing left. */
 static void end_tree(void)
 {
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    for (;;) {
-        FILE *f = fopen(path, "re");
-        int pid;
-
-        while (f && fscanf(f, "%d", &pid) == 1)
-            kill(pid, SIGKILL);
-
-        if (f)
-            fclose(f);
-
-        if (waitpid(-1, NULL, 0) < 0 && errno == ECHILD)
-            return;
-    }
+    do
+        amph_trap_kill_children();
+    while (waitpid(-1, NULL, 0) > 0 || errno != ECHILD);
 }
 
 /* Ends as the program has ended. */

@@ -6,8 +6,10 @@
  */
 #include "iofwd/trap/run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,6 +93,36 @@ bool amph_trap_listener_copy(pid_t child, int number)
         close(pidfd);
 
     return amph_trap.listener >= 0;
+}
+
+/* /proc lists a process's children by the thread that is their parent. */
+static void kill_children_of(const char *thread)
+{
+    char path[NAME_MAX + 40];
+    int pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%s/children", thread);
+
+    FILE *f = fopen(path, "re");
+
+    while (f && fscanf(f, "%d", &pid) == 1)
+        kill(pid, SIGKILL);
+
+    if (f)
+        fclose(f);
+}
+
+void amph_trap_kill_children(void)
+{
+    DIR *threads = opendir("/proc/self/task");
+    const struct dirent *e;
+
+    while (threads && (e = readdir(threads)))
+        if (e->d_name[0] != '.')
+            kill_children_of(e->d_name);
+
+    if (threads)
+        closedir(threads);
 }
 
 void amph_trap_ignore_signals(void)

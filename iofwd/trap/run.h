@@ -75,6 +75,9 @@ bool amph_trap_receive(int fd, void *data, size_t len);
 /* Closes all descriptors but these and standard error, so that no reader or writer of the program's
  * waits for an end that we hold open. */
 void amph_trap_leave_descriptors(int keep, int keep2);
+/* Sends SIGKILL to all children.  What they leave becomes our child as they die, so a caller repeats
+ * this after each child that it has waited for. */
+void amph_trap_kill_children(void);
 /* Signals from a terminal reach the program by themselves, and end neither front nor supervisor. */
 void amph_trap_ignore_signals(void);
 

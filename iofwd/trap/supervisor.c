@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -30,7 +31,8 @@ static struct {
     pthread_cond_t changed;
     bool ready;
     bool late;
-    int front, program; /* sockets */
+    int front, program;      /* sockets */
+    _Atomic bool front_died; /* before the program ended */
 } start = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 /* ---- the end ---- */
@@ -67,6 +69,9 @@ static void wait_for_all(void)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WUNTRACED)) > 0 || errno == EINTR) {
+        if (atomic_load(&start.front_died))
+            amph_trap_kill_children();
+
         if (pid <= 0 || pid != amph_trap.program)
             continue;
 
@@ -99,7 +104,8 @@ static bool go_plain(char order)
     return amph_trap_send(start.program, &order, 1);
 }
 
-/* The front was killed: so would the program have been in its place. */
+/* The front was killed while the program ran: everything that the program has started ends with it.  The
+ * first thread repeats that for what the dead leave behind. */
 static void *watch_front(void *unused)
 {
     struct pollfd fd = { .fd = start.front, .events = 0 };
@@ -107,8 +113,10 @@ static void *watch_front(void *unused)
     while (poll(&fd, 1, -1) < 0 && errno == EINTR)
         ;
 
-    if (amph_trap.program > 0)
-        kill(amph_trap.program, SIGKILL);
+    if (amph_trap.program > 0) {
+        atomic_store(&start.front_died, true);
+        amph_trap_kill_children();
+    }
 
     return NULL;
 }

@@ -55,6 +55,13 @@ front_dies() {
     nothing_left
 }
 
+# What the program has started ends, too, also what has left its session.
+front_of_tree_dies() {
+    started busybox sh -c "(while :; do busybox stat /fwd/log >/dev/null; done) & busybox setsid sh -c '(busybox sleep 1000) & wait' & $loop" || return 1
+    kill -9 "$front"
+    nothing_left
+}
+
 both_die() {
     started busybox sh -c "$loop" || return 1
     kill -9 "$front" "$supervisor"
@@ -146,6 +153,7 @@ check "a signal passes to the program" signal_passes
 check "the program is killed" program_dies
 check "the supervisor is killed: one sentence, and its tree ends" supervisor_dies
 check "the front is killed" front_dies
+check "the front of a tree is killed" front_of_tree_dies
 check "front and supervisor are killed" both_die
 check "SIGKILL in the first moments" early_deaths
 check "a process that the program leaves behind" daemon_goes_on
