@@ -131,6 +131,23 @@ int amph_trap_do_fchdir(struct amph_trap_call *c)
     return err ? err : AMPH_TRAP_CONTINUE;
 }
 
+/* Has the working directory been removed?  The caller's calls below it fail then, and so does
+ * getcwd. */
+static bool is_removed(const char *cwd)
+{
+    struct amph_fwd_clean clean;
+    char path[PATH_MAX];
+    struct stat st;
+    int err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, cwd, path, sizeof path, &clean);
+
+    if (!err && clean.prefix)
+        err = amph_fwd_stat(CL, NULL, path, 0, &st);
+    else if (!err)
+        err = stat(path, &st) == 0 ? 0 : errno;
+
+    return err == ENOENT;
+}
+
 int amph_trap_on_getcwd(struct amph_trap_call *c)
 {
     char cwd[PATH_MAX];
@@ -139,6 +156,9 @@ int amph_trap_on_getcwd(struct amph_trap_call *c)
 
     if (err || !cwd[0])
         return err ? err : AMPH_TRAP_CONTINUE;
+
+    if (is_removed(cwd))
+        return ENOENT;
 
     if (AMPH_TRAP_ARG(c, 1) < len)
         return ERANGE;

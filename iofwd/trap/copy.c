@@ -215,6 +215,36 @@ int amph_trap_do_sendfile(struct amph_trap_call *c)
     return err;
 }
 
+/* EINVAL: both are one file, and the ranges overlap. */
+static int check_overlap(const struct two *two, off_t from, off_t to, size_t len)
+{
+    struct stat a, b;
+
+    if (!two->in || !two->out)
+        return 0;
+
+    int err = amph_fwd_fstat(CL, &two->in->file, &a);
+
+    if (!err)
+        err = amph_fwd_fstat(CL, &two->out->file, &b);
+
+    if (err || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return err;
+
+    if (from < 0)
+        err = amph_fwd_lseek(CL, &two->in->file, 0, SEEK_CUR, &from);
+
+    if (!err && to < 0)
+        err = amph_fwd_lseek(CL, &two->out->file, 0, SEEK_CUR, &to);
+
+    if (err || from >= a.st_size)
+        return err;
+
+    off_t n = (off_t)len < 0 || (off_t)len > a.st_size - from ? a.st_size - from : (off_t)len;
+
+    return from - n < to && to < from + n ? EINVAL : 0;
+}
+
 int amph_trap_do_copy_file_range(struct amph_trap_call *c)
 {
     struct two two;
@@ -229,6 +259,9 @@ int amph_trap_do_copy_file_range(struct amph_trap_call *c)
 
         if (!err)
             err = get_offset(c, A(3), &off_out);
+
+        if (!err)
+            err = check_overlap(&two, off_in, off_out, A(4));
 
         if (!err)
             err = copy(c, &two, I(0), I(2), off_in, off_out, A(4), &n);

@@ -248,6 +248,10 @@ static int transfer(struct amph_trap_call *c, bool writes, bool several, int off
     if (!err && t.at_offset && off < 0)
         err = EINVAL;
 
+    /* as the kernel: nothing to move is no error */
+    if (!err && v.left && (flags & ~FWD_RWF_ALL))
+        err = EOPNOTSUPP;
+
     if (t.waits && writes) /* the reader may just have closed the FIFO */
         amph_trap_file_reap();
 

@@ -137,9 +137,14 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
     if (err || !file)
         return err ? err : AMPH_TRAP_CONTINUE;
 
-    if ((file->flags & O_ACCMODE) == O_WRONLY || (file->flags & O_PATH)) {
+    bool writes = shared && (A(2) & PROT_WRITE);
+    int access = file->flags & O_ACCMODE;
+
+    if (file->flags & O_PATH) {
+        err = EBADF;
+    } else if (access == O_WRONLY || (writes && access != O_RDWR)) {
         err = EACCES;
-    } else if (shared && (A(2) & PROT_WRITE)) {
+    } else if (writes) {
         amph_trap_say(
             "%s cannot be mapped for shared writing under -trap: iofwd-run -mount PROGRAM "
             "makes that possible",

@@ -170,6 +170,9 @@ static void vectors(void)
     CHECK(preadv(fd, in, 2, 0) == 7 && strcmp(a, "one") == 0 && strcmp(b, " two") == 0);
     CHECK(lseek(fd, 0, SEEK_SET) == 0 && readv(fd, in, 2) == 7);
     CHECK(preadv2(fd, in, 1, -1, 0) == 3 && preadv2(fd, in, 1, -1, 0) == 0);
+    CHECK(preadv2(fd, in, 1, 0, 1 << 20) == -1 && errno == EOPNOTSUPP);
+    CHECK(pwritev2(fd, out, 1, 0, 1 << 20) == -1 && errno == EOPNOTSUPP);
+    CHECK(preadv2(fd, out + 1, 1, 0, 1 << 20) == 0);
     CHECK(pwritev2(fd, out, 1, 0, RWF_APPEND) == 3);
     expect(fd, 0, "one twooneone");
 }
@@ -228,6 +231,11 @@ static void mappings(void)
     CHECK(memcmp(seen, "mapped", 6) == 0);
     fd = open("map", O_WRONLY);
     CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED && errno == EACCES);
+    fd = open("map", O_RDONLY);
+    CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED &&
+          errno == EACCES);
+    fd = open("map", O_PATH);
+    CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED && errno == EBADF);
 }
 
 static void copies(void)
@@ -246,6 +254,12 @@ static void copies(void)
     from = 0;
     CHECK(copy_file_range(in, &from, out, &to, 2, 0) == 2 && from == 2 && to == 3);
     expect(out, 0, "0013456789");
+    from = 0;
+    to = 4;
+    CHECK(copy_file_range(in, &from, in, &to, 5, 0) == -1 && errno == EINVAL && from == 0);
+    CHECK(copy_file_range(in, &from, in, &to, 4, 0) == 4 && from == 4);
+    expect(in, 0, "0123012389");
+    CHECK(pwrite(in, "4567", 4, 4) == 4);
     CHECK(lseek(local, 0, SEEK_SET) == 0 && sendfile(out, local, NULL, 3) == 3);
     expect(out, 0, "0013456789234");
     CHECK(pipe(pipe_of) == 0 && lseek(in, 0, SEEK_SET) == 0);
@@ -383,6 +397,16 @@ static void working_directory(void)
     CHECK(pthread_create(&thread, NULL, has_own_directory, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0 && access("sub/by-thread", F_OK) == 0);
     at(base, "");
+
+    /* one that has been removed has no name */
+    if (fork() == 0) {
+        char now[4096];
+
+        CHECK(mkdir("removed", 0755) == 0 && chdir("removed") == 0 && rmdir("../removed") == 0);
+        CHECK(!getcwd(now, sizeof now) && errno == ENOENT);
+        _exit(0);
+    }
+    CHECK(wait(&status) > 0 && status == 0);
 
     /* a forked child's is its own; a clone's with CLONE_FS is ours */
     if (fork() == 0) {
