@@ -106,6 +106,35 @@ Test(fdtab, fresh_after_use)
     cr_assert_eq(closes, 1);
 }
 
+/* While a table is copied, the last close waits, and the file can be found; a file that is in use again
+ * at the end stays open. */
+Test(fdtab, closes_are_held)
+{
+    struct amph_fd_file *kept = opened(7);
+    struct amph_fd_file *dropped = opened(8);
+
+    amph_fdtab_set(5, kept, FDTAB_FORWARDED);
+    amph_fdtab_set(6, dropped, FDTAB_FORWARDED);
+    amph_fdtab_closes_hold();
+    amph_fdtab_closes_hold();
+    cr_assert_eq(amph_fdtab_put(amph_fdtab_set(5, NULL, FDTAB_UNKNOWN)), 0);
+    cr_assert_eq(amph_fdtab_put(amph_fdtab_set(6, NULL, FDTAB_UNKNOWN)), 0);
+    cr_assert_null(amph_fdtab_get(5));
+
+    struct amph_fwd_file file = kept->file;
+
+    cr_assert_eq(amph_fdtab_find(&file), kept);
+    amph_fdtab_set(7, kept, FDTAB_FORWARDED);
+    amph_fdtab_closes_release();
+    cr_assert_eq(closes, 0);
+    amph_fdtab_closes_release();
+    cr_assert_eq(closes, 1);
+    cr_assert_eq(closed_handle, 8);
+    amph_fdtab_put(amph_fdtab_set(7, NULL, FDTAB_UNKNOWN));
+    cr_assert_eq(closes, 2);
+    cr_assert_eq(closed_handle, 7);
+}
+
 static struct amph_fd_file *closing, *found, *made;
 
 static int look_around(const struct amph_fwd_file *file)
@@ -290,6 +319,40 @@ static void *reader(void *arg)
         }
 
     return NULL;
+}
+
+static void *holder(void *arg)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        amph_fdtab_closes_hold();
+        amph_fdtab_closes_release();
+    }
+
+    return NULL;
+}
+
+/* Each file is closed once, whether its close was postponed or not, and none is left. */
+Test(fdtab, closer_beside_holders)
+{
+    enum {
+        ROUNDS = 40000
+    };
+
+    pthread_t threads[2];
+
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, holder, NULL);
+
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        amph_fdtab_set(50, opened(i), FDTAB_FORWARDED);
+        amph_fdtab_put(amph_fdtab_set(50, NULL, FDTAB_UNKNOWN));
+    }
+
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+
+    cr_assert_eq(closes, ROUNDS);
 }
 
 Test(fdtab, readers_beside_a_closer)

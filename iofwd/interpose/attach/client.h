@@ -129,6 +129,9 @@ static inline bool amph_ip_owns(int fd)
 #define AMPH_IP_PLACEHOLDER_MARK AMPH_FWD_PLACEHOLDER_MARK
 bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes);
 
+/* Is fd a placeholder that another task is making, or the memfd from which it does so? */
+bool amph_ip_placeholder_is_unfinished(int fd);
+
 /* The same for a link in /proc.  A text that ends in '@' is not completed from the offset. */
 bool amph_ip_placeholder_link(const char *link, char *text, size_t cap_bytes);
 

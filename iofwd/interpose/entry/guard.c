@@ -78,6 +78,16 @@ bool amph_ip_placeholder_text(int fd, char *text, size_t cap_bytes)
            amph_fwd_text_complete(text, cap_bytes, amph_ip_kernel_lseek(fd, 0, SEEK_CUR));
 }
 
+bool amph_ip_placeholder_is_unfinished(int fd)
+{
+    char link[40];
+    char text[AMPH_FWD_TEXT_BYTES];
+
+    snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
+    return !is_no_memfd(fd) && amph_ip_placeholder_link(link, text, sizeof text) && text[0] != 0 &&
+           text[strlen(text) - 1] == '@' && amph_ip_kernel_lseek(fd, 0, SEEK_CUR) == 0;
+}
+
 bool amph_ip_fd_slow(int fd)
 {
     enum amph_fdtab_class cls = amph_fdtab_class(fd);

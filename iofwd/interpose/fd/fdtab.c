@@ -127,6 +127,22 @@ static bool pin(struct amph_fd_file *of)
     return false;
 }
 
+/* Leaves the last reference to amph_fdtab_closes_release.  Returns whether it did. */
+static bool postpone(struct amph_fd_file *of)
+{
+    while (__atomic_load_n(&amph_ip_fds.closes_held, __ATOMIC_SEQ_CST) != 0 &&
+           __atomic_load_n(&of->ready, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&of->postponed, true, __ATOMIC_SEQ_CST);
+
+        /* a release that does not see the mark is seen here */
+        if (__atomic_load_n(&amph_ip_fds.closes_held, __ATOMIC_SEQ_CST) != 0 ||
+            !__atomic_exchange_n(&of->postponed, false, __ATOMIC_SEQ_CST))
+            return true;
+    }
+
+    return false;
+}
+
 /*
  * Drops a reference.  The count stays at -1 while the last user closes the file, so that nobody
  * claims its memory in between.  A thread may have added a reference to another file than it looked
@@ -137,9 +153,11 @@ int amph_fdtab_put(struct amph_fd_file *of)
     int err = 0;
     int refs = __atomic_load_n(&of->refs, __ATOMIC_RELAXED);
 
+    do
+        if (refs == 1 && postpone(of))
+            return 0;
     while (!__atomic_compare_exchange_n(&of->refs, &refs, refs == 1 ? -1 : refs - 1, false,
-                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        ;
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 
     if (refs == 1) {
         if (__atomic_exchange_n(&of->ready, false, __ATOMIC_RELAXED))
@@ -149,6 +167,23 @@ int amph_fdtab_put(struct amph_fd_file *of)
     }
 
     return err;
+}
+
+void amph_fdtab_closes_hold(void)
+{
+    __atomic_add_fetch(&amph_ip_fds.closes_held, 1, __ATOMIC_SEQ_CST);
+}
+
+void amph_fdtab_closes_release(void)
+{
+    if (__atomic_sub_fetch(&amph_ip_fds.closes_held, 1, __ATOMIC_SEQ_CST) != 0)
+        return;
+
+    for (struct amph_fdtab_pool *p = __atomic_load_n(&amph_ip_fds.pools, __ATOMIC_ACQUIRE); p;
+         p = p->next)
+        for (int i = 0; i < POOL_FILES; i++)
+            if (__atomic_exchange_n(&p->file[i].postponed, false, __ATOMIC_SEQ_CST))
+                amph_fdtab_put(&p->file[i]);
 }
 
 /* The open file in slot with a reference added, or NULL. */
@@ -331,8 +366,10 @@ static void count_one(int fd, struct amph_fd_file *of, void *arg)
 void amph_fdtab_recount(void)
 {
     for (struct amph_fdtab_pool *p = amph_ip_fds.pools; p; p = p->next)
-        for (int i = 0; i < POOL_FILES; i++)
+        for (int i = 0; i < POOL_FILES; i++) {
             p->file[i].refs = 0;
+            p->file[i].postponed = false;
+        }
 
     amph_fdtab_each(0, FDTAB_MAX - 1, count_one, NULL);
 }

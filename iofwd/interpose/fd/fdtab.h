@@ -40,6 +40,8 @@ enum amph_fdtab_class {
 struct amph_fd_file {
     int refs;   /* descriptors that lead here, and calls in progress; 0: free */
     bool ready; /* `file` is filled in */
+    /* its last reference was dropped while closes are held; whoever resets the mark has the reference */
+    bool postponed;
     struct amph_fwd_file file;
     bool locked;  /* a record lock was taken through this open file */
     bool closing; /* the coming exec closes one of its descriptors */
@@ -109,6 +111,12 @@ struct amph_fd_file *amph_fdtab_get(int fd);
 /* Drops a reference.  Dropping the last one closes the file by amph_ip_fds.close_file (fd/state.h)
  * and returns its result; otherwise returns 0. */
 int amph_fdtab_put(struct amph_fd_file *of);
+
+/* Until the matching release, no file is closed at its server: amph_fdtab_put postpones it and returns
+ * 0.  The last release closes what was postponed and is still not in use.  For copies of tables: the
+ * kernel's copy may have a descriptor whose file has no other user any more. */
+void amph_fdtab_closes_hold(void);
+void amph_fdtab_closes_release(void);
 
 /* Do two descriptors lead to one open file, and so have one offset? */
 bool amph_fdtab_same(int a, int b);

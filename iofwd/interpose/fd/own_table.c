@@ -5,10 +5,10 @@
  * Layer: iofwd (interposer).  Thread rule: any thread; state under amph_ip_fds.own.lock, with signals blocked.
  *
  * The kernel copies a table at one moment; other threads open and close descriptors before and after
- * it.  The copy here is therefore made before the kernel's, with references to all open files, so
- * that none of them is closed meanwhile, and compared with the kernel's afterwards: what a
- * placeholder names is right, and a descriptor that the copy does not know is looked at when it is
- * used.
+ * it.  The copy here is therefore made before the kernel's, and compared with the kernel's
+ * afterwards: what a placeholder names is right.  From before the kernel's copy to the end of the
+ * comparison no file is closed at its server, so that a descriptor of the kernel's copy has its file
+ * even if it was opened after the copy here and closed soon.
  *
  * Amphora's own descriptors (connections) must be in each table under the same number, so all of them
  * are opened before a table is copied.
@@ -44,6 +44,7 @@ struct amph_ip_table_child {
     void *arg;
     struct amph_fdtab *table;        /* NULL: the parent's */
     struct amph_ip_table_slot *slot; /* NULL: the child has thread-local storage of its own */
+    bool compared;                   /* the child has made its table agree with the kernel's */
 };
 
 static int own_tid(void)
@@ -284,6 +285,44 @@ static void check_one(int fd, struct amph_fd_file *of, void *arg)
         amph_fdtab_put(was);
 }
 
+/* Enters a descriptor that only the kernel's copy has.  A file that is not in use in this process was
+ * inherited; it is adopted when the descriptor is used. */
+static void enter_one(int fd, void *arg)
+{
+    char text[AMPH_FWD_TEXT_BYTES];
+    struct amph_fwd_file file;
+
+    if (amph_fdtab_class(fd) != FDTAB_UNKNOWN)
+        return;
+
+    if (!amph_ip_placeholder_text(fd, text, sizeof text)) {
+        /* its open has not returned in the table that was copied, so it is not the program's yet */
+        if (amph_ip_placeholder_is_unfinished(fd))
+            amph_ip_kernel_close(fd);
+
+        return;
+    }
+
+    struct amph_fd_file *of = amph_ip_client.fwd.file_parse(text, &file) ? amph_fdtab_find(&file)
+                                                                         : NULL;
+
+    if (!of)
+        return;
+
+    struct amph_fd_file *was = amph_fdtab_set(fd, of, FDTAB_FORWARDED);
+
+    if (was)
+        amph_fdtab_put(was);
+}
+
+/* Makes the calling task's new table agree with the kernel's, and lets closes go on. */
+static void compare_with_kernel(void)
+{
+    amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
+    amph_ip_each_open_fd(enter_one, NULL);
+    amph_fdtab_closes_release();
+}
+
 /* Runs at the end of a thread, after the program's own destructors, which may use files. */
 static void thread_ends(void *arg)
 {
@@ -327,23 +366,16 @@ static void link_table(struct amph_fdtab *table)
     release_lock(&before);
 }
 
-int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
+/* The kernel copies the caller's table, which becomes `table`.  Returns 0 or an errno value. */
+static int unshare_into(struct amph_fdtab *table, int (*unshare_by)(void *arg), void *arg)
 {
-    struct amph_fdtab *was = amph_fdtab_current();
-    struct amph_fdtab *table = copy_table();
     sigset_t before;
 
-    if (!table)
-        return amph_ip_fail(ENOMEM);
+    if (unshare_by(arg) != 0) {
+        int err = errno;
 
-    link_table(table);
-
-    int r = unshare_by(arg);
-    int err = errno;
-
-    if (r != 0) {
-        leave(table);
-        return amph_ip_fail(err);
+        amph_fdtab_closes_release();
+        return err;
     }
 
     if (own_tid() == getpid()) {
@@ -353,10 +385,38 @@ int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
     }
 
     use(table);
-    amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
-    leave(was);
-    errno = err;
+    compare_with_kernel();
+    return 0;
+}
 
+int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
+{
+    struct amph_fdtab *was = amph_fdtab_current();
+    struct amph_fdtab *table = copy_table();
+    int saved = errno;
+    sigset_t all, before;
+    int cancel;
+
+    if (!table)
+        return amph_ip_fail(ENOMEM);
+
+    link_table(table);
+
+    /* a thread that does not return from here would hold all closes for ever */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    amph_fdtab_closes_hold();
+
+    int err = unshare_into(table, unshare_by, arg);
+
+    pthread_setcancelstate(cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    leave(err ? table : was);
+    if (err)
+        return amph_ip_fail(err);
+
+    errno = saved;
     return 0;
 }
 
@@ -510,6 +570,7 @@ int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
         return amph_ip_fail(EAGAIN);
     }
 
+    amph_fdtab_closes_hold();
     return 0;
 }
 
@@ -524,8 +585,10 @@ int amph_ip_table_child_run(void *arg)
     else if (child->table)
         amph_fdtab_mine = child->table;
 
-    if (child->table)
-        amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
+    if (child->table) {
+        compare_with_kernel();
+        __atomic_store_n(&child->compared, true, __ATOMIC_RELEASE);
+    }
 
     int r = fn(fn_arg);
 
@@ -560,6 +623,9 @@ void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int p
     /* the child was not created, or has ended or executed a program and so resumed its parent */
     bool gone = pid < 0 || (flags & CLONE_VFORK);
     bool has_left = slot ? __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == SLOT_FREE : false;
+
+    if (table && gone && !__atomic_load_n(&child->compared, __ATOMIC_ACQUIRE))
+        amph_fdtab_closes_release();
 
     if (table && gone && !has_left) {
         if (slot || pid < 0)
@@ -606,6 +672,7 @@ void amph_ip_tables_forked(void)
 
     amph_ip_fds.own.tables = amph_ip_fds.own.leader = NULL;
     amph_ip_fds.own.children = 0;
+    amph_ip_fds.closes_held = 0;
     memset(amph_ip_fds.own.slots, 0, sizeof amph_ip_fds.own.slots);
 }
 

@@ -63,6 +63,7 @@ struct amph_ip_fds_state {
     /* fdtab.c: closes a file at its server and returns 0 or an errno value.  Written once, before
      * the first file is opened. */
     int (*close_file)(const struct amph_fwd_file *file);
+    unsigned closes_held; /* fdtab.c: tables that are being copied; atomically */
 
     /* fd.c: of each server the memfd from which the placeholders of its files are opened: server in
      * the high half, descriptor + 1 in the low; 0: none.  Each word is written once, atomically. */

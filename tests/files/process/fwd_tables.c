@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/files/fwd_say.h"
+#include "tests/files/process/fwd_tables.h"
 
 /* ---- a second thread, which executes steps ---- */
 
@@ -78,26 +78,6 @@ static void there(void (*fn)(void))
 
     if (!fn)
         join_second();
-}
-
-static int make(const char *name, const char *text)
-{
-    int fd = open(in(name), O_RDWR | O_CREAT | O_TRUNC, 0600);
-
-    if (write(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return -1;
-
-    return fd;
-}
-
-/* Prints what descriptor fd gives at the beginning of its file. */
-static void show(const char *who, int fd)
-{
-    char text[64] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-
-    printf("%s: %s\n", who, n < 0 ? strerrorname_np(errno) : text);
-    fflush(stdout);
 }
 
 /* ---- closing and opening in either table ---- */
@@ -781,82 +761,6 @@ static void directory(void)
     there(NULL);
 }
 
-/* ---- other threads open and close while tables are copied ---- */
-
-static _Atomic bool over;
-
-static void *churn(void *arg)
-{
-    const char *name = arg;
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    while (!over) {
-        int fd = open(path, O_RDWR | O_CREAT, 0600);
-        char text[8] = "";
-
-        if (fd < 0 || pwrite(fd, name, 1, 0) != 1 || pread(fd, text, 7, 0) != 1 ||
-            text[0] != name[0]) {
-            printf("churn %s failed: %s\n", name, strerrorname_np(errno));
-            break;
-        }
-
-        close(fd);
-    }
-
-    return NULL;
-}
-
-static void *split_once(void *arg)
-{
-    char text[64] = "";
-    struct stat st;
-
-    if (unshare(CLONE_FILES) != 0 || pread(one, text, 60, 0) != 10 || close(one) != 0 ||
-        pread(one, text, 1, 0) != -1)
-        printf("a task failed: %s, %s\n", text, strerrorname_np(errno));
-
-    /* each descriptor of the copy is either closed or leads to the file that its name says */
-    for (int fd = 3; fd < 40; fd++) {
-        char link[40], target[PATH_MAX] = "";
-
-        snprintf(link, sizeof link, "/proc/thread-self/fd/%d", fd);
-        if (readlink(link, target, sizeof target - 1) < 0 || strncmp(target, dir, strlen(dir)) != 0)
-            continue;
-
-        char got = 0;
-        const char *name = strrchr(target, '/') + 1;
-
-        if (fstat(fd, &st) != 0 ||
-            (strlen(name) == 1 && pread(fd, &got, 1, 0) == 1 && got != name[0]))
-            printf("descriptor %d, %s: %s\n", fd, target, strerrorname_np(errno));
-    }
-
-    return arg;
-}
-
-static void race(void)
-{
-    static const char *const names[] = { "A", "B", "C" };
-    pthread_t churns[3], task;
-
-    one = make("first", "one's text");
-    for (int i = 0; i < 3; i++)
-        pthread_create(&churns[i], NULL, churn, (void *)names[i]);
-
-    for (int i = 0; i < 200; i++) {
-        pthread_create(&task, NULL, split_once, NULL);
-        pthread_join(task, NULL);
-    }
-
-    over = true;
-    for (int i = 0; i < 3; i++)
-        pthread_join(churns[i], NULL);
-
-    show("first, one", one);
-    T(close(one));
-}
-
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
@@ -874,7 +778,6 @@ int main(int argc, char **argv)
         { "finding", finding },
         { "found", found },
         { "directory", directory },
-        { "race", race },
     };
 
     if (argc != 4)

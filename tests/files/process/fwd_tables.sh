@@ -3,8 +3,11 @@
 # Tasks with descriptor tables of their own (unshare, close_range, clone): what one closes or opens does not concern the other.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 
-for section in unshare close_range locks clone descendants zero proc requests waits ends maps finding directory race; do
+for section in unshare close_range locks clone descendants zero proc requests waits ends maps finding directory; do
     fwd_both "own descriptor tables: $section" "$builddir/tests/files/process/fwd_tables" "$section"
+done
+for section in race while-copied; do
+    fwd_both "own descriptor tables: $section" "$builddir/tests/files/process/fwd_tables_race" "$section"
 done
 
 # A server's lock agents have tables of their own.  A server that is a client of other servers keeps its export nevertheless.
