@@ -70,6 +70,9 @@ void amph_ip_client_adopt(void);
  * On failure it returns NULL and sets *what_p and *why_p for a message. */
 const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p);
 
+/* Where the installation has the preload library. */
+#define AMPH_IP_LIBRARY_INSTALLED AMPH_MODULEDIR "/libiofwd_preload.so"
+
 /* The preload library's absolute path, for programs that this one starts; NULL: not known.  The text is
  * permanent. */
 const char *amph_ip_library_path(void);

@@ -30,7 +30,7 @@ const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const 
 /* That of the installation: a static program is no library. */
 const char *amph_ip_library_path(void)
 {
-    static const char path[] = AMPH_MODULEDIR "/libiofwd_preload.so";
+    static const char path[] = AMPH_IP_LIBRARY_INSTALLED;
 
     return libc_access(path, R_OK) == 0 ? path : NULL;
 }

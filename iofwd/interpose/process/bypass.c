@@ -22,6 +22,7 @@
 #include "iofwd/interpose/process/bypass.h"
 
 #include "base/program/program_image.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/calls/names.h"
@@ -34,8 +35,9 @@
 #include "iofwd/interpose/process/state.h"
 
 enum {
-    LIST_FD = 64, /* the list's descriptor lies at or above this number */
-    LOG_ERROR = 1 /* the index of AMPHORA_LOG's word "error" */
+    LIST_FD = 64,     /* the list's descriptor lies at or above this number */
+    LOST_LIBRARY = 2, /* a fact of the list about no file; those about files are odd */
+    LOG_ERROR = 1     /* the index of AMPHORA_LOG's word "error" */
 };
 
 /* An entry of the list. */
@@ -126,11 +128,10 @@ static int64_t first_reporter(int list, const struct reported *r)
     return 0;
 }
 
-/* Is this the first report of this file?  Of processes that ask at one time one gets yes: the order
+/* Is this the first report of this fact?  Of processes that ask at one time one gets yes: the order
  * of the entries decides. */
-static bool is_first(const struct amph_image *image)
+static bool is_first(struct reported r)
 {
-    struct reported r = { image->dev, image->ino, 0, gettid() };
     int list = open_list();
 
     if (list < 0)
@@ -186,15 +187,42 @@ static void say(const struct amph_image *image)
     amph_ip_put_error(line, len);
 }
 
+/* What a static program starts needs the preload library, which may be missing on this host. */
+static void say_lost(const struct amph_image *image)
+{
+    char line[2048];
+    const char *refused = amph_ip_process.bypass.strict ? " (refused by IOFWD_STRICT)" : "";
+    int n = snprintf(line, sizeof line,
+                     "amphora: %sthe preload library is not at %s, so the file calls of programs "
+                     "that this static one starts, such as %.900s, are forwarded only if iofwd-cc "
+                     "has linked them; install amphora there, or name the library's file in "
+                     "LD_PRELOAD%s\n",
+                     amph_ip_process.bypass.strict ? "" : "warning: ", AMPH_IP_LIBRARY_INSTALLED,
+                     image->path, refused);
+
+    amph_ip_put_error(line, (size_t)n);
+}
+
 static int check_image(const struct amph_image *image)
 {
     int saved = errno;
+    bool evades = amph_image_evades(image);
+    bool lost = amph_ip_process.lost_library && image->kind == AMPH_IMAGE_FORWARDS &&
+                image->linker[0];
+    struct reported r = { .reporter = gettid() };
 
-    if (!amph_image_evades(image))
+    if (!evades && !lost)
         return 0;
 
-    if (amph_ip_process.bypass.strict || (!amph_ip_process.bypass.quiet && is_first(image)))
-        say(image);
+    if (evades) {
+        r.dev = image->dev;
+        r.ino = image->ino;
+    } else {
+        r.about = LOST_LIBRARY; /* once for all programs */
+    }
+
+    if (amph_ip_process.bypass.strict || (!amph_ip_process.bypass.quiet && is_first(r)))
+        (evades ? say : say_lost)(image);
 
     errno = saved;
     return amph_ip_process.bypass.strict ? amph_ip_fail(EPERM) : 0;

@@ -87,6 +87,7 @@ static void keep_own_preload(void)
         amph_ip_process.kept[amph_ip_process.nkept++] = entry;
 
     amph_ip_process.linked = library;
+    amph_ip_process.lost_library = !library && amph_ip_client_is_linked;
 }
 
 /* What iofwd-instrument has baked into the program: the C library's own starts (system, popen) take the

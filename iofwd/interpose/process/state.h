@@ -39,6 +39,7 @@ struct amph_ip_process_state {
     char *kept[AMPH_IP_ENV_KEPT + 1]; /* ends with NULL */
     size_t nkept;
     const char *linked; /* this library, where no preload list had it; or NULL */
+    bool lost_library;  /* of a static program: no list had it, nor is it where it is installed */
 
     /* bypass.c: written by the constructor; the list also at the first program that is reported. */
     struct {

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <paths.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/relay.h"
+#include "iofwd/interpose/process/state.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 
@@ -32,8 +35,19 @@ static void come_to_rest(void)
     amph_ip_client.fwd.fork_parent(-1);
 }
 
+/* Says it if the shell's calls cannot be forwarded because the preload library is missing.  Returns
+ * false, with EPERM, if the shell must not be started therefore. */
+static bool may_start_shell(void)
+{
+    return !amph_ip_process.lost_library || amph_ip_inside ||
+           amph_ip_bypass_check(_PATH_BSHELL) == 0;
+}
+
 int amph_do_system(const char *command)
 {
+    if (command && !may_start_shell())
+        return -1;
+
     if (command)
         come_to_rest();
 
@@ -42,6 +56,9 @@ int amph_do_system(const char *command)
 
 FILE *amph_do_popen(const char *command, const char *type)
 {
+    if (!may_start_shell())
+        return NULL;
+
     come_to_rest();
     return amph_ip_note_stream(libc_popen(command, type));
 }

@@ -39,6 +39,52 @@ for mode in out buffered lines in foreign reopened wide mixed messages aborted; 
     fwd_both "static streams and dup2: $mode" "$mp_dir/streams" $mode
 done
 
+# What a static program starts is forwarded by the preload library.  Where that is not installed, one sentence says so.
+cat >"$mp_dir/starts.c" <<'X'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    FILE *f = fopen("/fwd/starts", "w");
+    if (argc < 2 || !f || fputs("started\n", f) < 0 || fclose(f) != 0)
+        return 9;
+    if (argv[1][0] == 's')
+        return system("cat /fwd/starts || cat /fwd/starts") != 0;
+    execlp("cat", "cat", "/fwd/starts", (char *)0);
+    return 8;
+}
+X
+# shellcheck disable=SC2086
+${CC:-cc} -static -o "$mp_dir/starts" "$mp_dir/starts.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lnettle -ldl -lpthread \
+    >"$mp_dir/out" 2>&1
+mp_report $? "a static program that starts others is linked" "$mp_dir/out"
+trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
+timeout -k 5 60 "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
+    -pid-file "$mp_dir/pid" >"$mp_dir/out" 2>&1
+mp_report $? "standing servers start" "$mp_dir/out"
+starts() {
+    env -u LD_PRELOAD AMPHORA_JOB="$mp_dir/addresses" IOFWD_PREFIX=/fwd timeout -k 5 60 "$@" >"$mp_dir/out" 2>&1
+}
+lost() {
+    [ "$(grep -c "^amphora: .*the preload library is not at .*LD_PRELOAD" "$mp_dir/out")" = 1 ]
+}
+installed=$(grep -a -o -m 1 '/[ -~]*/libiofwd_preload\.so' "$mp_dir/starts" | head -n 1)
+for way in exec system; do
+    name="$way of a static program without the preload library is reported once"
+    if [ -e "$installed" ]; then
+        mp_skip "$name" "the library is installed: $installed"
+        mp_skip "IOFWD_STRICT=1 refuses it: $way" "the library is installed: $installed"
+    else
+        ! starts "$mp_dir/starts" $way && lost && grep -q "No such file" "$mp_dir/out"
+        mp_report $? "$name" "$mp_dir/out"
+        ! starts env IOFWD_STRICT=1 "$mp_dir/starts" $way && lost && ! grep -q "No such file" "$mp_dir/out"
+        mp_report $? "IOFWD_STRICT=1 refuses it: $way" "$mp_dir/out"
+    fi
+    starts env LD_PRELOAD="$builddir/.libs/libiofwd_preload.so" "$mp_dir/starts" $way && [ "$(cat "$mp_dir/out")" = started ]
+    mp_report $? "LD_PRELOAD names the library: $way" "$mp_dir/out"
+done
+
 # A program whose own objects make no file call, and programs whose calls are in the libraries of their language.
 printf 'int main(void) { return 0; }\n' >"$mp_dir/nothing.c"
 # shellcheck disable=SC2086
