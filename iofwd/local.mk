@@ -137,7 +137,8 @@ iofwd_server_LDADD = libiofwd.la libamphora.la
 # The decoders under libFuzzer, where clang is there; the deterministic half is in tests/unit/unit_iofwd_wire.
 EXTRA_DIST += tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
 if HAVE_CRITERION
-iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning
+iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning \
+	tests/unit/unit_iofwd_inflight
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
 tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c tests/unit/native_order.h
@@ -149,6 +150,9 @@ tests_unit_unit_iofwd_wire_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_tuning_SOURCES = tests/unit/unit_iofwd_tuning.c iofwd/client/data/tuning.c
 tests_unit_unit_iofwd_tuning_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_tuning_LDADD = $(CRITERION_LIBS)
+tests_unit_unit_iofwd_inflight_SOURCES = tests/unit/unit_iofwd_inflight.c iofwd/client/recovery/shared_offset.c
+tests_unit_unit_iofwd_inflight_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_inflight_LDADD = $(CRITERION_LIBS) -lpthread
 tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
 tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)

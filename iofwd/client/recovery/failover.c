@@ -430,15 +430,18 @@ static int try_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args,
     amph_client_inflight_begin(flight, offset_of(id, e));
 
     int err = amph_client_once(cl, id, args);
-    bool abandoned = amph_client_inflight_is_abandoned(flight);
-    bool died = abandoned || (now ? amph_client_file_has_dead(cl, now)
-                                  : amph_client_server_is_dead(cl, cl->servers[0]));
+    bool died = now ? amph_client_file_has_dead(cl, now)
+                    : amph_client_server_is_dead(cl, cl->servers[0]);
 
-    /* pieces were executed before the death, or the file was reopened without this call */
-    if (died && err == 0 && (is_short(cl, id, args) || abandoned))
+    /* pieces were executed before the death */
+    if (died && err == 0 && is_short(cl, id, args))
         err = EIO;
 
-    *died_p = died && err == EIO;
+    /* the file was reopened without this call */
+    if (err == 0 && !amph_client_inflight_commit(flight))
+        err = EIO;
+
+    *died_p = err == EIO && (died || amph_client_inflight_is_abandoned(flight));
     restore_names(&r);
     return err;
 }

@@ -129,22 +129,27 @@ struct amph_client_inflight {
     struct amph_client_location *seat; /* where the call is executed */
     uint32_t round;
     bool stranded;
+    bool committing; /* it cannot be abandoned any more */
 };
 
 /* Counts a call before it is sent; called again for each repetition.  s NULL: not at the offset. */
 void amph_client_inflight_begin(struct amph_client_inflight *f, struct amph_client_shared *s);
 /* Records that the server died without a reply to the call. */
 void amph_client_inflight_strand(struct amph_client_inflight *f);
+/* Before the effect of an answered call is recorded.  From here to amph_client_inflight_end the call
+ * cannot be abandoned.  Returns false if another process reopened the file without waiting for it; its
+ * reply is then void. */
+bool amph_client_inflight_commit(struct amph_client_inflight *f);
 /* Ends the call: its effect is recorded, or it has failed. */
 void amph_client_inflight_end(struct amph_client_inflight *f);
 
-/* Returns whether another process reopened the file without waiting for this call; its reply is
- * then void. */
+/* Returns whether another process reopened the file without waiting for this call. */
 bool amph_client_inflight_is_abandoned(const struct amph_client_inflight *f);
 
 /* Waits, before the recorded offset is used, until all answered calls are recorded.  A process that
- * was killed or stopped in between delays this for a second at most. */
-void amph_client_inflight_wait(struct amph_client_shared *s);
+ * was killed or stopped in between delays this for two seconds at most.  Returns false if it has
+ * committed a call and not recorded it: the offset is unknown. */
+bool amph_client_inflight_wait(struct amph_client_shared *s);
 
 /* Returns whether a call at the offset was executed before one that was answered, and its own reply
  * is not recorded: the server died before it answered, or the process was killed before it recorded

@@ -164,13 +164,11 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
     int err = EIO;
     bool dead = amph_client_server_is_dead(cl, old);
     struct amph_client_moves moves_before = amph_client_thread.offset_moves;
-
-    if (dead)
-        amph_client_inflight_wait(e->shared);
+    bool recorded = !dead || amph_client_inflight_wait(e->shared);
 
     /* If the server lives, those who held the file have ended.  One that was killed may have left a
      * call that was executed and never recorded, so the recorded offset is too small here as well. */
-    bool tangled = amph_client_inflight_tangled(e->shared);
+    bool tangled = !recorded || amph_client_inflight_tangled(e->shared);
 
     amph_client_thread.offset_moves = (struct amph_client_moves){ .calls = 0 };
 

@@ -8,6 +8,11 @@
  * A process may be stopped or starved with a call in flight while the server dies.  The mover waits
  * a while for it, then abandons all calls in flight and begins a new round.  A call of an earlier
  * round counts as unanswered even if its reply arrives.
+ *
+ * A call that has its reply commits before it records the effect.  It and the mover decide by one
+ * exchange of the counts: the call is abandoned and cannot commit, or it commits and the mover may no
+ * longer abandon it, since the program will get its result.  If the record is then not completed, the
+ * offset is unknown and the file is lost.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,9 +26,10 @@
 #define RECORDED_MAX_NS (1 * AMPH_NS_PER_S)
 #define RECORDED_NAP_NS (AMPH_NS_PER_MS / 4)
 
-/* amph_client_shared.flights: the round in the upper half; below it the calls in flight, and how
- * many of these had a server that died */
-#define ROUND_SHIFT 32
+/* amph_client_shared.flights, 16 bits each: the round, and of the calls in flight how many record
+ * their effect, how many there are, and how many of these had a server that died */
+#define ROUND_SHIFT 48
+#define COMMITTING (UINT64_C(1) << 32)
 #define IN_FLIGHT (UINT64_C(1) << 16)
 #define STRANDED UINT64_C(1)
 
@@ -35,6 +41,11 @@ static uint32_t round_of(uint64_t flights)
 static bool all_stranded(uint64_t flights)
 {
     return (uint16_t)(flights / IN_FLIGHT) <= (uint16_t)flights;
+}
+
+static bool any_committing(uint64_t flights)
+{
+    return (uint16_t)(flights / COMMITTING) != 0;
 }
 
 /* Changes the counts.  Returns false if the call was abandoned. */
@@ -74,6 +85,14 @@ bool amph_client_inflight_is_abandoned(const struct amph_client_inflight *f)
     return f->shared && round_of(atomic_load(&f->shared->flights)) != f->round;
 }
 
+bool amph_client_inflight_commit(struct amph_client_inflight *f)
+{
+    if (f->shared && !f->committing)
+        f->committing = count(f, COMMITTING);
+
+    return !f->shared || f->committing;
+}
+
 void amph_client_inflight_strand(struct amph_client_inflight *f)
 {
     f->stranded = f->shared && count(f, STRANDED);
@@ -83,7 +102,7 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
 {
     struct amph_client_shared *s = f->shared;
 
-    if (!s || amph_client_inflight_is_abandoned(f))
+    if (!s || !amph_client_inflight_commit(f))
         return;
 
     uint32_t max = atomic_load(&f->seat->moves);
@@ -94,22 +113,29 @@ void amph_client_inflight_end(struct amph_client_inflight *f)
         !atomic_compare_exchange_weak(&f->seat->moves, &max, amph_client_thread.offset_moves.moves))
         ;
 
-    count(f, -IN_FLIGHT - (f->stranded ? STRANDED : 0));
+    count(f, -COMMITTING - IN_FLIGHT - (f->stranded ? STRANDED : 0));
 }
 
-void amph_client_inflight_wait(struct amph_client_shared *s)
+bool amph_client_inflight_wait(struct amph_client_shared *s)
 {
     const struct timespec nap = { 0, RECORDED_NAP_NS };
-    uint64_t now;
-    uint64_t end = amph_now_ns() + RECORDED_MAX_NS;
+    uint64_t flights;
+    uint64_t abandon_ns = amph_now_ns() + RECORDED_MAX_NS;
+    uint64_t lose_ns = abandon_ns + RECORDED_MAX_NS;
 
-    while (!all_stranded(now = atomic_load(&s->flights))) {
-        if (amph_now_ns() < end)
+    while (!all_stranded(flights = atomic_load(&s->flights))) {
+        bool committing = any_committing(flights);
+        uint64_t next_round = (uint64_t)(round_of(flights) + 1) << ROUND_SHIFT;
+
+        if (amph_now_ns() < (committing ? lose_ns : abandon_ns))
             nanosleep(&nap, NULL);
-        else if (atomic_compare_exchange_strong(&s->flights, &now,
-                                                (uint64_t)(round_of(now) + 1) << ROUND_SHIFT))
-            return;
+        else if (committing)
+            return false;
+        else if (atomic_compare_exchange_strong(&s->flights, &flights, next_round))
+            return true;
     }
+
+    return true;
 }
 
 bool amph_client_inflight_tangled(struct amph_client_shared *s)
