@@ -432,6 +432,9 @@ int amph_ip_close(enum amph_client_route way, int fd)
         int failed = amph_ip_kernel_close(fd);
         int err = let_go(of);
 
+        if (AMPH_UNLIKELY(__atomic_load_n(&amph_ip_fds.closes_held, __ATOMIC_RELAXED) != 0))
+            amph_ip_tables_forget_killed();
+
         return failed ? failed : amph_ip_result(err);
     }
 

@@ -42,9 +42,10 @@
 struct amph_ip_table_child {
     int (*fn)(void *);
     void *arg;
-    struct amph_fdtab *table;        /* NULL: the parent's */
-    struct amph_ip_table_slot *slot; /* NULL: the child has thread-local storage of its own */
-    bool compared;                   /* the child has made its table agree with the kernel's */
+    struct amph_fdtab *table;         /* NULL: the parent's */
+    struct amph_ip_table_slot *slot;  /* NULL: the child has thread-local storage of its own */
+    int pid;                          /* 0: not known yet */
+    struct amph_ip_table_child *next; /* in amph_ip_fds.own.starting */
 };
 
 static int own_tid(void)
@@ -315,12 +316,11 @@ static void enter_one(int fd, void *arg)
         amph_fdtab_put(was);
 }
 
-/* Makes the calling task's new table agree with the kernel's, and lets closes go on. */
+/* Makes the calling task's new table agree with the kernel's. */
 static void compare_with_kernel(void)
 {
     amph_fdtab_each(0, FDTAB_MAX - 1, check_one, NULL);
     amph_ip_each_open_fd(enter_one, NULL);
-    amph_fdtab_closes_release();
 }
 
 /* Runs at the end of a thread, after the program's own destructors, which may use files. */
@@ -371,12 +371,8 @@ static int unshare_into(struct amph_fdtab *table, int (*unshare_by)(void *arg), 
 {
     sigset_t before;
 
-    if (unshare_by(arg) != 0) {
-        int err = errno;
-
-        amph_fdtab_closes_release();
-        return err;
-    }
+    if (unshare_by(arg) != 0)
+        return errno;
 
     if (own_tid() == getpid()) {
         take_lock(&before);
@@ -410,6 +406,7 @@ int amph_ip_table_unshare(int (*unshare_by)(void *arg), void *arg)
 
     int err = unshare_into(table, unshare_by, arg);
 
+    amph_fdtab_closes_release();
     pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     leave(err ? table : was);
@@ -538,6 +535,73 @@ static struct amph_ip_table_slot *share_storage(struct amph_fdtab *childs)
     return slot;
 }
 
+/* The child is about to be created: closes are held until it has compared its table. */
+static void begin_start(struct amph_ip_table_child *child)
+{
+    sigset_t before;
+
+    amph_fdtab_closes_hold();
+    take_lock(&before);
+    child->next = amph_ip_fds.own.starting;
+    amph_ip_fds.own.starting = child;
+    release_lock(&before);
+}
+
+/* The child has compared its table or will not do so.  Only the first call has an effect. */
+static void end_start(const struct amph_ip_table_child *child)
+{
+    sigset_t before;
+
+    take_lock(&before);
+
+    struct amph_ip_table_child **at = &amph_ip_fds.own.starting;
+
+    while (*at && *at != child)
+        at = &(*at)->next;
+
+    bool found = *at != NULL;
+
+    if (found)
+        *at = child->next;
+
+    release_lock(&before);
+    if (found)
+        amph_fdtab_closes_release();
+}
+
+static bool has_been_killed(const struct amph_ip_table_child *child)
+{
+    int pid = __atomic_load_n(&child->pid, __ATOMIC_RELAXED);
+
+    return pid > 0 && has_ended(pid);
+}
+
+static const struct amph_ip_table_child *killed_at_start(void)
+{
+    sigset_t before;
+
+    take_lock(&before);
+
+    const struct amph_ip_table_child *child = amph_ip_fds.own.starting;
+
+    while (child && !has_been_killed(child))
+        child = child->next;
+
+    release_lock(&before);
+    return child;
+}
+
+void amph_ip_tables_forget_killed(void)
+{
+    const struct amph_ip_table_child *child;
+    int saved = errno;
+
+    while ((child = killed_at_start()))
+        end_start(child);
+
+    errno = saved;
+}
+
 int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
                               struct amph_ip_table_child **child_p)
 {
@@ -570,7 +634,7 @@ int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
         return amph_ip_fail(EAGAIN);
     }
 
-    amph_fdtab_closes_hold();
+    begin_start(child);
     return 0;
 }
 
@@ -587,7 +651,7 @@ int amph_ip_table_child_run(void *arg)
 
     if (child->table) {
         compare_with_kernel();
-        __atomic_store_n(&child->compared, true, __ATOMIC_RELEASE);
+        end_start(child);
     }
 
     int r = fn(fn_arg);
@@ -624,8 +688,10 @@ void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int p
     bool gone = pid < 0 || (flags & CLONE_VFORK);
     bool has_left = slot ? __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE) == SLOT_FREE : false;
 
-    if (table && gone && !__atomic_load_n(&child->compared, __ATOMIC_ACQUIRE))
-        amph_fdtab_closes_release();
+    if (gone)
+        end_start(child);
+    else
+        __atomic_store_n(&child->pid, pid, __ATOMIC_RELAXED);
 
     if (table && gone && !has_left) {
         if (slot || pid < 0)
@@ -672,6 +738,7 @@ void amph_ip_tables_forked(void)
 
     amph_ip_fds.own.tables = amph_ip_fds.own.leader = NULL;
     amph_ip_fds.own.children = 0;
+    amph_ip_fds.own.starting = NULL;
     amph_ip_fds.closes_held = 0;
     memset(amph_ip_fds.own.slots, 0, sizeof amph_ip_fds.own.slots);
 }

@@ -51,6 +51,9 @@ int amph_ip_table_child_begin(int flags, int (*fn)(void *), void *arg,
 int amph_ip_table_child_run(void *child);
 void amph_ip_table_child_end(struct amph_ip_table_child *child, int flags, int pid);
 
+/* Lets closes go on that are held for a child which was killed before it compared its table. */
+void amph_ip_tables_forget_killed(void);
+
 /* The calling task ends.  Returns whether it is a child that shares memory with another process. */
 bool amph_ip_table_exit(void);
 

@@ -22,6 +22,7 @@
 struct amph_fdtab;
 struct amph_fdtab_pool;
 struct amph_ip_aio_request;
+struct amph_ip_table_child;
 
 #define AMPH_IP_EPOLL_SETS 64
 #define AMPH_IP_EPOLL_NAMES 256
@@ -98,8 +99,9 @@ struct amph_ip_fds_state {
         struct amph_fdtab *spare;
         struct amph_fdtab *leader; /* of the process's first thread; NULL: the first table */
         struct amph_fdtab *asking; /* amph_fdtab_mine of tasks that share thread-local storage */
-        uint32_t numbers;          /* numbers assigned so far */
-        bool had;                  /* there has been more than the first table */
+        struct amph_ip_table_child *starting; /* children that have not compared their table yet */
+        uint32_t numbers;                     /* numbers assigned so far */
+        bool had;                             /* there has been more than the first table */
         unsigned children; /* that use a table of this process: clone(CLONE_VM | CLONE_FILES) */
         bool has_key;
         pthread_key_t

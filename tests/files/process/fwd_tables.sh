@@ -6,7 +6,7 @@
 for section in unshare close_range locks clone descendants zero proc requests waits ends maps finding directory; do
     fwd_both "own descriptor tables: $section" "$builddir/tests/files/process/fwd_tables" "$section"
 done
-for section in race while-copied; do
+for section in race while-copied killed-at-start; do
     fwd_both "own descriptor tables: $section" "$builddir/tests/files/process/fwd_tables_race" "$section"
 done
 

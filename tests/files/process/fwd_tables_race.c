@@ -113,6 +113,8 @@ static void race(void)
  * closes the file.  The copy's descriptor must lead to it. */
 static int notices = -1;
 static int moment = -1;
+static bool kills_child;
+static pid_t second_id;
 
 static void notify_first(void)
 {
@@ -126,6 +128,7 @@ static void notify_first(void)
     };
     const struct sock_fprog filter = { .len = sizeof code / sizeof code[0], .filter = code };
 
+    second_id = gettid();
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     notices = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
                            &filter);
@@ -174,6 +177,11 @@ static void serve_notices(void)
         if (poll(&p, 1, 10) != 1 || ioctl(notices, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0)
             continue;
 
+        if (kills_child && (pid_t)n.pid != second_id) {
+            kill((pid_t)n.pid, SIGKILL);
+            continue;
+        }
+
         if (n.data.nr != SYS_gettid)
             moment = open(in("moment"), O_RDONLY);
         else if (fcntl(moment, F_GETFD) >= 0)
@@ -184,11 +192,11 @@ static void serve_notices(void)
     }
 }
 
-static void while_copied(void)
+/* Runs the second thread and answers its notices. */
+static void run_second(void)
 {
     pthread_t second;
 
-    T(close(make("moment", "open for a moment")));
     sem_init(&ready, 0, 0);
     sem_init(&done, 0, 0);
     pthread_create(&second, NULL, copy_tables, NULL);
@@ -203,11 +211,36 @@ static void while_copied(void)
     pthread_join(second, NULL);
 }
 
+static void while_copied(void)
+{
+    T(close(make("moment", "open for a moment")));
+    run_second();
+}
+
+/* A child that is killed before it has looked at its table does not keep files open that are closed later. */
+static void killed_at_start(void)
+{
+    T(close(make("moment", "open for a moment")));
+    kills_child = true;
+    run_second();
+    T(mkfifo(in("fifo"), 0600));
+
+    int from = open(in("fifo"), O_RDONLY | O_NONBLOCK);
+    int to = open(in("fifo"), O_WRONLY);
+    struct pollfd p = { .fd = from, .events = POLLIN };
+
+    T(close(to));
+    T(poll(&p, 1, 5000));
+    printf("events %x\n", p.revents);
+    T(close(from));
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
         { "race", race },
         { "while-copied", while_copied },
+        { "killed-at-start", killed_at_start },
     };
 
     if (argc != 4)
