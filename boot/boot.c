@@ -38,7 +38,8 @@ static void set_identity(const struct amph_boot *boot)
     if (boot->self == AMPH_RANK_NONE || amph_boot_jobdesc_total(&boot->job) == 1)
         return;
 
-    snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group], boot->self,
+    snprintf(who, sizeof who, "%s %u (%.60s)", words[boot->group],
+             boot->self - amph_boot_first(boot, boot->group),
              boot->job.host_name[boot->job.proc[boot->self].host]);
     amph_log_identity(who);
 }

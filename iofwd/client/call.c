@@ -505,7 +505,7 @@ static int take_outcome(const struct amph_fwd_client *cl, struct amph_rd *r,
     take_tags(r, head, p);
     if (amph_fwd_errno_is_storage(err))
         amph_info("%s: the storage of I/O server %" PRIu32 " gives an error: %s; its log has more",
-                  call_name(p), server - cl->first, strerror(err));
+                  call_name(p), p->peer, strerror(err));
 
     amph_log_request_set(before);
     return err;

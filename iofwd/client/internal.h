@@ -168,6 +168,12 @@ struct amph_fwd_client {
     struct amph_client_pending pend[AMPH_CLIENT_PENDING_MAX];
 };
 
+/* The number of a server in messages and records, 0 to S-1, as in iofwd-ctl; server: absolute. */
+static inline uint32_t amph_client_server_number(const struct amph_fwd_client *cl, uint32_t server)
+{
+    return server - cl->first;
+}
+
 /* client/attach/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);

@@ -273,7 +273,7 @@ static uint32_t choose_number(struct amph_server *s, uint32_t rank, uint32_t giv
         number = rank;
 
     while (number == AMPH_RANK_NONE || find_by_number(s, number)) {
-        uint32_t own = s->self - amph_boot_first(s->boot, AMPH_SERVER);
+        uint32_t own = amph_server_number(s);
         number = FWD_NUMBER_GIVEN | own << FWD_NUMBER_SERVER_SHIFT |
                  (s->progress.next_number++ & ((1u << FWD_NUMBER_SERVER_SHIFT) - 1));
     }
@@ -777,7 +777,7 @@ static void print_client(const struct amph_server *s, uint32_t number, uint64_t 
             "  client %s%" PRIu32 " of server %" PRIu32 ": %" PRIu64 " calls (%" PRIu64
             " gave errors), %" PRIu64 " bytes written, %" PRIu64 " bytes read\n",
             given ? "+" : "", given ? number & ((1u << FWD_NUMBER_SERVER_SHIFT) - 1) : number,
-            s->self, calls, errors, out, in);
+            amph_server_number(s), calls, errors, out, in);
 }
 
 void amph_server_print_stats(struct amph_server *s)
@@ -789,7 +789,7 @@ void amph_server_print_stats(struct amph_server *s)
         " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
         " unauthenticated connections refused, %" PRIu64 " refusals for want of resources, %" PRIu32
         " clients and %" PRIu32 " files open at the end\n",
-        s->self, amph_count_now(AMPH_COUNTER_SERVER_CALLS),
+        amph_server_number(s), amph_count_now(AMPH_COUNTER_SERVER_CALLS),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),
         amph_count_now(AMPH_COUNTER_SERVER_TO_WORKERS), amph_server_readers_slices(s),

@@ -456,6 +456,12 @@ struct amph_server {
     } shared;
 };
 
+/* The server's number, 0 to S-1, in messages and in iofwd-ctl. */
+static inline uint32_t amph_server_number(const struct amph_server *s)
+{
+    return s->self - amph_boot_first(s->boot, AMPH_SERVER);
+}
+
 /* Is all file data of the call in this request, rather than in several pieces? */
 static inline bool amph_server_is_whole(const struct amph_server_request *rq)
 {

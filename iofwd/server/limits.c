@@ -125,7 +125,7 @@ static void warn_refused(struct amph_server *s, const struct amph_server_peer *p
     amph_warn("I/O server %" PRIu32 " opens no more files for client %" PRIu32
               ", for which it uses %" PRIu32 " descriptors, %s; "
               "raise the server's hard limit of open files (ulimit -Hn)",
-              s->self, p->number, held,
+              amph_server_number(s), p->number, held,
               err == EMFILE ? "more than its share of the remaining ones"
                             : "to keep descriptors for new clients");
 }

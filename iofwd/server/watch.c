@@ -95,7 +95,7 @@ static void answer_status(struct amph_server *s, const struct amph_server_conn *
     struct amph_wr *w = &a.items;
 
     begin(&a, query);
-    amph_fwd_watch_put_value(w, "server", s->self - s->job->nproc[AMPH_COMPUTE]);
+    amph_fwd_watch_put_value(w, "server", amph_server_number(s));
     amph_fwd_watch_put_text(w, "host", s->job->host_name[s->job->proc[s->self].host]);
     amph_fwd_watch_put_value(w, "process", (uint64_t)getpid());
     amph_fwd_watch_put_text(w, "version", PACKAGE_VERSION);

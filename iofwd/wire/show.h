@@ -70,7 +70,7 @@ void amph_fwd_show_errno(struct amph_fwd_text *t, int err);
 struct amph_fwd_trace_sum {
     uint32_t calls;    /* of calls.def, that the layers were given */
     uint32_t requests; /* that servers have answered */
-    uint32_t server;   /* the last of them, absolute number */
+    uint32_t server;   /* the number of the last one's, 0 to S-1 */
     uint64_t file_ns;  /* that the servers say they have worked on them */
     uint64_t queue_ns; /* that they may have waited there for their turn */
     uint32_t client;   /* the last request's id: the client's number ... */

@@ -227,7 +227,7 @@ static void bind_member(struct amph_conn *c, struct amph_lproc *p, const uint8_t
         snprintf(sentence, sizeof sentence,
                  "%s %u has already joined the job; did this process start a second program "
                  "that joins too?",
-                 p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
+                 p->group == AMPH_COMPUTE ? "compute" : "server", amph_launch_proc_number(p));
         refuse(c, AMPH_ERR_STATE, sentence);
         return;
     }

@@ -453,7 +453,7 @@ void amph_launch_proc_failed_to_start(struct amph_lproc *p, int error)
             amph_tree_program(p), agent->remote ? l->job.host_name[agent->host] : NULL, error);
 
         fail(l, p->rank, code, "%s %u could not be started",
-             p->group == AMPH_COMPUTE ? "compute" : "server", p->rank);
+             p->group == AMPH_COMPUTE ? "compute" : "server", amph_launch_proc_number(p));
     }
 
     advance(l);

@@ -311,6 +311,8 @@ void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, cons
 
 /* ---- report.c ---- */
 
+/* The number in its group: servers are 0 to S-1 in every message, as in iofwd-ctl. */
+uint32_t amph_launch_proc_number(const struct amph_lproc *p);
 /* Returns for example "compute 3 (process 1234) on hostA", valid until the next
  * call. */
 const char *amph_launch_proc_name(const struct amph_lproc *p);

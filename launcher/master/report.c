@@ -19,6 +19,11 @@
 
 static const char *const group_name[AMPH_NGROUPS] = { "compute", "server" };
 
+uint32_t amph_launch_proc_number(const struct amph_lproc *p)
+{
+    return p->rank - (p->group == AMPH_SERVER ? p->launch->job.nproc[AMPH_COMPUTE] : 0);
+}
+
 const char *amph_launch_proc_name(const struct amph_lproc *p)
 {
     char *text = p->launch->proc_name;
@@ -27,10 +32,10 @@ const char *amph_launch_proc_name(const struct amph_lproc *p)
     const char *host = job->host_name[job->proc[p->rank].host];
 
     if (p->pid)
-        snprintf(text, cap, "%s %u (process %d) on %s", group_name[p->group], p->rank, (int)p->pid,
-                 host);
+        snprintf(text, cap, "%s %u (process %d) on %s", group_name[p->group],
+                 amph_launch_proc_number(p), (int)p->pid, host);
     else
-        snprintf(text, cap, "%s %u on %s", group_name[p->group], p->rank, host);
+        snprintf(text, cap, "%s %u on %s", group_name[p->group], amph_launch_proc_number(p), host);
 
     return text;
 }
@@ -58,10 +63,10 @@ static void print_row(FILE *out, const struct amph_launch *l, uint32_t rank, int
     char page[32] = "-";
     char area[32] = "-";
     const char *order = "-";
-    uint32_t relative = rank - (p->group == AMPH_SERVER ? job->nproc[AMPH_COMPUTE] : 0);
+    uint32_t relative = amph_launch_proc_number(p);
 
     if (p->group == AMPH_COMPUTE && job->server_of)
-        snprintf(server, sizeof server, "%u", job->server_of[rank]);
+        snprintf(server, sizeof server, "%u", job->server_of[rank] - job->nproc[AMPH_COMPUTE]);
 
     if (facts->stated) {
         print_bytes(page, sizeof page, facts->page_bytes);

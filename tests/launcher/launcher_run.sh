@@ -54,9 +54,9 @@ expect "_exit(0) of a member is a death" 1 "without leaving the job" "$run" -n 3
 expect "_exit(3) of a member" 3 "ended with exit code 3" "$run" -n 3 "$job" slip 3 </dev/null
 expect "a member that does not come" 1 "has ended, but other processes wait" "$run" -n 3 "$job" absent </dev/null
 expect "a member below a shell that dies" 1 "without leaving" "$run" -n 2 sh -c "$job slip 0; sleep 30" </dev/null
-expect "a server's death ends the job" 137 "server 2 .* killed by signal 9" \
+expect "a server's death ends the job" 137 "server 0 .* killed by signal 9" \
     env JOB_MODE=deaths JOB_ARGUMENT=9 "$run" -n 2 -servers 2 -server-program "$job" "$job" </dev/null
-expect "-on-server-death eio: the job goes on" 0 "server 2 .* EIO from now on" \
+expect "-on-server-death eio: the job goes on" 0 "server 0 .* EIO from now on" \
     env JOB_MODE=deaths JOB_ARGUMENT=1 "$run" -n 2 -servers 2 -on-server-death eio -server-program "$job" "$job" </dev/null
 # The first server has joined and waits for the second, which comes when the compute process has ended already, or never.
 mkfifo "$mp_dir/gate"
@@ -76,7 +76,7 @@ exec "$(realpath "$builddir")/iofwd-server"
 END
 chmod +x "$mp_dir/listener-is-open" "$mp_dir/servers"
 export SECOND="read -r nothing <$mp_dir/gate"
-expect "a job that ends while its servers start" 0 "^iofwd server 2: 0 calls" env AMPHORA_STATS=1 "$run" -n 1 -servers 2 -timeout 20 \
+expect "a job that ends while its servers start" 0 "^iofwd server 1: 0 calls" env AMPHORA_STATS=1 "$run" -n 1 -servers 2 -timeout 20 \
     -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c "exec 9>$mp_dir/gate; $mp_dir/listener-is-open $mp_dir/sockets" </dev/null
 rm "$mp_dir/first"
 export SECOND="$mp_dir/listener-is-open $mp_dir/sockets; exit 3"
@@ -84,7 +84,7 @@ expect "a server that ends before it has joined does not hold up the others" 0 "
     "$run" -n 1 -servers 2 -timeout 20 -on-server-death eio -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" \
     sh -c 'echo through the other >/fwd/said && cat /fwd/said' </dev/null
 rm "$mp_dir/first"
-expect "or ends the job" 3 "server 2 .* ended with exit code 3; the job ends" \
+expect "or ends the job" 3 "server 1 .* ended with exit code 3; the job ends" \
     "$run" -n 1 -servers 2 -timeout 20 -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c 'cat /fwd/said; sleep 15' </dev/null
 unset SECOND
 expect "-grace takes seconds" 1 "it takes a number of seconds, 0 or more" "$run" -grace soon true </dev/null
@@ -126,7 +126,7 @@ signalled "SIGUSR1 is passed on" USR1 0 'trap "exit 0" USR1; echo ready; while :
 
 # the mapping
 printf 'hostA\nhostB\nhostA\nhostB:2\n' >"$mp_dir/hosts"
-expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +4 +(little|big) +[0-9]+K +8K" \
+expect "-v prints the mapping" 0 "^compute +1 +1 +hostB +1 +(little|big) +[0-9]+K +8K" \
     env JOB_MODE=check "$run" -n 3 -servers 2 -hosts "$mp_dir/hosts" -v -server-program "$job" "$job" </dev/null
 expect "a host named again is warned of" 0 "warning: line 3 .* hostA: 0 2; hostB: 1" "$run" -n 3 -hosts "$mp_dir/hosts" true </dev/null
 expect "names that are said to be pretended hosts" 0 "^compute +1 +1 +b.invalid " "$run" -n 2 -host a.invalid,b.invalid \
@@ -135,13 +135,13 @@ if grep -q . /proc/net/if_inet6 2>/dev/null; then
     expect "IPv6 addresses as host names" 0 "^compute +2 +2 +::1 " "$run" -n 3 -host 'localhost,[::1]:2' \
         -v "$builddir/examples/ring" </dev/null
 fi
-expect "-map block" 0 "^compute +2 +2 +[^ ]+ +5 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
+expect "-map block" 0 "^compute +2 +2 +[^ ]+ +1 " "$run" -n 4 -servers 2 -map block -v -server-program "$mp_dir/stays" true </dev/null
 printf 'hostA\nhostB\nhostA\nhostC\nhostB\n' >"$mp_dir/near"
 printf 'arch=%s program=/bin/echo\nhostA\nhostB program=/usr/bin/printf\n' "$(uname -m)" >"$mp_dir/kinds"
 expect "a program for this kind of machine" 0 "^%s of a kind" "$run" -n 2 -hosts "$mp_dir/kinds" /no/such '%s of a kind\n' x </dev/null
-expect "-map near" 0 "^compute +1 +1 +hostB +4 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" \
+expect "-map near" 0 "^compute +1 +1 +hostB +2 " "$run" -n 2 -servers 3 -hosts "$mp_dir/near" -map near -v -server-program "$mp_dir/stays" \
     true </dev/null
-expect "-map list" 0 "^compute +0 +0 +[^ ]+ +3 " "$run" -n 2 -servers 2 -map 1,0 -v -server-program "$mp_dir/stays" true </dev/null
+expect "-map list" 0 "^compute +0 +0 +[^ ]+ +1 " "$run" -n 2 -servers 2 -map 1,0 -v -server-program "$mp_dir/stays" true </dev/null
 expect "-bind core" 0 "" "$run" -n 2 -bind core true </dev/null
 
 # what is left behind

@@ -633,7 +633,8 @@ static void pass_over_home(struct amph_fwd_client *cl, enum amph_status why)
 
     amph_info("I/O server %" PRIu32
               " cannot be reached (%s): this process belongs to server %" PRIu32,
-              gone, amph_status_text(why), cl->servers[0]);
+              amph_client_server_number(cl, gone), amph_status_text(why),
+              amph_client_server_number(cl, cl->servers[0]));
 }
 
 /* Opens the client's first links: to its home server, and to servers with an inherited connection.
@@ -716,7 +717,7 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
     else if (st == AMPH_ERR_PEER && cl->nservers && !standing)
         amph_error("files cannot be forwarded: I/O server %" PRIu32
                    ", to which this process belongs, has ended; its calls give EIO",
-                   cl->servers[0]);
+                   amph_client_server_number(cl, cl->servers[0]));
     else if (!opens && cl->boot)
         amph_error("files cannot be forwarded: %s", amph_status_text(st));
     else

@@ -80,8 +80,8 @@ static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link,
         amph_am_peer_failed(cl->ep, link->server - cl->first, AMPH_ERR_PEER, why);
     }
 
-    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s", link->server, why,
-             consequence(cl));
+    amph_log(level, "I/O server %" PRIu32 " cannot be reached (%s): %s",
+             amph_client_server_number(cl, link->server), why, consequence(cl));
 }
 
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,

@@ -280,8 +280,9 @@ void amph_client_stripe_open(struct amph_fwd_client *cl, const struct amph_fwd_a
         uint32_t server = cl->first + (home + i) % cl->nlinks;
 
         if (!open_part(cl, a, a->path, server, &first, &part)) {
-            amph_info("%s: server %u cannot take part in it; it is spread over fewer servers",
-                      a->path, (unsigned)server);
+            amph_info("%s: server %" PRIu32
+                      " cannot take part in it; it is spread over fewer servers",
+                      a->path, amph_client_server_number(cl, server));
             continue;
         }
 

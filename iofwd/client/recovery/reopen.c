@@ -192,7 +192,8 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
                                          .moves = amph_client_thread.offset_moves.moves })) {
             e->held = file.part[0];
             amph_debug("%s, which I/O server %" PRIu32 " had open, is open at I/O server %" PRIu32,
-                       e->path, old, server);
+                       e->path, amph_client_server_number(cl, old),
+                       amph_client_server_number(cl, server));
         } else if (!err)
             close_again(cl, &file);
 
@@ -205,7 +206,8 @@ static void move(struct amph_fwd_client *cl, struct amph_client_record *e, uint3
         amph_error("%s, which I/O server %" PRIu32
                    " had open, cannot be reopened after the %s (%s): "
                    "calls on it give EIO; open it again",
-                   e->path, old, dead ? "server's death" : "end of the processes that used it",
+                   e->path, amph_client_server_number(cl, old),
+                   dead ? "server's death" : "end of the processes that used it",
                    tangled ? "its offset is unknown, because a call moved it whose reply nobody "
                              "recorded"
                            : strerror(err));

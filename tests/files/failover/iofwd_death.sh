@@ -22,6 +22,6 @@ END
 chmod +x "$mp_dir/server"
 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -on-server-death eio -server-program "$mp_dir/server" -iofwd "/fwd=$mp_dir/srv" \
     sh "$mp_dir/late.sh" "$mp_dir/pid" >"$mp_dir/out" 2>&1 </dev/null &&
-    grep -q 'I/O server 1, to which this process belongs, has ended; its calls give EIO' "$mp_dir/out"
+    grep -q 'I/O server 0, to which this process belongs, has ended; its calls give EIO' "$mp_dir/out"
 mp_report $? "a process that begins after its server's death is told why it gets EIO" "$mp_dir/out"
 mp_done

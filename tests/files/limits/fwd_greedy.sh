@@ -43,7 +43,7 @@ else
     }
     area 64M
     [ $code = 1 ] && grep -qx 'open: ENOMEM' "$mp_dir/out" &&
-        grep -q '^amphora: server 1 .*offers [0-9]* bytes of memory, which are not mapped.*(ulimit -v)' "$mp_dir/out" &&
+        grep -q '^amphora: server 0 .*offers [0-9]* bytes of memory, which are not mapped.*(ulimit -v)' "$mp_dir/out" &&
         grep -q '^amphora: compute .*refuses this client: .*(ulimit -v)' "$mp_dir/out"
     mp_report $? "a transfer area for which the server has too few addresses" "$mp_dir/out"
     area 1M

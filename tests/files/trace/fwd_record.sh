@@ -490,7 +490,7 @@ times() {
     rm -rf "$mp_dir/r"
     timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" sh -c "$3" >"$mp_dir/out" 2>&1
     "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
-    test "$(sql "$mp_dir/r" "SELECT $2 FROM calls WHERE server IS NOT NULL")" = 1 && grep -A1 "^server .*queue_ms.*file_ms.*network_ms" "$mp_dir/out" | grep -q "^ *1 "
+    test "$(sql "$mp_dir/r" "SELECT $2 FROM calls WHERE server IS NOT NULL")" = 1 && grep -A1 "^server .*queue_ms.*file_ms.*network_ms" "$mp_dir/out" | grep -q "^ *0 "
     mp_report $? "$1" "$mp_dir/out"
 }
 parts="min(queue_ns >= 0 AND file_ns >= 0 AND network_ns >= 0 AND queue_ns + file_ns = server_ns AND queue_ns + file_ns + network_ns <= ns * 1.03 + 100000)"
