@@ -234,6 +234,9 @@ struct amph_fwd_caller {
 
 /* In whose name this thread makes calls from now on.  Returns who it was before.  Cheap. */
 struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller);
+/* The caller gets this descriptor for the file that this thread has just opened in its name: the record of
+ * the open has it as result.  -1: it gets none; iofwd-trap calls this at the end of each call.  Cheap. */
+void amph_fwd_record_descriptor(int fd);
 /* For work of the process's own. */
 #define AMPH_FWD_NO_CALLER ((struct amph_fwd_caller){ 0, -1 })
 

@@ -140,10 +140,16 @@ struct amph_client_moves {
     uint32_t calls, moves;
 };
 
+struct amph_client_recorded_process;
+
 /* State of a thread. */
 struct amph_client_thread {
     struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
     struct amph_fwd_caller caller;         /* trace_record.c: see amph_fwd_set_caller */
+    struct {
+        struct amph_client_recorded_process *process; /* with a reference; NULL: none */
+        uint64_t slot;
+    } opened; /* trace_record.c: the record of an open, which does not have its descriptor yet */
     uint64_t last_seq;                     /* call.c: number of the last request */
     uint64_t traced_calls;                 /* trace.c: printed or recorded */
     struct amph_fwd_trace_sum *trace_sum;  /* trace.c: of the call that it traces, or NULL */

@@ -332,7 +332,12 @@ static struct amph_client_recorded_process *process_of(pid_t tid)
     if (p && amph_client_recorder.thread[at].tid == tid && is_same(p, tid, exe, sizeof exe) == SAME)
         return p;
 
+    bool is_known = p && amph_client_recorder.thread[at].tid == tid;
+
     p = meet(tid);
+    if (!p && is_known) /* it has ended since, unless its process was another one */
+        return amph_client_recorder.thread[at].process;
+
     amph_client_recorder.thread[at].tid = tid;
     amph_client_recorder.thread[at].process = p;
     return p;

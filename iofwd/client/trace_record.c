@@ -35,6 +35,40 @@ struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller)
     return before;
 }
 
+void amph_fwd_record_descriptor(int fd)
+{
+    struct amph_client_recorded_process *p = amph_client_thread.opened.process;
+
+    if (!p)
+        return;
+
+    pthread_mutex_lock(&amph_client_recorder.lock);
+    if (fd >= 0)
+        amph_trace_append_result(&p->file, amph_client_thread.opened.slot, fd);
+
+    amph_client_thread.opened.process = NULL;
+    amph_client_recorder_put(p);
+    pthread_mutex_unlock(&amph_client_recorder.lock);
+}
+
+/* The call has succeeded.  Does the program get its descriptor later?  Then the reference to the process is
+ * kept.  Only iofwd-trap knows descriptors. */
+static bool keep_open(const struct amph_client_recording *r, const struct amph_fwd_call *call)
+{
+    bool opens = amph_fwd_calls[call->id].words & FWD_WORD(FWD_OUT_NEWFILE);
+
+    if (!opens || amph_client_recorder.wanted != AMPH_TRACE_BY_TRAP ||
+        amph_client_thread.caller.tid <= 0)
+        return false;
+
+    if (amph_client_thread.opened.process)
+        amph_client_recorder_put(amph_client_thread.opened.process);
+
+    amph_client_thread.opened.process = r->process;
+    amph_client_thread.opened.slot = r->slot;
+    return true;
+}
+
 static void end_at_exit(void)
 {
     pthread_mutex_lock(&amph_client_recorder.lock);
@@ -259,7 +293,8 @@ void amph_client_recorder_end(struct amph_client_recording *r, const struct amph
     if (file->error)
         amph_client_recorder_complain("a file cannot grow", file->error);
 
-    amph_client_recorder_put(r->process);
+    if (err || !keep_open(r, call))
+        amph_client_recorder_put(r->process);
     pthread_mutex_unlock(&amph_client_recorder.lock);
 }
 

@@ -285,3 +285,9 @@ void amph_trace_append_done(struct amph_trace_append *a, int32_t tid, uint64_t s
     to->extra = copy;
     commit(&to->commit, AMPH_TRACE_EXTRA, AMPH_TRACE_DONE, 0);
 }
+
+void amph_trace_append_result(struct amph_trace_append *a, uint64_t slot, int64_t result)
+{
+    if (a->base && slot != AMPH_TRACE_APPEND_NONE)
+        slot_at(a, slot)->call.result = result;
+}

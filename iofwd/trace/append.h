@@ -57,5 +57,7 @@ uint64_t amph_trace_append_start(struct amph_trace_append *a, int32_t tid, unsig
 void amph_trace_append_done(struct amph_trace_append *a, int32_t tid, uint64_t slot,
                             unsigned number, const char *name, const struct amph_trace_call *call,
                             const struct amph_trace_extra *extra);
+/* What it has returned is known only now. */
+void amph_trace_append_result(struct amph_trace_append *a, uint64_t slot, int64_t result);
 
 #endif

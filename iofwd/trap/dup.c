@@ -39,6 +39,8 @@ static int before_close(struct amph_trap_call *c, int fd)
 
     if (!err && file) {
         amph_trap_lock_drop(file, amph_trap_process_pid(c->process));
+        atomic_store_explicit(&file->closer, (uint64_t)c->n.pid << 32 | (uint32_t)fd,
+                              memory_order_relaxed);
         amph_trap_file_put(file);
     }
 

@@ -79,6 +79,15 @@ static struct placeholder *take_out(int watch)
     return p;
 }
 
+/* A process that ends or executes another program closes without a call. */
+static struct amph_fwd_caller closer_of(struct amph_trap_file *file)
+{
+    uint64_t closer = atomic_load_explicit(&file->closer, memory_order_relaxed);
+
+    return closer ? (struct amph_fwd_caller){ (pid_t)(closer >> 32), (int)(uint32_t)closer }
+                  : AMPH_FWD_NO_CALLER;
+}
+
 static void closed(int watch)
 {
     pthread_mutex_lock(&files.lock);
@@ -86,9 +95,12 @@ static void closed(int watch)
     struct placeholder *p = take_out(watch);
 
     pthread_mutex_unlock(&files.lock);
-    if (p)
-        amph_trap_file_put(p->file);
+    if (!p)
+        return;
 
+    amph_fwd_set_caller(closer_of(p->file));
+    amph_trap_file_put(p->file);
+    amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
     free(p);
 }
 
@@ -97,7 +109,6 @@ void amph_trap_file_reap(void)
     _Alignas(struct inotify_event) char buf[4096];
     ssize_t n;
 
-    /* which process has closed a file is not known */
     struct amph_fwd_caller caller = amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
 
     pthread_mutex_lock(&files.reaping);
@@ -385,6 +396,9 @@ int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **
         amph_trap_file_put(*file_p);
         *file_p = NULL;
     }
+
+    if (*file_p)
+        atomic_store_explicit(&(*file_p)->closer, 0, memory_order_relaxed);
 
     if (own_fd_p && *file_p)
         *own_fd_p = own_fd;

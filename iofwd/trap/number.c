@@ -144,6 +144,8 @@ int amph_trap_number_reply(struct amph_trap_call *c, struct amph_trap_file *file
 
         err = number < 0 ? EMFILE : 0;
         if (!err)
+            amph_fwd_record_descriptor(number);
+        if (!err)
             err = amph_trap_number_give(c, file, own_fd, number, cloexec);
 
         if (number >= 0 && err != AMPH_TRAP_SENT)

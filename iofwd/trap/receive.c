@@ -220,6 +220,7 @@ static int carry_out(struct amph_trap_call *c)
     if (AMPH_UNLIKELY(since && ret > 0) && (c->refused || amph_fwd_traced_calls() == calls))
         trace_refused(c, row, ret, since);
 
+    amph_fwd_record_descriptor(-1);
     amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
     return ret;
 }

@@ -231,6 +231,9 @@ struct amph_trap_file {
     char *name; /* absolute, at the open; "": none.  Of a carried directory: NULL, the kernel's */
     unsigned changes;
     int flags; /* of open */
+    /* Who was the last to call close for it, by which descriptor: thread << 32 | descriptor.  0: nobody, or
+     * a call has used it since. */
+    _Atomic uint64_t closer;
     /* of the file at its server, where locks have asked for it */
     _Atomic bool has_identity;
     dev_t dev;

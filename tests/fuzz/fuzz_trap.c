@@ -286,6 +286,11 @@ struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller)
     return was;
 }
 
+void amph_fwd_record_descriptor(int fd)
+{
+    expect(fd >= -1, "a descriptor is a number, or there is none");
+}
+
 int amph_fwd_open(struct amph_fwd_client *cl, const struct amph_fwd_file *dir, const char *path,
                   int flags, mode_t mode, struct amph_fwd_file *file)
 {

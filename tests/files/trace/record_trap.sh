@@ -20,6 +20,13 @@ is_numbered="SELECT count(*) > 0 AND min(fd) = max(fd) AND min(fd) > 2 FROM call
 recorded "$mp_dir/ways" /fwd many 10
 is "a call has its descriptor" 1 "$is_numbered"
 
+recorded "$mp_dir/ways" /fwd children 5
+is "a close belongs to the process, with its descriptor" 5,5,1 "SELECT count(DISTINCT c.pid) || ',' || count(*) || ',' || min(c.fd = o.result)
+    FROM calls c JOIN calls o ON c.pid = o.pid AND c.path = o.path WHERE c.name = 'close' AND o.name = 'open' AND c.pid <> (SELECT ppid FROM processes
+    WHERE pid = c.pid)"
+recorded busybox sh -c 'busybox cat </fwd/many >/dev/null'
+is "a close at the end of a process is the supervisor's" 1 "SELECT count(*) > 0 FROM calls JOIN processes USING(process, pid) WHERE name = 'close' AND exe LIKE '%iofwd-trap'"
+
 # shellcheck disable=SC2016
 recorded busybox sh -c 'ulimit -f 256; exec "$1" /fwd many 4000' sh "$mp_dir/ways"
 is "the program's limit of file sizes is not the supervisor's" 4000 "$many"
