@@ -61,7 +61,7 @@ try_fault() {
 
 for phase in start exchange run leave; do
     fault $phase compute 137 "compute 1 (process [0-9]*) on hostA was killed by signal 9"
-    fault $phase server 137 "server 1 (process [0-9]*) on hostB was killed by signal 9"
+    fault $phase server 137 "server 0 (process [0-9]*) on hostB was killed by signal 9"
     fault $phase agent 137 "the agent of host hostA (process [0-9]*) was killed by signal 9"
     fault $phase launcher 137 ""
 done
