@@ -94,6 +94,11 @@ bool amph_launch_proc_is_replaced(const struct amph_lproc *p)
     return survives && p->group == AMPH_SERVER && p->ended;
 }
 
+uint32_t amph_launch_proc_number(const struct amph_lproc *p)
+{
+    return p->rank;
+}
+
 void amph_launch_table_check(struct amph_launch *launch)
 {
 }
