@@ -45,7 +45,7 @@ static int is_open_for_writing(int fd)
 enum state {
     ENDED, /* nobody writes it any more */
     WRITTEN,
-    ELSEWHERE /* it is not known here whether its process, on another host, has ended */
+    ELSEWHERE /* it is not known here whether its process, or the one that writes for it, has ended */
 };
 
 /* ENDED stays so; before that, what has been read may not be all. */
@@ -64,8 +64,15 @@ static enum state state_of(int fd)
     if (strncmp(host, h.host, sizeof host) != 0)
         return ELSEWHERE;
 
+    /* An overlay's file is closed while its map is still there, and the writer may be another process than
+     * the one that the file is about. */
+    bool is_other_writer = h.recorder != AMPH_TRACE_BY_PRELOAD;
+
     snprintf(process, sizeof process, "/proc/%d", h.pid);
-    return is_open == 0 || access(process, F_OK) != 0 ? ENDED : WRITTEN;
+    if (access(process, F_OK) == 0)
+        return is_other_writer && is_open == 0 ? ENDED : WRITTEN;
+
+    return is_other_writer && is_open < 0 ? ELSEWHERE : ENDED;
 }
 
 static char *read_all(int fd, size_t *len_p)
