@@ -568,7 +568,7 @@ cat >"$mp_dir/stdio.c" <<'C'
 int main(int argc, char **argv)
 {
     static char b[100000];
-    char *line = NULL, text[300];
+    char *line = NULL, text[300] = "";
     size_t cap = 0;
     FILE *f = fopen(argv[1], "w+");
     if (!f || fwrite(b, 1000, 100, f) != 100 || fprintf(f, "\n%*d\n", 199, argc) != 201 || fputs(memset(text, 'x', 100) ? text : b, f) < 0)
