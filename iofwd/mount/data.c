@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,9 +180,20 @@ static void do_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fuse_reply_err(req, 0);
 }
 
+/* Of struct amph_mount_put_off. */
+static void release_now(struct amph_mount_put_off *p)
+{
+    free_open((void *)((char *)p - offsetof(struct amph_mount_open, put_off)));
+}
+
 static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    free_open(open_of(fi));
+    struct amph_mount_open *open = open_of(fi);
+
+    open->put_off.run = release_now;
+    if (!amph_mount_put_off(&open->put_off))
+        free_open(open);
+
     fuse_reply_err(req, 0);
 }
 

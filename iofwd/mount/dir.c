@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/fuse.h>
+
 #include "iofwd/mount/mount.h"
 
 #define BLOCK_BYTES 32768
@@ -29,6 +31,14 @@ struct dir {
 static struct dir *dir_of(const struct fuse_file_info *fi)
 {
     return (struct dir *)(uintptr_t)fi->fh;
+}
+
+static void free_dir(struct dir *dir)
+{
+    amph_mount_node_remove_open(&dir->open);
+    amph_mount_handle_put(dir->open.handle);
+    pthread_mutex_destroy(&dir->lock);
+    free(dir);
 }
 
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -67,17 +77,24 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_ALWAYS)
         fi->keep_cache = fi->cache_readdir = 1;
 
-    fuse_reply_open(req, fi);
+    if (fuse_reply_open(req, fi) != 0)
+        free_dir(dir);
+}
+
+/* Of struct amph_mount_put_off. */
+static void release_now(struct amph_mount_put_off *p)
+{
+    free_dir((void *)((char *)p - offsetof(struct dir, open.put_off)));
 }
 
 static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct dir *dir = dir_of(fi);
 
-    amph_mount_node_remove_open(&dir->open);
-    amph_mount_handle_put(dir->open.handle);
-    pthread_mutex_destroy(&dir->lock);
-    free(dir);
+    dir->open.put_off.run = release_now;
+    if (!amph_mount_put_off(&dir->open.put_off))
+        free_dir(dir);
+
     fuse_reply_err(req, 0);
 }
 
@@ -147,6 +164,21 @@ static size_t put(fuse_req_t req, struct dir *dir, const struct dirent64 *d, cha
     return fuse_add_direntry_plus(req, to, left, d->d_name, &e, d->d_off);
 }
 
+/* The kernel has not received the entries: takes their lookups back. */
+static void forget_entries(const char *buf, size_t len)
+{
+    size_t at = 0;
+
+    while (at + FUSE_NAME_OFFSET_DIRENTPLUS <= len) {
+        const struct fuse_direntplus *d = (const void *)(buf + at);
+
+        if (d->entry_out.nodeid)
+            amph_mount_node_forget(amph_mount_node_of(d->entry_out.nodeid), 1);
+
+        at += FUSE_DIRENTPLUS_SIZE(d);
+    }
+}
+
 static void read_entries(fuse_req_t req, size_t size, off_t off, struct dir *dir, bool plus)
 {
     char *buf = malloc(size);
@@ -176,8 +208,8 @@ static void read_entries(fuse_req_t req, size_t size, off_t off, struct dir *dir
     pthread_mutex_unlock(&dir->lock);
     if (err && !done)
         fuse_reply_err(req, err);
-    else
-        fuse_reply_buf(req, buf, done);
+    else if (fuse_reply_buf(req, buf, done) != 0 && plus)
+        forget_entries(buf, done);
 
     free(buf);
 }

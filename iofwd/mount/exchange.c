@@ -6,7 +6,7 @@
  * which the server's kernel does.  Without the flag the kernel asks for security.capability before
  * each write, which doubles the cost of a small write.
  *
- * Each request says whose it is, for records.
+ * Each request says whose it is, for records, and for abandon.c.
  *
  * Layer: iofwd.  Thread rule: any thread of the session; the first request and its reply come before
  * all others.
@@ -22,16 +22,40 @@
 #include "iofwd/mount/mount.h"
 
 /* The thread that reads a request works on it until it reads the next one. */
-static void set_caller(const struct fuse_in_header *head)
+static void note_request(int fd, const struct fuse_in_header *head, size_t len)
 {
+    const struct fuse_interrupt_in *interrupt = (const void *)(head + 1);
+
+    if (len < sizeof *head)
+        return;
+
     amph_fwd_set_caller((struct amph_fwd_caller){ (pid_t)head->pid, -1 });
+    if (head->opcode != FUSE_INTERRUPT) {
+        struct amph_mount_request *r = amph_mount_request_of_thread(NULL);
+
+        if (r) /* else it cannot be abandoned */
+            amph_mount_request_begin(r, head->unique, (pid_t)head->pid, fd);
+    } else if (len >= sizeof *head + sizeof *interrupt) {
+        amph_mount_suspect(interrupt->unique);
+    }
+}
+
+/* Reads one request after the one before it has been executed. */
+static ssize_t read_next(int fd, void *buf, size_t len)
+{
+    amph_mount_request_end(amph_mount_thread.request);
+
+    ssize_t n = read(fd, buf, len);
+
+    note_request(fd, buf, n > 0 ? (size_t)n : 0);
+    return n;
 }
 
 #ifdef FUSE_HANDLE_KILLPRIV_V2
 
 static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
 {
-    ssize_t n = read(fd, buf, len);
+    ssize_t n = read_next(fd, buf, len);
     const struct fuse_in_header *head = buf;
     const struct fuse_init_in *init = (const void *)(head + 1);
     const size_t min = sizeof *head + offsetof(struct fuse_init_in, flags) + sizeof init->flags;
@@ -40,9 +64,6 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
         !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
         amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
-
-    if (n >= (ssize_t)sizeof *head)
-        set_caller(head);
 
     return n;
 }
@@ -64,12 +85,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)
 
 static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
 {
-    ssize_t n = read(fd, buf, len);
-
-    if (n >= (ssize_t)sizeof(struct fuse_in_header))
-        set_caller(buf);
-
-    return n;
+    return read_next(fd, buf, len);
 }
 
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *unused)

@@ -2,6 +2,7 @@
 iofwd_mount_files = \
 	base/program/leave_preload.c \
 	base/program/leave_preload.h \
+	iofwd/mount/abandon.c \
 	iofwd/mount/data.c \
 	iofwd/mount/dir.c \
 	iofwd/mount/exchange.c \
@@ -28,6 +29,7 @@ mount_scripts = \
 	tests/files/mount/mount_cache.sh \
 	tests/files/mount/mount_containers.sh \
 	tests/files/mount/mount_ends.sh \
+	tests/files/mount/mount_hung.sh \
 	tests/files/mount/mount_locks.sh \
 	tests/files/mount/mount_programs.sh \
 	tests/files/mount/mount_run.sh

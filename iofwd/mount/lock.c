@@ -119,6 +119,10 @@ void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
     if (!gone)
         return;
 
+    /* A process that ends closes its files, and waits for the answer. */
+    if (amph_mount_thread.request)
+        amph_mount_suspect(atomic_load(&amph_mount_thread.request->unique));
+
     /* another thread's request may still wait with this handle */
     struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 

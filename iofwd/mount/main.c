@@ -201,8 +201,8 @@ static void on_init(void *unused, struct fuse_conn_info *conn)
     conn->max_write = AMPH_MOUNT_IO_BYTES;
     conn->max_readahead = AMPH_MOUNT_IO_BYTES;
     conn->max_read = amph_mount.o.max_read;
-    conn->max_background = AMPH_MOUNT_THREADS;
-    conn->congestion_threshold = AMPH_MOUNT_THREADS * 3 / 4;
+    conn->max_background = AMPH_MOUNT_THREADS_MAX;
+    conn->congestion_threshold = AMPH_MOUNT_THREADS_MAX * 3 / 4;
 }
 
 /* libfuse's log function during the mount: keeps the first line. */
@@ -250,7 +250,7 @@ static int serve(void)
         return 1;
 
     fuse_loop_cfg_set_clone_fd(config, amph_mount.o.clone_fd);
-    fuse_loop_cfg_set_max_threads(config, AMPH_MOUNT_THREADS);
+    fuse_loop_cfg_set_max_threads(config, AMPH_MOUNT_THREADS_MAX);
     fuse_loop_cfg_set_idle_threads(config, AMPH_MOUNT_THREADS);
 
     int ret = fuse_session_loop_mt(amph_mount.session, config);
@@ -370,7 +370,7 @@ static int run(void)
 
     int code = 1;
 
-    if (amph_mount_exchange_begin(amph_mount.session) != 0)
+    if (amph_mount_exchange_begin(amph_mount.session) != 0 || amph_mount_abandon_begin() != 0)
         amph_mount_say("the connection to the kernel cannot be prepared: no memory");
     else if (amph_mount_servers_watch()) {
         become_ready();

@@ -20,10 +20,11 @@
  *   lock.c      record locks and flock
  *   exchange.c  what is read from the kernel and written to it
  *   waiting.c   threads for calls that wait, so that no thread of the session does
+ *   abandon.c   answers in the place of threads that a server keeps waiting
  *   mount.h     this file
  *
  * Writable state: struct amph_mount and, of a thread, struct amph_mount_thread below.  The table of
- * nodes (node.c) stands alone.
+ * nodes (node.c) and the lists of requests (abandon.c) stand alone.
  */
 #ifndef AMPH_IOFWD_MOUNT_H
 #define AMPH_IOFWD_MOUNT_H
@@ -43,7 +44,8 @@
 #include "iofwd/wire/prefix.h"
 
 #define AMPH_MOUNT_IO_BYTES ((size_t)1 << 20) /* largest read or write of the kernel */
-#define AMPH_MOUNT_THREADS 32                 /* of the session; the client has 64 requests */
+#define AMPH_MOUNT_THREADS 32                 /* of the session that stay; the client has 64 requests */
+#define AMPH_MOUNT_THREADS_MAX 1024           /* while a server keeps them waiting */
 #define AMPH_MOUNT_WAITERS 24                 /* lock requests that wait at the servers */
 #define AMPH_MOUNT_START_S 10                 /* the start may take */
 
@@ -104,12 +106,14 @@ struct amph_mount {
 extern struct amph_mount amph_mount;
 
 struct amph_mount_waiting;
+struct amph_mount_request;
 
 /* The state of a thread. */
 struct amph_mount_thread {
     char *buf; /* data.c: the data of reads */
     size_t buf_bytes;
     struct amph_mount_waiting *waiting; /* waiting.c: the call that the thread executes, or NULL */
+    struct amph_mount_request *request; /* abandon.c */
 };
 
 extern _Thread_local struct amph_mount_thread amph_mount_thread;
@@ -129,6 +133,46 @@ double amph_mount_options_timeout(const struct amph_mount_options *o);
 bool amph_mount_servers_open(void);
 /* Starts the thread that ends the session when the servers' job has ended. */
 bool amph_mount_servers_watch(void);
+
+/* ---- abandon.c ---- */
+
+/* Which request a thread executes.  Numbers are the kernel's; 0: none. */
+struct amph_mount_request {
+    struct amph_mount_request *next;
+    _Atomic uint64_t unique;
+    _Atomic pid_t tid; /* whose request it is */
+    _Atomic int fd;    /* to which the reply is written */
+};
+
+/* Starts the thread that looks for killed programs.  0 or an errno value. */
+int amph_mount_abandon_begin(void);
+/* Returns a new record of a thread, or NULL. */
+struct amph_mount_request *amph_mount_request_make(void);
+/* Returns the record of this thread, which is freed with it; r: becomes it, if the thread has none;
+ * NULL: a new one.  NULL if there is no memory. */
+struct amph_mount_request *amph_mount_request_of_thread(struct amph_mount_request *r);
+void amph_mount_request_begin(struct amph_mount_request *r, uint64_t unique, pid_t tid, int fd);
+/* The thread has executed its request and will use nothing of it any more. */
+void amph_mount_request_end(struct amph_mount_request *r);
+/* Another thread, whose record is `to`, executes the request from now on. */
+void amph_mount_request_hand_over(struct amph_mount_request *from, struct amph_mount_request *to);
+void amph_mount_request_free(struct amph_mount_request *r);
+
+/* The program that waits for the request may be ended before it is answered: if it is, the request is
+ * abandoned. */
+void amph_mount_suspect(uint64_t unique);
+
+/* The end of something that an abandoned request may still use; part of its record. */
+struct amph_mount_put_off {
+    struct amph_mount_put_off *next;
+    void (*run)(struct amph_mount_put_off *p);
+};
+
+/* Is an abandoned request still executed?  What it uses must not be freed then. */
+bool amph_mount_any_abandoned(void);
+/* Has p->run called, which may free p, once no abandoned request is left.  false: there is none now,
+ * and nothing was put off. */
+bool amph_mount_put_off(struct amph_mount_put_off *p);
 
 /* ---- node.c ---- */
 
@@ -174,6 +218,7 @@ struct amph_mount_open {
     struct amph_mount_handle *handle;
     struct amph_mount_handle *unappending; /* without O_APPEND, for pages of mappings; or NULL */
     bool append;
+    struct amph_mount_put_off put_off; /* its end */
 };
 
 /* How to name a node in a request to its server: directory (or the file itself) and name ("":
@@ -213,6 +258,8 @@ int amph_mount_node_found(struct amph_mount_node *parent, const char *name, cons
 /* Records where a node is after a rename, if it is known. */
 void amph_mount_node_moved(struct amph_mount_node *parent, const char *name, const struct stat *st);
 void amph_mount_node_forget(struct amph_mount_node *node, uint64_t lookups);
+/* The same for the kernel, which does not know of abandoned requests. */
+void amph_mount_node_forget_later(struct amph_mount_node *node, uint64_t lookups);
 /* Adds an open file to its node: its handle survives every rename. */
 void amph_mount_node_add_open(struct amph_mount_open *open);
 void amph_mount_node_remove_open(struct amph_mount_open *open);
@@ -243,6 +290,7 @@ int amph_mount_exchange_begin(struct fuse_session *session);
 struct amph_mount_waiting {
     fuse_req_t req;
     void (*run)(struct amph_mount_waiting *w); /* replies and frees */
+    struct amph_mount_request *request;        /* of the thread, until that has begun */
     _Atomic bool interrupted;
 };
 

@@ -51,14 +51,14 @@ static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 static void do_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-    amph_mount_node_forget(amph_mount_node_of(ino), nlookup);
+    amph_mount_node_forget_later(amph_mount_node_of(ino), nlookup);
     fuse_reply_none(req);
 }
 
 static void do_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
     for (size_t i = 0; i < count; i++)
-        amph_mount_node_forget(amph_mount_node_of(forgets[i].ino), forgets[i].nlookup);
+        amph_mount_node_forget_later(amph_mount_node_of(forgets[i].ino), forgets[i].nlookup);
 
     fuse_reply_none(req);
 }

@@ -276,6 +276,38 @@ void amph_mount_node_forget(struct amph_mount_node *node, uint64_t lookups)
     drop_and_unlock(node);
 }
 
+struct forget {
+    struct amph_mount_put_off p;
+    struct amph_mount_node *node;
+    uint64_t lookups;
+};
+
+/* Of struct amph_mount_put_off. */
+static void forget_now(struct amph_mount_put_off *p)
+{
+    struct forget *f = (struct forget *)p;
+
+    amph_mount_node_forget(f->node, f->lookups);
+    free(f);
+}
+
+void amph_mount_node_forget_later(struct amph_mount_node *node, uint64_t lookups)
+{
+    if (!amph_mount_any_abandoned()) {
+        amph_mount_node_forget(node, lookups);
+        return;
+    }
+
+    struct forget *f = malloc(sizeof *f);
+
+    if (!f) /* the node stays, which does no harm */
+        return;
+
+    *f = (struct forget){ { .run = forget_now }, node, lookups };
+    if (!amph_mount_put_off(&f->p))
+        forget_now(&f->p);
+}
+
 /* Records parent and name.  Lock held.  Returns the parent that it had before, or NULL. */
 static struct amph_mount_node *set_name(struct amph_mount_node *node,
                                         struct amph_mount_node *parent, const char *name)

@@ -6,6 +6,7 @@
  *
  * Layer: iofwd.  Thread rule: any thread of the session.
  */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "iofwd/mount/mount.h"
@@ -40,23 +41,38 @@ static void *run(void *arg)
     struct amph_mount_waiting *w = arg;
 
     amph_fwd_set_caller((struct amph_fwd_caller){ fuse_req_ctx(w->req)->pid, -1 });
+    amph_mount_request_of_thread(w->request);
     amph_mount_thread.waiting = w;
     w->run(w);
+    amph_mount_request_end(amph_mount_thread.request);
     return NULL;
 }
 
 int amph_mount_waiting_start(struct amph_mount_waiting *w, bool interruptible)
 {
     pthread_t thread;
+    struct amph_mount_request *session = amph_mount_thread.request;
+
+    w->request = amph_mount_request_make();
+    if (!w->request)
+        return ENOMEM;
 
     atomic_init(&w->interrupted, false);
+    if (session)
+        amph_mount_request_hand_over(session, w->request);
+
     if (interruptible)
         fuse_req_interrupt_func(w->req, on_interrupt, w);
 
     int err = amph_thread_start(&thread, true, STACK_BYTES, run, w);
 
-    if (err)
+    if (err) {
         amph_mount_waiting_end(w);
+        if (session)
+            amph_mount_request_hand_over(w->request, session);
+
+        amph_mount_request_free(w->request);
+    }
 
     return err;
 }
