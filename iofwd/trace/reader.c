@@ -678,20 +678,50 @@ static int is_clocks(const struct dirent *d)
     return ends_in(d->d_name, AMPH_TRACE_CLOCKS_SUFFIX);
 }
 
+/* Takes the compressed form of list[i] out of list, which is sorted: pack was ended before it could
+ * remove the other, which is whole as long as it is there. */
+static void drop_packed_form(struct dirent **list, int n, int i)
+{
+    const char *plain = list[i]->d_name;
+    size_t len = strlen(plain);
+
+    if (!ends_in(plain, AMPH_TRACE_SUFFIX))
+        return;
+
+    size_t stem = len - strlen(AMPH_TRACE_SUFFIX);
+
+    for (int k = i + 1; k < n && list[k] && strncmp(list[k]->d_name, plain, len) == 0; k++)
+        if (strcmp(list[k]->d_name + stem, AMPH_TRACE_PACKED_SUFFIX) == 0) {
+            free(list[k]);
+            list[k] = NULL;
+        }
+}
+
+/* By their bytes, whatever the locale is. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 /* Reads the files of a folder that the filter chooses.  Returns how many there are, *good_p how many could
  * be read; below 0: the folder cannot be read. */
 static int read_files(struct amph_trace *t, const char *dir, int (*filter)(const struct dirent *),
                       int *good_p)
 {
     struct dirent **list;
-    int n = scandir(dir, &list, filter, alphasort);
+    int n = scandir(dir, &list, filter, by_name);
     char what[512];
 
     *good_p = 0;
     for (int i = 0; i < n; i++) {
         char path[4096 + 256];
 
+        if (!list[i])
+            continue;
+
+        drop_packed_form(list, n, i);
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
+
         uint64_t damaged = t->damaged;
 
         if (read_file(t, path, filter == is_clocks, what, sizeof what))

@@ -280,6 +280,8 @@ echo "$size bytes" >"$mp_dir/out"
 test "$size" -lt $((200000 * 8))
 mp_report $? "a long run has less than 8 bytes a call on disk" "$mp_dir/out"
 before=$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)
+mkdir "$mp_dir/plain"
+cp "$mp_dir/r/"*.trace "$mp_dir/plain"
 "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1
 packed=$?
 if grep -q 'built without libzstd' "$mp_dir/out"; then
@@ -289,7 +291,14 @@ else
     echo "$size bytes" >>"$mp_dir/out"
     test $packed = 0 && test "$before" = "$("$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv | sha256sum)" && test "$size" -lt $((200000 * 8))
     mp_report $? "compressed: the same calls in $((size * 10 / 200000)) tenths of a byte each" "$mp_dir/out"
+
+    # pack was killed before it could remove the file that it had compressed
+    cp "$mp_dir/plain/"*.trace "$mp_dir/r"
+    "$trace" sql "$mp_dir/r" 'SELECT * FROM calls' -csv 2>"$mp_dir/out" | sha256sum >"$mp_dir/both"
+    test "$before" = "$(cat "$mp_dir/both")" && "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1 && test -z "$(find "$mp_dir/r" -name '*.trace')"
+    mp_report $? "compressed: a file that is there in both forms counts once, and is packed again" "$mp_dir/out"
 fi
+rm -rf "$mp_dir/plain"
 
 # packs NAME FILES COMMAND...: afterwards there are packed files, or not, and all writes
 packs() {
