@@ -83,6 +83,15 @@ mp_check() {
     mp_report $? "$mp_name" "$mp_dir/out"
 }
 
+# mp_try NAME COMMAND...: the same for a function of the script, which bounds its time by itself
+mp_try() {
+    mp_name=$1
+    shift
+    mp_wanted "$mp_name" || return 0
+    "$@" >"$mp_dir/out" 2>&1 </dev/null
+    mp_report $? "$mp_name" "$mp_dir/out"
+}
+
 # mp_queue NAME COMMAND...: one TAP line for a command that runs beside up to two others of the queue.  For commands that mostly wait, such
 # as jobs that fail.  The lines come in the order of the calls; the last of them when mp_queue_end is called.  The command, which may be a
 # function, has a name of its own for files, $mp_dir/job.$mp_queued, and prints what its line shows if it fails.

@@ -13,25 +13,17 @@ serving() {
 gone() {
     ! serving "$1" && ! grep -q " $1 " /proc/self/mountinfo
 }
-case_of() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$name" "$mp_dir/out"
-}
-
 by_fusermount() {
     fusermount3 -u "$m" && mp_until 10 gone "$m" && [ ! -e "$m/f" ]
 }
-case_of "fusermount3 -u ends the process" by_fusermount
+mp_try "fusermount3 -u ends the process" by_fusermount
 
 by_signal() {
     mount_on "$m" && [ "$(cat "$m/f")" = data ] && kill -"$1" "$(pgrep -f "iofwd-mount -servers $addresses .*$m\$")" &&
         mp_until 10 gone "$m"
 }
-case_of "SIGTERM ends the mount" by_signal TERM
-case_of "SIGINT ends the mount" by_signal INT
+mp_try "SIGTERM ends the mount" by_signal TERM
+mp_try "SIGINT ends the mount" by_signal INT
 
 killed() {
     mount_on "$m" || return 1
@@ -44,7 +36,7 @@ killed() {
     exec 7<&-
     return $code
 }
-case_of "a killed process: ENOTCONN, and the next iofwd-mount takes the mount over" killed
+mp_try "a killed process: ENOTCONN, and the next iofwd-mount takes the mount over" killed
 
 # one_sentence CODE PATTERN COMMAND...
 one_sentence() {
@@ -57,15 +49,15 @@ one_sentence() {
     cat "$mp_dir/said"
     [ $got = "$code" ] && [ "$(wc -l <"$mp_dir/said")" = 1 ] && grep -q "$pattern" "$mp_dir/said" && [ $(($(mp_now_ms) - begin)) -lt 11000 ]
 }
-case_of "a mount point in use" one_sentence 1 "mounted on .* already" "$MOUNT" -servers "$addresses" "$m"
-case_of "no mount point" one_sentence 1 "No such file" "$MOUNT" -servers "$addresses" "$mp_dir/none"
-case_of "a file as mount point" one_sentence 1 "not a directory" "$MOUNT" -servers "$addresses" "$mp_dir/kept/f"
-case_of "no address file" one_sentence 1 "there is no address file" "$MOUNT" -servers "$mp_dir/none" "$mp_dir"
-case_of "another prefix" one_sentence 1 "export no prefix /other" "$MOUNT" -servers "$addresses" -iofwd /other "$mp_dir/kept"
-case_of "a wrong word" one_sentence 2 "not an option" "$MOUNT" -o wrong "$mp_dir/kept"
-case_of "a wrong cache mode" one_sentence 2 "none, open and always" "$MOUNT" -o cache=most "$mp_dir/kept"
+mp_try "a mount point in use" one_sentence 1 "mounted on .* already" "$MOUNT" -servers "$addresses" "$m"
+mp_try "no mount point" one_sentence 1 "No such file" "$MOUNT" -servers "$addresses" "$mp_dir/none"
+mp_try "a file as mount point" one_sentence 1 "not a directory" "$MOUNT" -servers "$addresses" "$mp_dir/kept/f"
+mp_try "no address file" one_sentence 1 "there is no address file" "$MOUNT" -servers "$mp_dir/none" "$mp_dir"
+mp_try "another prefix" one_sentence 1 "export no prefix /other" "$MOUNT" -servers "$addresses" -iofwd /other "$mp_dir/kept"
+mp_try "a wrong word" one_sentence 2 "not an option" "$MOUNT" -o wrong "$mp_dir/kept"
+mp_try "a wrong cache mode" one_sentence 2 "none, open and always" "$MOUNT" -o cache=most "$mp_dir/kept"
 if unshare -m true 2>/dev/null; then
-    case_of "no /dev/fuse" one_sentence 1 "no /dev/fuse" \
+    mp_try "no /dev/fuse" one_sentence 1 "no /dev/fuse" \
         unshare -m sh -c 'mount -t tmpfs t /dev && exec "$@"' sh "$MOUNT" -servers "$addresses" "$mp_dir/kept"
 else
     mp_skip "no /dev/fuse" "no mount namespace without rights"
@@ -83,7 +75,7 @@ silent() {
     kill -CONT $servers
     return $code
 }
-case_of "servers that do not answer" silent
+mp_try "servers that do not answer" silent
 
 # -o ro
 read_only() {
@@ -92,7 +84,7 @@ read_only() {
     mount_off "$mp_dir/n"
     return $code
 }
-case_of "-o ro" read_only
+mp_try "-o ro" read_only
 
 # The server that has the mount's files dies under failover: the next one takes them over.
 taken_over() {
@@ -111,7 +103,7 @@ taken_over() {
     mount_off "$mp_dir/n" "$m" # whose server may have been that one
     mp_until 10 mount_on "$m" && return $code
 }
-case_of "a server dies under failover: the next one takes over" taken_over
+mp_try "a server dies under failover: the next one takes over" taken_over
 
 # The server that serves this mount dies: EIO, no hang; a mount made afterwards works.
 server_dies() {
@@ -124,16 +116,16 @@ server_dies() {
     exec 7<&-
     grep -q " $m " /proc/self/mountinfo && serving "$m" && return $code
 }
-case_of "the servers die: EIO, and the mount stays" server_dies
+mp_try "the servers die: EIO, and the mount stays" server_dies
 after_death() {
     mount_off "$m"
     mp_until 10 mount_on "$mp_dir/n" && [ "$(timeout 20 cat "$mp_dir/n/f")" = data ]
 }
-case_of "a mount at the restarted servers" after_death
+mp_try "a mount at the restarted servers" after_death
 
 ended() {
     kill "$(cat "$mp_dir/servers.pid")" && mp_until 20 gone "$mp_dir/n"
 }
-case_of "the end of the set of servers ends the mount" ended
-case_of "no servers any more" one_sentence 1 "there is no address file" "$MOUNT" -servers "$addresses" "$mp_dir/n"
+mp_try "the end of the set of servers ends the mount" ended
+mp_try "no servers any more" one_sentence 1 "there is no address file" "$MOUNT" -servers "$addresses" "$mp_dir/n"
 mp_done

@@ -27,12 +27,9 @@ hang() {
     # shellcheck disable=SC2086
     mp_until 20 stopped $servers
 }
+# After each case the servers go on.
 case_of() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$name" "$mp_dir/out"
+    mp_try "$@"
     go_on
 }
 

@@ -7,13 +7,6 @@ mount_run_or_skip "iofwd-run -mount"
 run() {
     timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -mount "$@"
 }
-check() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$name" "$mp_dir/out"
-}
 # same NAME COMMAND: the same output in the kept directory and below /fwd
 same() {
     mp_wanted "$1" || return 0
@@ -23,26 +16,26 @@ same() {
     mp_report $? "$1" "$mp_dir/out"
 }
 
-check "a program writes below a prefix that the host does not have" run sh -euc 'echo data >/fwd/f && cat /fwd/f && [ ! -e /fwd/none ]'
-check "it is in the servers' directory" grep -q data "$mp_dir/kept/f"
-check "the host has no such directory" test ! -e /fwd
-check "exit code" sh -c '"$@"; [ $? = 7 ]' sh timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount sh -c 'exit 7'
-check "a file beside the prefix is refused" run sh -c 'LC_ALL=C touch /beside 2>&1 | grep -q "Read-only file system" && [ ! -e /beside ]'
-check "other directories are as they were" run sh -c 'echo through >"$1/through" && [ -d /usr/bin ] && [ -r /etc/passwd ] && [ -e /proc/self/exe ]' sh "$mp_dir"
-check "what was written there is there" grep -q through "$mp_dir/through"
-check "the working directory and the user stay" sh -c 'cd "$1" && shift && [ "$("$@" sh -c "pwd; id -u")" = "$(pwd; id -u)" ]' sh "$mp_dir" timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount
-check "the preload library is left out" run sh -c '! grep -q iofwd_preload /proc/self/maps && [ -z "${LD_PRELOAD:-}" ]'
+mp_try "a program writes below a prefix that the host does not have" run sh -euc 'echo data >/fwd/f && cat /fwd/f && [ ! -e /fwd/none ]'
+mp_try "it is in the servers' directory" grep -q data "$mp_dir/kept/f"
+mp_try "the host has no such directory" test ! -e /fwd
+mp_try "exit code" sh -c '"$@"; [ $? = 7 ]' sh timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount sh -c 'exit 7'
+mp_try "a file beside the prefix is refused" run sh -c 'LC_ALL=C touch /beside 2>&1 | grep -q "Read-only file system" && [ ! -e /beside ]'
+mp_try "other directories are as they were" run sh -c 'echo through >"$1/through" && [ -d /usr/bin ] && [ -r /etc/passwd ] && [ -e /proc/self/exe ]' sh "$mp_dir"
+mp_try "what was written there is there" grep -q through "$mp_dir/through"
+mp_try "the working directory and the user stay" sh -c 'cd "$1" && shift && [ "$("$@" sh -c "pwd; id -u")" = "$(pwd; id -u)" ]' sh "$mp_dir" timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount
+mp_try "the preload library is left out" run sh -c '! grep -q iofwd_preload /proc/self/maps && [ -z "${LD_PRELOAD:-}" ]'
 # In a shell under iofwd-run the launcher leaves the preload library, and what it prints reaches forwarded files.
 forwarded() {
     timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" "$@"
 }
 echo forwarded >"$mp_dir/kept/in"
-check "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -mount busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
-check "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -mount busybox cat </fwd/in >/fwd/copy 2>&1' \
+mp_try "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -mount busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
+mp_try "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -mount busybox cat </fwd/in >/fwd/copy 2>&1' \
     sh "$builddir/iofwd-run"
-check "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
-check "iofwd-mount in a shell under iofwd-run" forwarded "$builddir/iofwd-mount" -help
-check "in a job of amphora-run" timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" sh -euc \
+mp_try "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
+mp_try "iofwd-mount in a shell under iofwd-run" forwarded "$builddir/iofwd-mount" -help
+mp_try "in a job of amphora-run" timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" sh -euc \
     '[ "$("$1" -mount busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
 same "static busybox" 'busybox sh -c "seq 9 >n; busybox sort -rn n; busybox ls; busybox rm n"'
 same "python3" 'python3 -c "import os; open(\"p\", \"w\").write(\"x\"); print(sorted(os.listdir(\".\"))); os.remove(\"p\")"'
@@ -76,8 +69,8 @@ joined() {
     cat "$mp_dir/first" "$mp_dir/second"
     cmp "$mp_dir/first" "$mp_dir/second" && [ "$servers" = 1 ] && mp_until 10 sh -c '! pgrep -f "iofwd-mount -servers $1 .*/dev/fd/" >/dev/null' sh "$addresses"
 }
-check "a second program joins the namespace, and its end ends the mount" joined
-check "a program of the namespace starts another with -mount" run "$builddir/iofwd-run" -servers "$addresses" -mount cat /fwd/f
+mp_try "a second program joins the namespace, and its end ends the mount" joined
+mp_try "a program of the namespace starts another with -mount" run "$builddir/iofwd-run" -servers "$addresses" -mount cat /fwd/f
 
 if command -v mpicc >/dev/null && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
     cat >"$mp_dir/ring.c" <<'C'
@@ -109,11 +102,11 @@ C
             --mca btl self,vader --mca btl_vader_single_copy_mechanism cma -n 4 "$builddir/iofwd-run" -servers "$addresses" -mount "$mp_dir/ring" &&
             [ "$(cat "$mp_dir"/kept/rank.* | wc -l)" = 4 ]
     }
-    check "4 ranks of Open MPI exchange 1 MiB through shared memory (CMA)" ranks
+    mp_try "4 ranks of Open MPI exchange 1 MiB through shared memory (CMA)" ranks
 else
     mp_skip "4 ranks of Open MPI exchange 1 MiB through shared memory (CMA)" "there is no Open MPI with mpicc"
 fi
-check "processes of a job exchange messages by smp" run "$builddir/amphora-run" -n 3 -conduit smp "$builddir/examples/heat3d/heat3d" -side 20 /fwd
+mp_try "processes of a job exchange messages by smp" run "$builddir/amphora-run" -n 3 -conduit smp "$builddir/examples/heat3d/heat3d" -side 20 /fwd
 
 optional() {
     unshare -rm sh -c 'mount -t tmpfs t /dev && mknod /dev/null p; shift; exec "$@"' sh x true >/dev/null 2>&1
@@ -131,8 +124,8 @@ optional_ends() {
     cat "$mp_dir/o"
     [ $code = 1 ] && [ "$(wc -l <"$mp_dir/o")" = 1 ] && grep -q '/dev/fuse cannot be opened' "$mp_dir/o"
 }
-check "no /dev/fuse: one sentence" optional_ends
-check "IOFWD_OPTIONAL=1 goes on without it" optional_goes_on
+mp_try "no /dev/fuse: one sentence" optional_ends
+mp_try "IOFWD_OPTIONAL=1 goes on without it" optional_goes_on
 
 # As another user, with a /dev/fuse that he may open, and with a prefix that exists, or whose parent does.
 as_nobody() {
@@ -154,7 +147,7 @@ S
         sh "$dir/script" "$dir" "$builddir"
 }
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null && setpriv --reuid=65534 --clear-groups test -x "$builddir/iofwd-run"; then
-    check "as a user without rights; prefixes whose parent exists" as_nobody
+    mp_try "as a user without rights; prefixes whose parent exists" as_nobody
 else
     mp_skip "as a user without rights; prefixes whose parent exists" "not root, or another user cannot reach the build"
 fi

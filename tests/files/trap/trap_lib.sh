@@ -52,14 +52,6 @@ trap_or_skip() {
     fi
 }
 
-check() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$name" "$mp_dir/out"
-}
-
 # same NAME SHELL-COMMAND: the same output, exit code and files in a local directory and below /fwd
 same() {
     mp_wanted "$1" || return 0

@@ -15,10 +15,10 @@ forwarded() {
     timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" "$@"
 }
 echo forwarded >"$mp_dir/kept/in"
-check "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -trap busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
-check "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -trap busybox cat </fwd/in >/fwd/copy 2>&1' \
+mp_try "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -trap busybox cat /fwd/in)" = forwarded ]' sh "$builddir/iofwd-run"
+mp_try "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -trap busybox cat </fwd/in >/fwd/copy 2>&1' \
     sh "$builddir/iofwd-run"
-check "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
+mp_try "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
 for shell in dash bash zsh; do
     if command -v "$shell" >/dev/null; then
         same "$shell" "$shell -c 'echo data >f; read -r x <f; echo \$x; for i in 1 2 3; do echo \$i >>f; done; mkdir d; cd d; pwd; cp ../f .; ls; cd ..; rm -r d'"
@@ -91,7 +91,7 @@ hard_limit() {
     run busybox sh -c 'ulimit -n 100; busybox cat /fwd/in' 2>&1 | tee "$mp_dir/limit"
     grep -q 'lowered its limit of open files' "$mp_dir/limit"
 }
-check "a hard limit below them is named" hard_limit
+mp_try "a hard limit below them is named" hard_limit
 same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
 else
     mp_skip "static bash" "there is no bash-static"

@@ -97,14 +97,6 @@ goes_on() {
         [ "$(wc -l <"$mp_dir/goes.errors")" = 2 ]
 }
 
-check() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1
-    mp_report $? "$name" "$mp_dir/out"
-}
-
 # ---- servers ----
 
 works() {
@@ -119,7 +111,7 @@ missing() {
 for way in $ways; do
     name="$way: the servers are found"
     possible $way "$name" || continue
-    check "$name" works $way
+    mp_try "$name" works $way
 done
 
 # Hung servers: all ways at once, because each takes 10 s.  One user's runs by mount wait for each other, unless they have a folder each.
@@ -154,7 +146,7 @@ ranks() {
     done
 }
 name="mount: four ranks beside servers that do not answer wait at the same time"
-possible mount "$name" && check "$name" ranks
+possible mount "$name" && mp_try "$name" ranks
 hung() {
     read -r code ms <"$mp_dir/hung.$1.0.end"
     said "$mp_dir/hung.$1.0" "$code" "$ms" || return 1
@@ -172,9 +164,9 @@ for way in $ways; do
         name="$way: ${cause%:*}: one sentence, or IOFWD_OPTIONAL goes on"
         possible $way "$name" || continue
         if [ -n "${cause#*:}" ]; then
-            check "$name" missing $way "$mp_dir/${cause#*:}"
+            mp_try "$name" missing $way "$mp_dir/${cause#*:}"
         else
-            check "$name" hung $way
+            mp_try "$name" hung $way
         fi
     done
 done
@@ -185,7 +177,7 @@ children() {
     # shellcheck disable=SC2016
     goes_on "$builddir/iofwd-run" -servers "$mp_dir/old" -preload sh -c '[ -e "$2/in" ] && "$1" "$2/in" && ! "$1" "$2/none"' sh "$bin/show" "$pre"
 }
-check "preload: what the program starts goes on in silence" children
+mp_try "preload: what the program starts goes on in silence" children
 
 # ---- program files ----
 
@@ -212,7 +204,7 @@ stripped() {
 }
 for way in preload wrapper instrument mount trap; do
     possible $way "$way: a stripped program" || continue
-    check "$way: a stripped program" stripped $way
+    mp_try "$way: a stripped program" stripped $way
 done
 run_bad() {
     case $1 in
@@ -232,7 +224,7 @@ run_bad() {
 for file in text cut-100 cut-3000 overwritten other-machine; do
     for way in any preload wrapper instrument mount trap; do
         possible $way "$way: $file" || continue
-        check "$way: $file" run_bad $way $file
+        mp_try "$way: $file" run_bad $way $file
     done
 done
 
@@ -259,7 +251,7 @@ for way in preload wrapper instrument mount trap; do
     if [ -n "$why" ]; then
         mp_skip "$name" "$why"
     else
-        check "$name" set_uid $way
+        mp_try "$name" set_uid $way
     fi
 done
 
@@ -301,7 +293,7 @@ for case in "mount: /dev/fuse cannot be opened:by_run mount no_device" "mount: u
     name=${case%:*}
     possible "${name%%:*}" "$name" || continue
     # shellcheck disable=SC2086
-    check "$name: one sentence, or IOFWD_OPTIONAL goes on" forbidden ${case##*:}
+    mp_try "$name: one sentence, or IOFWD_OPTIONAL goes on" forbidden ${case##*:}
 done
 
 mount_point() {
@@ -318,7 +310,7 @@ for case in "a mount point in use:in_use" "a mount point that does not exist:mou
     name="iofwd-mount: ${case%:*}"
     possible mount "$name" || continue
     # shellcheck disable=SC2086
-    check "$name" ${case#*:}
+    mp_try "$name" ${case#*:}
 done
 
 # No way is left for a static program: it runs on local files after one sentence, and not at all with IOFWD_STRICT.
@@ -331,7 +323,7 @@ none_left() {
         fails env IOFWD_STRICT=1 "$mp_dir/without" unshare,seccomp "$builddir/iofwd-run" -servers "$addresses" "$bin/static" "$pre/in"
 }
 if [ -x "$bin/static" ] && [ -z "$no_mount$no_trap" ]; then
-    check "no way is left for a static program" none_left
+    mp_try "no way is left for a static program" none_left
 else
     mp_skip "no way is left for a static program" "$no_mount$no_trap"
 fi

@@ -120,24 +120,17 @@ puts mount "statically linked" static "IOFWD_STRICT=1 does not refuse what can b
 unset IOFWD_STRICT
 
 # One way only.
-check() {
-    mp_wanted "$1" || return 0
-    name=$1
-    shift
-    "$@" >"$mp_dir/out" 2>&1 </dev/null
-    mp_report $? "$name" "$mp_dir/out"
-}
 other=$(find "$builddir/.libs" -name 'libamphora.so' | head -n 1)
-check "the other ways take our library out of LD_PRELOAD, and leave others" sh -c '
+mp_try "the other ways take our library out of LD_PRELOAD, and leave others" sh -c '
     for way in mount trap; do
         [ $way = mount ] || [ $3 = yes ] || continue
         LD_PRELOAD=$1:$2 "$4/iofwd-run" -servers "$5" -$way busybox sh -c "echo \"\$LD_PRELOAD\"" >"$6" || exit 1
         cat "$6"
         [ "$(cat "$6")" = "$2" ] || exit 1
     done' sh "$builddir/.libs/libiofwd_preload.so" "$other" $traps "$builddir" "$addresses" "$mp_dir/list"
-check "two ways at once are refused" sh -c '"$@" -mount --trap true; [ $? = 2 ]' sh "$builddir/iofwd-run" -servers "$addresses"
-check "two dashes name a way, too" sh -c '"$@" --preload --v true 2>&1' sh "$builddir/iofwd-run" -servers "$addresses"
-check "--check names the way from the file" sh -c '"$1" --check "$2/dynamic" | grep "^way: preload" && ! "$1" --check "$2/static" >"$3" &&
+mp_try "two ways at once are refused" sh -c '"$@" -mount --trap true; [ $? = 2 ]' sh "$builddir/iofwd-run" -servers "$addresses"
+mp_try "two dashes name a way, too" sh -c '"$@" --preload --v true 2>&1' sh "$builddir/iofwd-run" -servers "$addresses"
+mp_try "--check names the way from the file" sh -c '"$1" --check "$2/dynamic" | grep "^way: preload" && ! "$1" --check "$2/static" >"$3" &&
     grep "^way: mount, else trap" "$3"' sh "$builddir/iofwd-run" "$bin" "$mp_dir/said"
 
 # A preloaded shell that starts a static program: the warning names the way that forwards both.
