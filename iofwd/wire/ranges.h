@@ -19,13 +19,16 @@ struct amph_fwd_range {
 };
 
 struct amph_fwd_ranges {
-    uint32_t n;
-    bool unknown; /* for the owner: a range could not be recorded */
-    struct amph_fwd_range *item;
+    uint32_t n, cap; /* ranges, and those that `item` has room for */
+    bool unknown;    /* for the owner: a range could not be recorded */
+    struct amph_fwd_range *item; /* sorted by kind and offset; those of one kind do not overlap */
 };
 
-/* Locks or unlocks r's bytes.  Adjacent ranges are merged.  false: no memory, set unchanged. */
+/* Locks or unlocks r's bytes.  Adjacent ranges are merged.  false: no memory, set unchanged.
+ * Finds its place in O(log n) and moves the ranges behind it. */
 bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r);
+/* Is any of r's bytes locked with r's type and kind? */
+bool amph_fwd_ranges_holds(const struct amph_fwd_ranges *set, const struct amph_fwd_range *r);
 void amph_fwd_ranges_forget(struct amph_fwd_ranges *set, short kind);
 void amph_fwd_ranges_forget_above(struct amph_fwd_ranges *set, short kind); /* of higher kinds */
 /* The caller frees copy_p->item.  false: no memory. */

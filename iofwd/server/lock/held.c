@@ -72,12 +72,7 @@ static bool holds(const struct amph_server_lock_agent *lk, dev_t dev, ino_t ino,
 {
     const struct amph_server_agent_file *k = first_of(lk->kept, dev, ino);
 
-    for (uint32_t i = 0; k && i < k->held.n; i++)
-        if (k->held.item[i].type == r->type && k->held.item[i].from < r->to &&
-            r->from < k->held.item[i].to)
-            return true;
-
-    return false;
+    return k && amph_fwd_ranges_holds(&k->held, r);
 }
 
 /* Returns the process of the client that holds the lock through this server, or 0. */
