@@ -271,6 +271,10 @@ void amph_am_wait_after_spin(struct amph_waiter *w, bool spun);
  * handlers. */
 void amph_am_kick(struct amph_am_ep *ep);
 
+/* Returns the descriptor that amph_am_kick writes to.  A thread that has a descriptor table of its own
+ * and calls amph_am_kick must have it there, under this number. */
+int amph_am_kick_fd(const struct amph_am_ep *ep);
+
 /* Adds a descriptor that ends a sleep of this endpoint when it is readable (a server's listener,
  * the control socket). */
 enum amph_status amph_am_watch_fd(struct amph_am_ep *ep, int fd);

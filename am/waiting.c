@@ -128,6 +128,11 @@ void amph_am_kick(struct amph_am_ep *ep)
     wake(ep);
 }
 
+int amph_am_kick_fd(const struct amph_am_ep *ep)
+{
+    return ep->kick_fd;
+}
+
 void amph_ep_announce(struct amph_am_ep *ep)
 {
     wake(ep);

@@ -27,6 +27,8 @@ libamphora_la_SOURCES += \
 	base/settings/env_parse.c \
 	base/settings/env_parse.h \
 	base/log.c \
+	base/os/descriptors.c \
+	base/os/descriptors.h \
 	base/os/limits.c \
 	base/os/limits.h \
 	base/log.h \

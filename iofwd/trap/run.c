@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/os/descriptors.h"
+#include "base/platform.h"
 #include "iofwd/trap/trap.h"
 
 void amph_trap_say(const char *fmt, ...)
@@ -67,16 +69,9 @@ void amph_trap_leave_descriptors(int keep, int keep2)
         dup2(null, STDOUT_FILENO);
     }
 
-    int low = keep < keep2 ? keep : keep2;
-    int high = keep < keep2 ? keep2 : keep;
+    int kept[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, keep, keep2 };
 
-    if (low > 3)
-        close_range(3, (unsigned)low - 1, 0);
-
-    if (low >= 3 && high > low + 1)
-        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-
-    close_range((unsigned)(high > 2 ? high + 1 : 3), ~0U, 0);
+    amph_descriptors_close_except(kept, AMPH_COUNTOF(kept));
 }
 
 bool amph_trap_listener_copy(pid_t child, int number)

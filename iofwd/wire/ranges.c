@@ -9,7 +9,8 @@
 /* Returns the index of the first range of this kind that ends at `from` or later. */
 static uint32_t first_ending_at(const struct amph_fwd_ranges *set, short kind, int64_t from)
 {
-    uint32_t low = 0, high = set->n;
+    uint32_t low = 0;
+    uint32_t high = set->n;
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -70,7 +71,8 @@ bool amph_fwd_ranges_set(struct amph_fwd_ranges *set, struct amph_fwd_range r)
         end++;
 
     /* what stays of the first one before r, and of the last one after r; r takes in its like */
-    struct amph_fwd_range head = { .type = F_UNLCK }, tail = { .type = F_UNLCK };
+    struct amph_fwd_range head = { .type = F_UNLCK };
+    struct amph_fwd_range tail = { .type = F_UNLCK };
 
     if (first < end) {
         head = set->item[first];

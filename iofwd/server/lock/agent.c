@@ -22,14 +22,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "am/am.h"
 #include "base/os/clock.h"
+#include "base/os/descriptors.h"
 #include "base/os/thread.h"
+#include "base/platform.h"
 #include "iofwd/calls/server_calls.h"
 #include "iofwd/server/lock/lock.h"
 #include "iofwd/server/state.h"
 #include "iofwd/wire/marshal.h"
 
-#define UNSHARE_TABLE (1U << 1)
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
 
@@ -230,11 +232,15 @@ static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_loc
     return n == (ssize_t)sizeof *o;
 }
 
-/* Leaves the server's descriptor table; the new table contains only the socket. */
-static bool leave_table(int sock)
+/* Leaves the server's descriptor table.  The new table has the socket, the descriptor that wakes the
+ * progress thread, and the standard ones, which messages go to.  All keep their numbers, so that no file
+ * of a client gets one of them and what is written there. */
+static bool leave_table(const struct amph_server_lock_agent *lk)
 {
-    return syscall(SYS_close_range, 0U, (unsigned)sock - 1, UNSHARE_TABLE) == 0 &&
-           syscall(SYS_close_range, (unsigned)sock + 1, ~0U, 0U) == 0;
+    int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, lk->sock,
+                   amph_am_kick_fd(lk->server->ep) };
+
+    return unshare(CLONE_FILES) == 0 && amph_descriptors_close_except(keep, AMPH_COUNTOF(keep)) == 0;
 }
 
 /* Waits for an order, but only until the cancelled threads are to be interrupted again. */
@@ -250,7 +256,7 @@ static void *agent(void *arg)
     struct amph_server_lock_agent *lk = arg;
     struct amph_server_lock_order o;
     int fd;
-    bool works = leave_table(lk->sock);
+    bool works = leave_table(lk);
     bool waking = false;
 
     lk->apart = works;

@@ -86,18 +86,15 @@ static struct amph_server_lock_agent *make_agent(struct amph_server *s, struct a
     lk->pid = p->pid;
     lk->table = table;
     lk->server_sock = pair[0];
-    lk->sock = fcntl(pair[1], F_DUPFD_CLOEXEC, 3); /* leave_table needs lower numbers to close */
-    close(pair[1]);
+    lk->sock = pair[1];
     pthread_mutex_init(&lk->lock, NULL);
     sem_init(&lk->left, 0, 0);
     amph_server_held_add_agent(lk);
 
-    if (lk->sock < 0 || amph_server_agent_start(lk) != 0) {
+    if (amph_server_agent_start(lk) != 0) {
         amph_server_held_remove_agent(lk);
         close(pair[0]);
-        if (lk->sock >= 0)
-            close(lk->sock);
-
+        close(pair[1]);
         free(lk);
         return NULL;
     }

@@ -818,7 +818,7 @@ int main(int argc, char **argv)
     static const struct section sections[] = {
         { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked },
-        { "ranges", ranges }, { "went-on", went_on }, { "cancelled", cancelled },
+        { "ranges", ranges }, { "many-files", many_files }, { "went-on", went_on }, { "cancelled", cancelled },
         { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },
         { "masked", masked }, { "unknown", unknown }, { "copy-gone", copy_gone }, { "other-gone", other_gone },
         { "still-held", still_held },

@@ -18,5 +18,7 @@ void locked(void);
 void held_by(void);
 /* Many ranges, by two processes. */
 void ranges(void);
+/* Many locked files of one process. */
+void many_files(void);
 
 #endif

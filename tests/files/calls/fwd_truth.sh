@@ -19,6 +19,8 @@ fwd_both "links that lead out" "$truth" links
 fwd_both "the umask and default ACLs" "$truth" masked
 fwd_both "record locks and exec" "$truth" locked
 fwd_both "record locks of many ranges" "$truth" ranges
+fwd_both "record locks of many files" "$truth" many-files
+AMPHORA_WAIT=block fwd_both "record locks of many files, servers asleep" "$truth" many-files
 fwd_both "cancelled threads" "$truth" cancelled
 fwd_both "threads cancelled before a call" "$truth" cancelled-before
 

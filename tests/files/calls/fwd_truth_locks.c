@@ -2,8 +2,11 @@
 /* The part of fwd_truth that checks record locks: they belong to the process, whatever program it runs. */
 #define _GNU_SOURCE 1
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/files/fwd_say.h"
 #include "tests/files/calls/fwd_truth.h"
@@ -302,4 +305,52 @@ void ranges(void)
 
     wait(NULL);
     T(close(fd));
+}
+
+/* ---- many locked files of one process ---- */
+
+enum {
+    FILES = 24,
+    TURNS = 4,
+    BYTES = 100,
+    LATE_US = 8000 /* servers look for what has changed every 10 ms, also if nothing wakes them */
+};
+
+static long microseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The server's threads that hold a client's locks have its files in descriptor tables of their own: what
+ * wakes the server must not be written to one of these.  Each pause lets the server go to sleep. */
+void many_files(void)
+{
+    int fd[FILES], late = 0, changed = 0;
+    char name[16], bytes[BYTES + 1], got[BYTES + 1];
+
+    memset(bytes, 'x', BYTES);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "locked-%d", i);
+        fd[i] = open(in(name), O_RDWR | O_CREAT, 0600);
+        T(fd[i] >= 0 && write(fd[i], bytes, BYTES) == BYTES && lseek(fd[i], 0, SEEK_SET) == 0);
+    }
+
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < FILES; i++) {
+            usleep(3000);
+
+            long begin = microseconds();
+
+            T(lock(fd[i], F_SETLKW, turn % 2 ? F_UNLCK : F_WRLCK, 0, 0));
+            late += microseconds() - begin > LATE_US;
+        }
+
+    for (int i = 0; i < FILES; i++)
+        changed += pread(fd[i], got, sizeof got, 0) != BYTES || memcmp(got, bytes, BYTES) != 0;
+
+    printf("changed files: %d\n", changed);
+    printf("most calls are answered at once: %s\n", late < FILES * TURNS / 2 ? "yes" : "no");
 }
