@@ -138,8 +138,10 @@ static const struct amph_fwd_value_pair falloc_bits[] = {
     { FALLOC_FL_ZERO_RANGE, 8 }, { FALLOC_FL_INSERT_RANGE, 16 }, { FALLOC_FL_UNSHARE_RANGE, 32 },
 };
 
+/* Linux ignores calls with LOCK_MAND, and reports success. */
 static const struct amph_fwd_value_pair lockop_bits[] = {
-    { LOCK_SH, 1 }, { LOCK_EX, 2 }, { LOCK_NB, 4 }, { LOCK_UN, 8 }
+    { LOCK_SH, 1 },    { LOCK_EX, 2 },    { LOCK_NB, 4 },     { LOCK_UN, 8 },
+    { LOCK_MAND, 16 }, { LOCK_READ, 32 }, { LOCK_WRITE, 64 },
 };
 
 #define BITS(t) t, AMPH_COUNTOF(t)

@@ -228,6 +228,9 @@ static void record_punlock(struct amph_fwd_client *cl, struct amph_client_record
 static void record_flock(struct amph_fwd_client *cl, struct amph_client_record *e,
                          const union amph_fwd_args *u)
 {
+    if (u->flock.op & LOCK_MAND) /* ignored by the kernel */
+        return;
+
     e->flock_op = u->flock.op & LOCK_UN ? 0 : u->flock.op & (LOCK_SH | LOCK_EX);
 }
 

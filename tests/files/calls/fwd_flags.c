@@ -82,7 +82,8 @@ static void flags(void)
     EACH_BIT(sync_file_range(fd, 0, 5, flags));
     EACH_BIT(syscall(SYS_close_range, 60, 61, (int)(flags & ~CLOSE_RANGE_UNSHARE)));
     EACH_BIT(setxattr(in("file"), "user.a", "b", 1, (int)flags));
-    EACH_BIT(flock(fd, (int)(flags & ~LOCK_MAND) | LOCK_NB));
+    EACH_BIT(flock(fd, (int)flags | LOCK_NB));
+    T(flock(fd, LOCK_MAND | LOCK_READ | LOCK_EX));
     EACH_BIT(lseek(fd, 0, (int)flags));
     EACH_BIT(preadv2(fd, &iov, 1, 0, (int)flags & ~0x20));
     EACH_BIT(posix_fadvise(fd, 0, 0, (int)flags) ? (errno = EINVAL, -1) : 0);
