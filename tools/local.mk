@@ -148,6 +148,13 @@ nbmrw_SOURCES = \
 nbmrw_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/include
 nbmrw_LDADD = libiofwd.la libamphora.la -lm -lpthread
 dist_man_MANS += man/nbmrw.1
+if HAVE_CRITERION
+check_PROGRAMS += tests/unit/unit_nbmrw_lines
+TESTS += tests/unit/unit_nbmrw_lines
+tests_unit_unit_nbmrw_lines_SOURCES = tests/unit/unit_nbmrw_lines.c tools/nbmrw/lines.c tools/nbmrw/summary.c
+tests_unit_unit_nbmrw_lines_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_nbmrw_lines_LDADD = $(CRITERION_LIBS) -lm
+endif
 dist_check_SCRIPTS += tests/tools/nbmrw.sh
 TESTS += tests/tools/nbmrw.sh
 EXTRA_DIST += tools/README.md tests/tools/paper_figures.sh

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -28,7 +29,7 @@ struct chart {
     uint64_t file;   /* of by_servers */
     double first, last, top_value;
     int left, top;
-    double label_y[LINES_MAX]; /* positions of the labels drawn so far */
+    int label_y[LINES_MAX]; /* positions of the labels drawn so far, in pixels */
     unsigned nlabels;
 };
 
@@ -197,25 +198,25 @@ static void draw_x_marks(FILE *out, const struct chart *c, const struct series *
 }
 
 /* Returns the label that a label at y would cover, or NULL. */
-static const double *covered(const struct chart *c, double y)
+static const int *covered(const struct chart *c, int y)
 {
     for (unsigned i = 0; i < c->nlabels; i++)
-        if (fabs(c->label_y[i] - y) < LABEL)
+        if (abs(c->label_y[i] - y) < LABEL)
             return &c->label_y[i];
 
     return NULL;
 }
 
 /* Writes a label beside the end of a line, moved down until it covers no other. */
-static void draw_label(FILE *out, struct chart *c, double y, const char *colour, const char *text)
+static void draw_label(FILE *out, struct chart *c, int y, const char *colour, const char *text)
 {
-    for (const double *other = covered(c, y); other; other = covered(c, y))
+    for (const int *other = covered(c, y); other; other = covered(c, y))
         y = *other + LABEL;
 
     if (c->nlabels < LINES_MAX)
         c->label_y[c->nlabels++] = y;
 
-    fprintf(out, "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s</text>\n", c->left + CHART - RIGHT + 10,
+    fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", c->left + CHART - RIGHT + 10,
             y + 4, colour, text);
 }
 
