@@ -42,12 +42,14 @@ compare() {
     unlisted=$(wc -l <"$1.unlisted")
 }
 
-# summary MINUTES: the end of a run; fails if a test has failed or has no row in cases.txt, or more than three had to be repeated
+# summary MINUTES: the end of a run; fails if a test has failed, has no row in cases.txt or
+# fewer cases than there without a skip, or if more than three had to be repeated
 summary() {
     [ "$fewer" = 0 ] || echo "$fewer cases fewer than recorded, without a skip; see the lines FEWER"
     echo "$repeated of the passed only at the second run (at most 3 are allowed); $1 minutes"
     [ "$repeated" -le 3 ] || failed=$((failed + 1))
     [ "$unlisted" = 0 ] || failed=$((failed + 1))
+    [ "$fewer" = 0 ] || failed=$((failed + 1))
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
 }

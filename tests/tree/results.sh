@@ -63,6 +63,8 @@ expect_end '^2 of the passed only at the second run' repeated=2
 mp_report $? "their number is told by itself" "$mp_dir/out"
 expect_end 'exit code 1' unlisted=1
 mp_report $? "a test without a row fails the run" "$mp_dir/out"
+expect_end 'exit code 1' fewer=1
+mp_report $? "a test with fewer cases than recorded fails the run"
 expect_end 'exit code 1' failed=1
 mp_report $? "a test that failed" "$mp_dir/out"
 mp_done
