@@ -13,6 +13,7 @@
 #define AMPHORA_AD_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "amphora/operators.h"
 #include "amphora/rma.h"

@@ -5,12 +5,14 @@
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "am/am.h"
 #include "base/os/clock.h"

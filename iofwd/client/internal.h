@@ -57,6 +57,7 @@
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <signal.h>

@@ -9,6 +9,7 @@
 #include "iofwd/client/trace_record.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,6 +38,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/platform.h"
 #include "iofwd/client/client.h"

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 #include <utime.h>
 

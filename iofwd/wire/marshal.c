@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/platform.h"
 #include "iofwd/wire/encode.h"

@@ -6,6 +6,7 @@
  */
 #include "launcher/common/inherit.h"
 
+#include <signal.h>
 #include <stddef.h>
 
 static const int ignored[AMPH_INHERIT_IGNORED] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGXFSZ };

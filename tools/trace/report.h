@@ -15,6 +15,9 @@
 #ifndef AMPH_TOOLS_TRACE_REPORT_H
 #define AMPH_TOOLS_TRACE_REPORT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "tools/trace/trace.h"
 
 /* Bytes that grow.  After a lack of memory `failed` stays true, and nothing is added. */

@@ -31,6 +31,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "iofwd/trace/reader.h"

@@ -11,6 +11,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

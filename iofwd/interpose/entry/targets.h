@@ -9,8 +9,13 @@
 #ifndef AMPH_IOFWD_TARGETS_H
 #define AMPH_IOFWD_TARGETS_H
 
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/settings/env_defs.h"
 #include "iofwd/interpose/attach/client.h"

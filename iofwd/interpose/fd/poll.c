@@ -13,10 +13,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <time.h>
 
 #include "iofwd/client/api/interface.h"
 #include "iofwd/client/client.h"

@@ -7,7 +7,9 @@
 #ifndef AMPH_IOFWD_ANY_H
 #define AMPH_IOFWD_ANY_H
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"

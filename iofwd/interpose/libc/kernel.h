@@ -12,6 +12,7 @@
 #ifndef AMPH_IOFWD_KERNEL_H
 #define AMPH_IOFWD_KERNEL_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
+#include <time.h>
 #include <utime.h>
 
 static struct timespec of_statx(struct statx_timestamp t)

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "iofwd/server/internal.h"
