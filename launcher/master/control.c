@@ -45,6 +45,7 @@ struct amph_conn {
     struct amph_lproc
         *proc; /* of a joined or attached member; NULL: a file client outside the groups */
     bool welcome, joined, dead;
+    bool peer_closed; /* nothing can be sent, but what was sent before may not have been read */
     uint8_t nonce[AMPH_CONTROL_NONCE_BYTES];
     struct lookup *lookups;
     bool wants_servers;
@@ -137,7 +138,7 @@ static void frame_head(uint8_t head[AMPH_FRAME_HEAD_BYTES], uint16_t type, size_
 
 static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size_t len_bytes)
 {
-    if (c->dead)
+    if (c->dead || c->peer_closed)
         return;
 
     if (c->via) {
@@ -148,7 +149,11 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
         return;
     }
 
-    if (amph_boot_frames_send(&c->frames, type, body, len_bytes) != AMPH_OK)
+    enum amph_status st = amph_boot_frames_send(&c->frames, type, body, len_bytes);
+
+    if (st == AMPH_ERR_PEER)
+        c->peer_closed = true; /* its last message may be that it leaves the job: it is read first */
+    else if (st != AMPH_OK)
         conn_drop(c);
     else if (amph_boot_frames_pending(&c->frames))
         amph_watch_want(c->watch, EPOLLIN | EPOLLOUT);

@@ -126,6 +126,31 @@ for conduit in tcp udp; do
     mp_queue "a host of servers is lost: eio, $conduit" host eio $conduit eio
 done
 
+# leaves_meanwhile: all processes leave the job while the launcher is stopped, and it learns of the death of a server first.
+leaves_meanwhile() {
+    kept=$mp_dir/kept.$mp_queued
+    mkdir "$kept"
+    EARLY_VICTIM=none EARLY_US=0 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -servers 2 -on-server-death eio -server-program "$mp_dir/server" \
+        -iofwd "/fwd=$kept" -timeout 50 "$program" joined /fwd 1000 eio >"$kept.out" 2>&1 </dev/null &
+    timeout=$!
+    timeout 20 sh -c 'until [ "$(ls "$1" | wc -l)" -ge 2 ]; do sleep 0.01; done' sh "$kept" # both work
+    launcher=$(pgrep -P $timeout)
+    agent=$(pgrep -P "$launcher")
+    processes=$(pgrep -P "$agent" -x fwd_early)
+    kill -STOP "$launcher"
+    kill -KILL "$(pgrep -P "$agent" -x iofwd-server | head -n 1)"
+    for process in $processes; do
+        timeout 20 sh -c 'while kill -0 "$1"; do sleep 0.01; done' sh "$process" 2>/dev/null
+    done
+    kill -CONT "$launcher"
+    wait $timeout
+    code=$?
+    cat "$kept.out"
+    echo "exit code $code, processes $processes"
+    [ $code = 0 ] && [ "$(echo "$processes" | wc -w)" = 2 ] && [ "$(grep -c ' rounds, ' "$kept.out")" = 2 ]
+}
+mp_queue "processes that leave while the launcher learns of a server's death" leaves_meanwhile
+
 certain "a server that dies before it joins the job" 0
 for policy in end eio failover; do
     for conduit in smp tcp udp; do
