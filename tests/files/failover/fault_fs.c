@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static int fault_of(int fd)
 /* How much of a write may be done, or -1 with errno.  at -1: at the offset. */
 static ssize_t allowed(int fd, off_t at, size_t len)
 {
-    static __thread int turn;
+    static _Atomic int turn; /* of all threads: a busy server passes calls on to workers */
     int error = fault_of(fd);
 
     if (error == -ETIME && len < 1000)
