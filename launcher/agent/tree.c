@@ -242,7 +242,8 @@ static void on_beat(void *arg)
 {
     struct amph_agent *a = arg;
 
-    if (a->silence_ns && amph_now_ns() - a->heard_ns > a->silence_ns)
+    /* up to the time when this look was due, as in launcher/hosts/remote.c */
+    if (a->silence_ns && a->beat.at_ns > a->heard_ns + a->silence_ns)
         amph_agent_finish(
             a, 1); /* the link is broken: the launcher regards this host as lost, or will soon */
 

@@ -189,6 +189,36 @@ for phase in start run; do
     fault $phase ssh 137 "the host nodeA is lost: its ssh was killed by signal 9" KILL 5000
     fault $phase launcher 137 "" KILL 5000
 done
-export AMPHORA_HEARTBEAT=1s
-fault run silent 1 "the host nodeB is lost: nothing has come from it for 1 s" STOP 8000
+export AMPHORA_HEARTBEAT=2s
+fault run silent 1 "the host nodeB is lost: nothing has come from it for 2 s" STOP 10000
+
+# frozen: all processes of a job are stopped for two heartbeats, as when a virtual machine pauses, and go on.
+frozen() {
+    dir=$mp_dir/frozen mark=$$-frozen
+    mkdir -p "$dir/ready"
+    hosts 'nodeA:2\nnodeB:2\n'
+    (
+        export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready" AMPHORA_HEARTBEAT=1s
+        exec "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 30 "$job"
+    ) >"$dir/out" 2>&1 </dev/null &
+    launcher=$!
+    mp_until 20 ready || echo "the job did not get ready"
+    processes=$(mp_marked "FAULT_MARK=$mark")
+    # shellcheck disable=SC2086 # numbers
+    kill -STOP $processes
+    sleep 2.2
+    # shellcheck disable=SC2086
+    kill -CONT $processes
+    sleep 1.2 # each side looks every half second
+    kill -KILL "$launcher"
+    wait "$launcher" 2>/dev/null
+    code=$?
+    cat "$dir/out"
+    echo "exit code $code, $(echo "$processes" | wc -w) processes"
+    mp_until 15 mp_none_marked "FAULT_MARK=$mark"
+    rm -rf "$mp_dir/tmp/"*
+    [ $code = 137 ] && ! grep '^amphora-run:' "$dir/out"
+}
+frozen >"$mp_dir/out" 2>&1
+mp_report $? "a job whose processes are stopped for two heartbeats goes on" "$mp_dir/out"
 mp_done
