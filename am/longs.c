@@ -92,7 +92,8 @@ static void copy_done(struct amph_op *op, enum amph_status st)
 
 /* The source of a put may be used again when the peer has received it, which takes long if the peer
  * polls seldom.  Then payloads are copied, up to COPIED_MAX_BYTES.  When no copy is in flight the
- * next put is waited for, to see whether that still takes long.  Returns NULL: do not copy. */
+ * next put is waited for, to see whether that still takes long.  Threads that send to one peer share what
+ * is known of it; the last one decides.  Returns NULL: do not copy. */
 static struct copy *make_copy(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am)
 {
     uint32_t copied = __atomic_load_n(&ep->copied_bytes, __ATOMIC_RELAXED);
@@ -102,13 +103,14 @@ static struct copy *make_copy(struct amph_am_ep *ep, uint32_t peer, const struct
 
     uint8_t *late = &ep->peer[peer].late;
 
-    if (*late == AMPH_LATE_COPIES && !copied)
-        *late = AMPH_LATE_NO;
+    uint8_t state = __atomic_load_n(late, __ATOMIC_RELAXED);
 
-    if (*late == AMPH_LATE_NO)
+    if (state == AMPH_LATE_COPIES && !copied)
+        state = AMPH_LATE_NO;
+
+    __atomic_store_n(late, state == AMPH_LATE_NO ? state : AMPH_LATE_COPIES, __ATOMIC_RELAXED);
+    if (state == AMPH_LATE_NO)
         return NULL;
-
-    *late = AMPH_LATE_COPIES;
 
     struct copy *copy = malloc(sizeof *copy + am->nbytes);
 
@@ -134,7 +136,7 @@ static void await(struct amph_am_ep *ep, uint32_t peer, const struct flag_op *fl
         late |= w.phase != AMPH_WAITER_SPINS;
     }
 
-    ep->peer[peer].late = late ? AMPH_LATE_SEEN : AMPH_LATE_NO;
+    __atomic_store_n(&ep->peer[peer].late, late ? AMPH_LATE_SEEN : AMPH_LATE_NO, __ATOMIC_RELAXED);
 }
 
 /* Sends a long as a put and then a message.  After the put has started the message must follow, so

@@ -24,7 +24,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -37,15 +36,14 @@
  * accepted there? */
 static bool is_tcp_at(int fd, const struct sockaddr_storage *sa, bool listening)
 {
-    struct stat sb;
     struct sockaddr_storage own;
     int on = 0;
     int protocol = 0;
     socklen_t len = sizeof on;
     socklen_t protocol_len = sizeof protocol;
 
-    if (fstat(fd, &sb) != 0 || !S_ISSOCK(sb.st_mode) ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || (on != 0) != listening ||
+    /* another thread may open or close the descriptor meanwhile; getsockopt fails if it is no socket */
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) != 0 || (on != 0) != listening ||
         getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_len) != 0 ||
         protocol != IPPROTO_TCP)
         return false;
