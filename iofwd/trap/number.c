@@ -105,6 +105,17 @@ static int find_number(struct amph_trap_call *c, int min, bool believe)
     return -1;
 }
 
+/* Finds the lowest free number, at least min, among standard input, output and errors.  A program that
+ * has closed one of them expects the next file there.  -1: none. */
+static int find_standard(struct amph_trap_call *c, int min)
+{
+    for (int fd = min > 0 ? min : 0; fd <= STDERR_FILENO && fd < amph_trap.low_fds; fd++)
+        if (is_free(c, fd))
+            return fd;
+
+    return -1;
+}
+
 /* Between the reply and the close of the supervisor's copy, the program can close its own and would
  * find the file still open (a lock of it still held).  amph_trap_number_flush waits for the end of
  * that. */
@@ -138,7 +149,12 @@ int amph_trap_number_reply(struct amph_trap_call *c, struct amph_trap_file *file
 
     if (!err) {
         pthread_mutex_lock(&p->numbering);
-        number = find_number(c, min, true);
+        number = find_standard(c, min);
+        if (number >= 0)
+            atomic_store(&amph_trap.low_used, true);
+        else
+            number = find_number(c, min, true);
+
         if (number < 0)
             number = find_number(c, min, false);
 

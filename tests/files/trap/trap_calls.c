@@ -81,6 +81,30 @@ static void descriptors(void)
     CHECK(forwarded ? last == -1 && errno == EBADF : last == 1023);
 }
 
+/* Closes a standard descriptor, as daemons and old shells do before they open what takes its place. */
+static void standard(void)
+{
+    char text[8] = "";
+
+    for (int number = 0; number < 3; number++) {
+        int kept = fcntl(number, F_DUPFD, 50);
+
+        close(number);
+        CHECK(open("standard", O_RDWR | O_CREAT | O_TRUNC, 0644) == number);
+
+        int copy = dup(number);
+
+        CHECK(copy > 2 && write(number, "123", 3) == 3 && pread(copy, text, sizeof text, 0) == 3);
+        CHECK(memcmp(text, "123", 3) == 0);
+        close(number);
+        CHECK(fcntl(copy, F_DUPFD, 0) == number);
+        CHECK(write(number, "4", 1) == 1 && pread(copy, text, sizeof text, 0) == 4);
+        close(copy);
+        CHECK(dup2(kept, number) == number);
+        close(kept);
+    }
+}
+
 /* The kernel looks at the low half of a descriptor only, and so must the filter. */
 static void low_half(void)
 {
@@ -518,6 +542,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         { "descriptors", descriptors },
+        { "standard", standard },
         { "low_half", low_half },
         { "local_in_range", local_in_range },
         { "select_and_poll", select_and_poll },
