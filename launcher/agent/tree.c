@@ -242,8 +242,12 @@ static void on_beat(void *arg)
 {
     struct amph_agent *a = arg;
 
-    /* up to the time when this look was due, as in launcher/hosts/remote.c */
-    if (a->silence_ns && a->beat.at_ns > a->heard_ns + a->silence_ns)
+    uint64_t now = amph_now_ns();
+
+    if (amph_remote_beat_is_late(&a->beat, now))
+        a->heard_ns = now;
+
+    if (a->silence_ns && now - a->heard_ns > a->silence_ns)
         amph_agent_finish(
             a, 1); /* the link is broken: the launcher regards this host as lost, or will soon */
 

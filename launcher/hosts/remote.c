@@ -148,19 +148,20 @@ static void ended(struct amph_remote *r)
     lose(r, code, why);
 }
 
-/* The other side's silence is counted up to the time when this look was due.  If it comes later, this
- * process was stopped or had no core, and what has arrived since may not have been read. */
 static void on_beat(void *arg)
 {
     struct amph_remote *r = arg;
     uint64_t now = amph_now_ns();
     char why[160];
 
+    if (amph_remote_beat_is_late(&r->beat, now))
+        r->heard_ns = now;
+
     if (!r->ready && now - r->start_ns > r->start_limit_ns) {
         snprintf(why, sizeof why,
                  "cannot be reached: no agent has answered within %g s (AMPHORA_SSH_TIMEOUT)",
                  (double)r->start_limit_ns / 1e9);
-    } else if (r->ready && r->silence_ns && r->beat.at_ns > r->heard_ns + r->silence_ns) {
+    } else if (r->ready && r->silence_ns && now - r->heard_ns > r->silence_ns) {
         snprintf(why, sizeof why, "is lost: nothing has come from it for %g s (AMPHORA_HEARTBEAT)",
                  (double)r->silence_ns / 1e9);
     } else {

@@ -23,6 +23,13 @@
 
 #define AMPH_REMOTE_BEAT_NS UINT64_C(500000000)
 
+/* Does a look for silence come late?  Then this process was stopped or had no core; what has arrived
+ * since may not have been read, and the other side's silence counts from now. */
+static inline bool amph_remote_beat_is_late(const struct amph_timer *beat, uint64_t now_ns)
+{
+    return now_ns - beat->at_ns > AMPH_REMOTE_BEAT_NS;
+}
+
 struct amph_remote;
 
 struct amph_remote_calls {

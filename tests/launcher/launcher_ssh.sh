@@ -198,7 +198,7 @@ frozen() {
     mkdir -p "$dir/ready"
     hosts 'nodeA:2\nnodeB:2\n'
     (
-        export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready" AMPHORA_HEARTBEAT=1s
+        export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready"
         exec "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 30 "$job"
     ) >"$dir/out" 2>&1 </dev/null &
     launcher=$!
@@ -206,7 +206,7 @@ frozen() {
     processes=$(mp_marked "FAULT_MARK=$mark")
     # shellcheck disable=SC2086 # numbers
     kill -STOP $processes
-    sleep 2.2
+    sleep 4.2
     # shellcheck disable=SC2086
     kill -CONT $processes
     sleep 1.2 # each side looks every half second
