@@ -241,7 +241,6 @@ void amph_agent_route(struct amph_agent *a, struct amph_rd *r)
 static void on_beat(void *arg)
 {
     struct amph_agent *a = arg;
-
     uint64_t now = amph_now_ns();
 
     if (amph_remote_beat_is_late(&a->beat, now))

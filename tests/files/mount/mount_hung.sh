@@ -143,7 +143,7 @@ handled() {
     wait $pid
     exec 7<&-
     cat "$mp_dir/read"
-    [ "$(cat "$mp_dir/read")" = "data after 1 signals" ]
+    grep -qxE '(data|more) after 1 signals' "$mp_dir/read" # the killed write may have been on its way to the server
 }
 case_of "a signal with a handler does not end a read" handled
 mp_done
