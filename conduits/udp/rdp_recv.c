@@ -249,7 +249,7 @@ static bool assemble(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
         return false;
     }
 
-    if (body != rx->assembly + rx->assembled)
+    if (take && body != rx->assembly + rx->assembled)
         memcpy(rx->assembly + rx->assembled, body, take);
 
     rx->assembled += take;
@@ -306,7 +306,10 @@ struct text {
 
 static const uint8_t *text_at(const struct text *t, uint32_t at)
 {
-    return at < t->split ? t->body + at : t->bulk + (at - t->split);
+    if (at < t->split)
+        return t->body + at;
+
+    return at > t->split ? t->bulk + (at - t->split) : t->bulk; /* NULL if nothing was placed */
 }
 
 /* Delivers messages of a segment from *at_p on, until the budget is used up.  Returns their number.
