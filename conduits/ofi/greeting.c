@@ -202,10 +202,21 @@ static ssize_t recv_greeting(struct ungreeted *u, int fd, void *buf, size_t len,
     return n;
 }
 
+/* A connection that was shut down has no entry any more, and may not have read its greeting. */
+static ssize_t plain_recv(int fd, void *buf, size_t len, int flags)
+{
+    ssize_t n = recv(fd, buf, len, flags);
+
+    if (n >= 0 && (size_t)n < len)
+        errno = ECONNRESET; /* what libfabric takes for the reason, if it expected a greeting */
+
+    return n;
+}
+
 static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
 {
     if (AMPH_LIKELY(atomic_load_explicit(&state.count, memory_order_relaxed) == 0))
-        return recv(fd, buf, len, flags);
+        return plain_recv(fd, buf, len, flags);
 
     pthread_mutex_lock(&state.lock);
 
@@ -214,7 +225,7 @@ static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
 
     pthread_mutex_unlock(&state.lock);
 
-    return u ? n : recv(fd, buf, len, flags);
+    return u ? n : plain_recv(fd, buf, len, flags);
 }
 
 static void swap(void)

@@ -540,8 +540,12 @@ Test(tcp, unauthenticated_connections_use_few_descriptors)
     cr_assert_leq(after, before, "%u descriptors, %u before", after, before);
     PUMP_UNTIL(amph_counters[AMPH_COUNTER_DROP_STRANGER] - dropped == STRANGERS);
 
-    for (unsigned k = 0; k < SILENT; k++)
+    for (unsigned k = 0; k < SILENT; k++) {
         silent[k] = unauthenticated();
+        cr_assert_eq(send(silent[k], bytes, k % 12, MSG_NOSIGNAL), (ssize_t)(k % 12));
+        errno = EAGAIN;
+        pump();
+    }
 
     for (unsigned k = 0; k < 1000; k++)
         pump();
@@ -551,6 +555,13 @@ Test(tcp, unauthenticated_connections_use_few_descriptors)
     for (unsigned k = 0; k < SILENT; k++)
         close(silent[k]);
 
+    for (unsigned k = 0; k < 1000; k++) {
+        errno = EAGAIN;
+        pump();
+    }
+
+    after = open_files();
+    cr_assert_leq(after, before, "%u descriptors at the end, %u before", after, before);
     stop();
 }
 
