@@ -57,12 +57,12 @@ static int swap_inside(int depth)
     return before;
 }
 
-/* Is the address space exhausted (ulimit -v)?  The dynamic linker does not report why it could not map
+/* Is the address space exhausted, or what may be written of it (ulimit -v, -d)?  The dynamic linker does not report why it could not map
  * a library; with less than this left it may be the reason. */
 static bool is_address_space_full(void)
 {
     const size_t enough = 16 << 20;
-    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_NONE,
+    void *at = amph_ip_kernel_mmap(NULL, enough, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (at != MAP_FAILED)

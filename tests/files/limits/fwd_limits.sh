@@ -76,19 +76,26 @@ expect "a program that may have 40 descriptors" read sh -c '(ulimit -n 40; echo 
 if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
     echo "the sanitizer itself takes more" >"$mp_dir/out"
     mp_report 77 "too few addresses for forwarding give ENOMEM" "$mp_dir/out"
+    mp_report 77 "too little data for forwarding gives ENOMEM" "$mp_dir/out"
     mp_report 77 "a program that may have 300 MB of addresses" "$mp_dir/out"
     mp_report 77 "no memory for the table of descriptors" "$mp_dir/out"
     mp_report 77 "each of its calls gives ENOMEM" "$mp_dir/out"
 else
     # From where cat barely starts to where the client's memory does not fit: ENOMEM each time.
-    mkdir "$mp_dir/kept"
-    # shellcheck disable=SC2016 # for the shell inside
-    expect "too few addresses for forwarding give ENOMEM" "some, none with another error" sh -c '
-        for kib in 6000 8000 9000 10000 12000 14000 16000 18000 20000; do
-            (ulimit -v $kib; cat /fwd/none)
-        done >"$1" 2>&1
-        grep -v "^amphora\|^cat: .*annot allocate memory\|^cat: .*shared \(lib\|obj\)" "$1" | grep "^cat: " ||
-            { grep -q "^cat: /fwd/none: Cannot allocate memory" "$1" && echo "some, none with another error"; }' sh "$mp_dir/few"
+    too_little() {
+        mkdir "$mp_dir/kept"
+        # shellcheck disable=SC2016 # for the shell inside
+        expect "$1" "some, none with another error" sh -c '
+            few=$1 option=$2
+            shift 2
+            for kib; do
+                (ulimit $option $kib; cat /fwd/none)
+            done >"$few" 2>&1
+            grep -v "^amphora\|^cat: .*annot allocate memory\|^cat: .*shared \(lib\|obj\)" "$few" | grep "^cat: " ||
+                { grep -q "^cat: /fwd/none: Cannot allocate memory" "$few" && echo "some, none with another error"; }' sh "$mp_dir/few" "$2" $3
+    }
+    too_little "too few addresses for forwarding give ENOMEM" -v "6000 8000 9000 10000 12000 14000 16000 18000 20000"
+    too_little "too little data for forwarding gives ENOMEM" -d "2000 3000 4000 5000 6000 8000"
     mkdir "$mp_dir/kept"
     expect "a program that may have 300 MB of addresses" read \
         sh -c '(ulimit -v 300000; echo read >/fwd/file; exec </fwd/file; read line; (echo "$line" >/fwd/more); cat /fwd/more)'
