@@ -11,10 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "iofwd/trap/process.h"
 
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define CL amph_trap.cl
@@ -121,6 +124,19 @@ static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file
     return err;
 }
 
+/* Once for each process: some try again for ever. */
+static void say_refused(struct amph_trap_call *c, const struct amph_trap_file *file)
+{
+    struct amph_trap_process *p;
+
+    if (amph_trap_process_of(c, &p) == 0 && atomic_exchange(&p->mapping_refused, true))
+        return;
+
+    amph_trap_say("%s cannot be mapped for shared writing under -trap: iofwd-run -mount PROGRAM "
+                  "makes that possible",
+                  file->name && file->name[0] ? file->name : "a forwarded file");
+}
+
 int amph_trap_do_mmap(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;
@@ -145,10 +161,7 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
     } else if (access == O_WRONLY || (writes && access != O_RDWR)) {
         err = EACCES;
     } else if (writes) {
-        amph_trap_say(
-            "%s cannot be mapped for shared writing under -trap: iofwd-run -mount PROGRAM "
-            "makes that possible",
-            file->name && file->name[0] ? file->name : "a forwarded file");
+        say_refused(c, file);
         err = ENODEV;
     } else {
         err = make_readable(c, fd, file, &own_fd);

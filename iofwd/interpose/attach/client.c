@@ -57,8 +57,8 @@ static int swap_inside(int depth)
     return before;
 }
 
-/* Is the address space exhausted, or what may be written of it (ulimit -v, -d)?  The dynamic linker does not report why it could not map
- * a library; with less than this left it may be the reason. */
+/* Is the address space exhausted, or what may be written of it (ulimit -v, -d)?  The dynamic linker does
+ * not report why it could not map a library; with less than this left it may be the reason. */
 static bool is_address_space_full(void)
 {
     const size_t enough = 16 << 20;
