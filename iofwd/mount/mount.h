@@ -46,10 +46,10 @@
 #include "iofwd/wire/prefix.h"
 
 #define AMPH_MOUNT_IO_BYTES ((size_t)1 << 20) /* largest read or write of the kernel */
-#define AMPH_MOUNT_THREADS 32                 /* of the session that stay; the client has 64 requests */
-#define AMPH_MOUNT_THREADS_MAX 1024           /* while a server keeps them waiting */
-#define AMPH_MOUNT_WAITERS 24                 /* lock requests that wait at the servers */
-#define AMPH_MOUNT_START_S 10                 /* the start may take */
+#define AMPH_MOUNT_THREADS 32       /* of the session that stay; the client has 64 requests */
+#define AMPH_MOUNT_THREADS_MAX 1024 /* while a server keeps them waiting */
+#define AMPH_MOUNT_WAITERS 24       /* lock requests that wait at the servers */
+#define AMPH_MOUNT_START_S 10       /* the start may take */
 
 /* What the kernel may cache. */
 enum amph_mount_cache {

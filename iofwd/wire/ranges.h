@@ -19,8 +19,8 @@ struct amph_fwd_range {
 };
 
 struct amph_fwd_ranges {
-    uint32_t n, cap; /* ranges, and those that `item` has room for */
-    bool unknown;    /* for the owner: a range could not be recorded */
+    uint32_t n, cap;             /* ranges, and those that `item` has room for */
+    bool unknown;                /* for the owner: a range could not be recorded */
     struct amph_fwd_range *item; /* sorted by kind and offset; those of one kind do not overlap */
 };
 

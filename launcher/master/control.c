@@ -151,8 +151,9 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
 
     enum amph_status st = amph_boot_frames_send(&c->frames, type, body, len_bytes);
 
+    /* the last message of a peer that has closed may be that it leaves the job: it is read first */
     if (st == AMPH_ERR_PEER)
-        c->peer_closed = true; /* its last message may be that it leaves the job: it is read first */
+        c->peer_closed = true;
     else if (st != AMPH_OK)
         conn_drop(c);
     else if (amph_boot_frames_pending(&c->frames))

@@ -74,10 +74,9 @@ static struct amph_fwd_range any_range(void)
     int64_t from = rand() % BYTES;
     int64_t to = rand() % 8 ? from + 1 + rand() % 12 : FWD_RANGE_END;
 
-    return (struct amph_fwd_range){ .from = from,
-                                    .to = to,
-                                    .type = types[rand() % 3],
-                                    .kind = (short)(rand() % KINDS) };
+    return (struct amph_fwd_range){
+        .from = from, .to = to, .type = types[rand() % 3], .kind = (short)(rand() % KINDS)
+    };
 }
 
 Test(ranges, random_locks)

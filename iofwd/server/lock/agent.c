@@ -240,7 +240,8 @@ static bool leave_table(const struct amph_server_lock_agent *lk)
     int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, lk->sock,
                    amph_am_kick_fd(lk->server->ep) };
 
-    return unshare(CLONE_FILES) == 0 && amph_descriptors_close_except(keep, AMPH_COUNTOF(keep)) == 0;
+    return unshare(CLONE_FILES) == 0 &&
+           amph_descriptors_close_except(keep, AMPH_COUNTOF(keep)) == 0;
 }
 
 /* Waits for an order, but only until the cancelled threads are to be interrupted again. */
