@@ -2,16 +2,16 @@
 /*
  * Internal interface of the collectives: the state that a team keeps for them, and the file map.
  *
- *   coll/team.c    a team's state; progress and waiting
- *   coll/share.c   the memory that the processes of a neighbourhood share
- *   barrier.c      barriers
- *   coll/op.c      the queue of a team's operations, and the stages of each kind
- *   coll/choice.c  which algorithm applies
- *   coll/local.c   the stage inside a neighbourhood, through shared memory
- *   coll/tree.c, coll/chain.c, coll/flat.c   the stage between neighbourhoods, by messages
- *   coll/mail.c    these messages
- *   coll/fold.c    the operators
- *   coll/gex.c, gasnet1/coll.c   the calls of the two APIs
+ *   team.c                     a team's state; progress and waiting
+ *   share.c                    the memory that the processes of a neighbourhood share
+ *   barrier.c                  barriers
+ *   op.c                       the queue of a team's operations, and the stages of each kind
+ *   choice.c                   which algorithm applies
+ *   local.c                    the stage inside a neighbourhood, through shared memory
+ *   tree.c, chain.c, flat.c    the stage between neighbourhoods, by messages
+ *   mail.c                     these messages
+ *   fold.c                     the operators
+ *   gex.c, gasnet1/coll.c      the calls of the two APIs
  *
  * A team executes its collectives one after the other, in the order of the calls, which is the same
  * at all members.  A large collective is executed in segments of AMPH_COLL_SEGMENT bytes.  Messages

@@ -16,6 +16,7 @@ conduits/ofi: base boot conduits
 conduits/udp: base boot conduits
 am: base boot conduits
 extended: base boot conduits am
+iofwd/calls:
 iofwd/wire: base boot conduits am iofwd/calls
 iofwd/client: base boot conduits am iofwd/wire iofwd/calls iofwd/trace
 iofwd/server: base boot conduits am iofwd/wire iofwd/calls
@@ -112,6 +113,17 @@ for folder in $top; do
     report "$folder includes only what its rooms may see" \
         "$(sources "$folder" | xargs -r grep -nE '^ *# *include "[a-z-]+/' /dev/null | violations)"
 done
+report "headers of the rooms are included in quotes, by their path from the top" \
+    "$(sources $(echo "$top" | grep -v examples) | xargs -r grep -nE "^ *# *include *(\"\\.|<($(echo $top | tr ' ' '|'))/)" /dev/null)"
+
+# Each of these lines is a violation; what is left of them here was not recognised.
+wrong='iofwd/client/call.c:1:#include "iofwd/server/internal.h"
+iofwd/server/flow.c:1:#include "iofwd/client/internal.h"
+iofwd/interpose/fd/fd.c:1:#include "iofwd/client/internal.h"
+base/log.c:1:#include "iofwd/calls/calls.h"
+conduits/udp/udp.c:1:#include "conduits/ofi/ofi.h"'
+report "an include that no row allows is recognised" \
+    "$(echo "$wrong" | violations >"$scratch/found"; echo "$wrong" | grep -vxFf "$scratch/found")"
 
 report "the environment is read in base/settings/env.c only" \
     "$(sources $folders | grep -v '^examples/' | xargs -r grep -nE '(^|[^_a-z])(secure_)?getenv *\(' /dev/null |
