@@ -197,8 +197,8 @@
         "bytes of records for each thread; calls beyond them are summed up by file, with the " \
         "first errors and the slowest calls") \
     ENV(IOFWD_TRACE_PACK, "IOFWD_TRACE_PACK", SIZE, "1M", "bytes", 0, (int64_t)1 << 50, "iofwd", \
-        "-record of iofwd-run and amphora-run compresses the records at the end of the run if they " \
-        "take so many bytes on disk; 0: never") \
+        "-record of iofwd-run and amphora-run compresses the records at the end of the run if " \
+        "they take at least this many bytes on disk; 0: never") \
     ENV(IOFWD_IO_URING, "IOFWD_IO_URING", BOOL, "0", "", 0, 0, "iofwd", \
         "programs with a forwarded prefix may use io_uring, for files of their own host only; 0: " \
         "setting up a ring fails with ENOSYS, and they use other calls") \

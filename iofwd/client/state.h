@@ -150,9 +150,9 @@ struct amph_client_thread {
         struct amph_client_recorded_process *process; /* with a reference; NULL: none */
         uint64_t slot;
     } opened; /* trace_record.c: the record of an open, which does not have its descriptor yet */
-    uint64_t last_seq;                     /* call.c: number of the last request */
-    uint64_t traced_calls;                 /* trace.c: printed or recorded */
-    struct amph_fwd_trace_sum *trace_sum;  /* trace.c: of the call that it traces, or NULL */
+    uint64_t last_seq;                    /* call.c: number of the last request */
+    uint64_t traced_calls;                /* trace.c: printed or recorded */
+    struct amph_fwd_trace_sum *trace_sum; /* trace.c: of the call that it traces, or NULL */
     struct {
         unsigned depth;   /* depth of nested guarded sections */
         sigset_t program; /* the signals that the program itself blocks */

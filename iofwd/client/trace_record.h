@@ -44,7 +44,7 @@ struct amph_client_recorder {
     pthread_mutex_t lock;
     enum amph_trace_recorder wanted; /* the kind of this process; AMPH_TRACE_BY_PRELOAD: none */
     bool on;                         /* written before the first call, and at the end */
-    bool follows;                    /* names of files are needed for lines; written before the first call */
+    bool follows;                    /* lines need names of files; written before the first call */
     char dir[PATH_MAX];
     uint64_t budget;
 

@@ -91,7 +91,8 @@ struct amph_trap_call {
     struct seccomp_notif n;
     struct amph_trap_process *process; /* see amph_trap_process_of */
     int64_t value;
-    bool refused; /* the error is no server's, although one may have been asked where a path leads */
+    /* the error is not a server's, although one may have been asked where a path leads */
+    bool refused;
     struct {
         int dir;
         uint64_t path;

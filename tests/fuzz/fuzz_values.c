@@ -75,8 +75,8 @@ static void close_kvs(struct amph_kvs *k)
 
 #define KVS(words) \
     { \
-        .name = words, .open = open_kvs, .put = put, .get = get, \
-        .fence = nothing, .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
+        .name = words, .open = open_kvs, .put = put, .get = get, .fence = nothing, \
+        .finalize = nothing, .abort = abort_kvs, .close = close_kvs \
     }
 const struct amph_kvs_ops amph_boot_kvs_pmi1 = KVS("pmi1");
 const struct amph_kvs_ops amph_boot_kvs_pmi2 = KVS("pmi2");

@@ -216,6 +216,7 @@ static bool look(sqlite3 *db, const struct rule *rule)
 
 /* The table of findings: as it is, or for a reader: a line for each finding, with its dearest subjects. */
 static const char all_findings[] = "SELECT * FROM findings ORDER BY ns DESC";
+/* clang-format off */
 static const char readable_findings[] =
     "WITH f AS (SELECT *, row_number() OVER (PARTITION BY finding ORDER BY ns DESC, subject) AS place "
     "FROM findings) "
@@ -225,6 +226,7 @@ static const char readable_findings[] =
     "group_concat(CASE WHEN place <= 3 THEN subject END, ', ') || "
     "CASE WHEN count(*) > 3 THEN printf(' and %d more', count(*) - 3) ELSE '' END AS subject, remedy "
     "FROM f GROUP BY finding ORDER BY sum(ns) DESC";
+/* clang-format on */
 
 bool trace_find(sqlite3 *db)
 {

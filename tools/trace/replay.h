@@ -15,7 +15,7 @@
 #include "iofwd/trace/reader.h"
 
 enum {
-    REPLAY_FDS = 4096,           /* descriptors of a process that are followed */
+    REPLAY_FDS = 4096,          /* descriptors of a process that are followed */
     REPLAY_BYTES_MAX = 64 << 20 /* of one call: the rest of a longer one is left out */
 };
 

@@ -681,8 +681,10 @@ static long by_path(const struct row *row, long number, const long *a)
  * such as "none". */
 static long sys_mount(const long *a)
 {
+    /* clang-format off */
     static const struct row by_both = { "mount", { PATH(0), PATH(1) }, PLAIN, AMPH_IP_NAME_mount, no_mount };
     static const struct row by_target = { "mount", { PATH(1), NONE }, PLAIN, AMPH_IP_NAME_mount, no_mount };
+    /* clang-format on */
     const char *from = P(0);
     bool absolute = from && amph_ip_can_read(from, 1) && from[0] == '/';
     bool binds = a[3] & (MS_BIND | MS_MOVE);

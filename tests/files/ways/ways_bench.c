@@ -105,6 +105,7 @@ static const struct {
     void (*call)(int i);
     int calls;
 } rows[] = {
+    /* clang-format off */
     { "pread", call_pread, 5000 },
     { "read", call_read, 5000 },
     { "pwrite", call_pwrite, 5000 },
@@ -118,6 +119,7 @@ static const struct {
     { "mmap+munmap", call_map, 2000 },
     { "fputc", call_fputc, 100000 },
     { "fwrite_8", call_fwrite, 100000 },
+    /* clang-format on */
 };
 
 int main(int argc, char **argv)
