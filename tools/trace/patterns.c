@@ -60,8 +60,16 @@ static const char file_uses[] =
     "SELECT path, count(*), sum(ns), printf('first at offset %d', (SELECT min(a) FROM shared s WHERE " \
     "s.path = met.path)) FROM met WHERE ns IS NOT NULL AND (before > a OR after < b) GROUP BY path"
 
-/* Calls that neither continue the one before nor repeat its place. */
-#define ELSEWHERE "sum(offset <> expected AND offset <> former)"
+/* Calls that neither continue the one before, nor repeat its place, nor go on by the same step. */
+#define ELSEWHERE \
+    "sum(offset <> expected AND offset <> former AND " \
+    "(offset < former OR offset - former IS NOT former - before))"
+
+/* A rank may consist of several processes. */
+#define RANKS "count(DISTINCT coalesce('rank ' || rank, process))"
+
+/* Neither waiting for input nor for processes is a file's fault. */
+#define NOT_WAITING "class NOT IN ('wait', 'process')"
 
 /* How far a file reaches, not how many bytes have moved: a small file may be written many times. */
 #define LARGE_FILE "sum(bytes) >= 100000000 AND (max(offset + bytes) >= 100000000 OR coalesce(min(offset), -1) < 0)"
@@ -93,22 +101,23 @@ static const struct rule rules[] = {
     { "the same file read by all processes", "kind:read",
       "read it once and send it to the others (a collective, or a broadcast); several processes "
       "read it now",
-      "SELECT path, count(*), sum(ns), printf('%d processes, %d bytes', count(DISTINCT process), "
-      "sum(bytes)) FROM calls WHERE class = 'read' AND NOT failed AND " FILES
-      " GROUP BY path HAVING count(DISTINCT process) >= 4 AND count(DISTINCT process) >= (SELECT "
-      "count(DISTINCT coalesce(rank, process)) FROM processes) * 9 / 10" },
+      "SELECT path, count(*), sum(ns), printf('%d ' || CASE WHEN max(rank) IS NULL THEN 'processes' ELSE 'ranks' END || "
+      "', %d bytes', " RANKS ", sum(bytes)) FROM calls WHERE class = 'read' AND NOT failed AND " FILES
+      " GROUP BY path HAVING " RANKS " >= 4 AND " RANKS " >= (SELECT " RANKS " FROM processes) * 9 / 10" },
     { "a file written by several processes at once, with overlap", "kind:write",
       "order the writers (a lock or a barrier); with IOFWD_CONSISTENCY=session each needs fsync",
       OVERLAPPING_WRITES },
     { "data read back that has just been written", "kind:read,write", "keep it in memory, or in one descriptor",
       "SELECT path, count(*), sum(ns), printf('%d bytes', sum(bytes)) FROM calls JOIN (SELECT path AS "
-      "written, min(start_ns) AS first_ns FROM calls WHERE class = 'write' AND " FILES " GROUP BY path HAVING "
-      "sum(bytes) > 0) ON path = written WHERE class = 'read' AND bytes > 0 AND start_ns > first_ns "
+      "written, min(start_ns) AS first_ns, min(coalesce(offset, 0)) AS a, max(coalesce(offset + bytes, 1 << 62)) AS b "
+      "FROM calls WHERE class = 'write' AND bytes > 0 AND " FILES " GROUP BY path) ON path = written "
+      "WHERE class = 'read' AND bytes > 0 AND start_ns > first_ns "
+      "AND (offset IS NULL OR (offset < b AND offset + bytes > a)) "
       "GROUP BY path HAVING sum(bytes) >= 4096" },
     { "reads or writes in no order", "kind:read,write",
       "sort the requests, or read larger blocks; IOFWD_CONSISTENCY=posix avoids useless read-ahead",
       "WITH o AS (SELECT path, process, class, offset, bytes, ns, lag(offset + bytes) OVER same AS expected, "
-      "lag(offset) OVER same AS former FROM calls WHERE class IN ('read', 'write') "
+      "lag(offset) OVER same AS former, lag(offset, 2) OVER same AS before FROM calls WHERE class IN ('read', 'write') "
       "AND bytes > 0 AND offset >= 0 AND " FILES
       " WINDOW same AS (PARTITION BY path, process, class ORDER BY start_ns)"
       ") SELECT path, count(*), sum(ns), printf('%d of %d calls begin elsewhere', " ELSEWHERE ", "
@@ -130,7 +139,7 @@ static const struct rule rules[] = {
     { "one process waits longer than the others", "",
       "IOFWD_STRIPE spreads its file over servers; or share the work out evenly",
       "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL AND layer = 'posix' "
-      "GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
+      "AND " NOT_WAITING " GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
       "avg(ns) FROM t)) FROM t WHERE (SELECT count(*) FROM t) >= 4 AND ns > 2 * (SELECT avg(ns) FROM t) "
       "AND ns > 1000000" },
     { "one slow large file at one server", "kind:read,write side:forwarded", "IOFWD_STRIPE=4 spreads its data over four servers",

@@ -5,7 +5,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 57); do
+    for number in $(seq 62); do
         mp_skip "case $number of the findings" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         case 'x':
             fd = open(name, O_RDWR);
             for (long k = 0; k < n; k++)
-                need(pread(fd, data, size, k * 7919 % n * size) >= 0);
+                need(pread(fd, data, size, (k * k * 31 + k * 17) % n * size) >= 0);
             close(fd);
             break;
         default:
@@ -111,6 +111,10 @@ answer() {
     found=$(grep -c "^{\"finding\":\"$2\",\"remedy\":\"[^\"][^\"]*\",\"subject\":\"[^\"]*\",\"calls\":[1-9][0-9]*,\"ns\":[1-9]" "$mp_dir/out")
     ! grep -q failed "$mp_dir/out" && if [ "$1" = yes ]; then [ "$found" -gt 0 ]; else [ "$found" = 0 ]; fi
     mp_report $? "$2: $1" "$mp_dir/out"
+}
+# record_rank DIRECTORY RANK WRITES
+record_rank() {
+    (cd "$mp_dir/work" && AMPHORA_RANK=$2 "$run" -record "$1" "$mp_dir/p" w "$3" 100 100 0 "rank$2") >>"$mp_dir/out" 2>&1
 }
 # both FINDING ARGUMENTS-THAT-SHOW-IT ARGUMENTS-THAT-DO-NOT
 both() {
@@ -156,6 +160,38 @@ mp_report $? "an overlap counts the calls that share bytes" "$mp_dir/out"
 # A block that is written again at its place is in no disorder.
 look no "reads or writes in no order" "w 100 65536 0 0 a"
 
+# What is read lies elsewhere in the file.
+look no "data read back that has just been written" "w 1 8192 0 0 in r 1 8192 0 500000 in"
+
+# Calls with a constant stride forward are in order; backward they are not.
+look no "reads or writes in no order" "r 100 100 1000 0 in"
+look yes "reads or writes in no order" "r 100 100 -1000 100000 in"
+
+# All processes of one rank read it, and none of the others.
+rm -rf "$mp_dir/r"
+(cd "$mp_dir/work" && AMPHORA_RANK=0 "$run" -record "$mp_dir/r" "$mp_dir/p" $four in) >"$mp_dir/out" 2>&1
+for rank in 1 2 3; do
+    (cd "$mp_dir/work" && AMPHORA_RANK=$rank "$run" -record "$mp_dir/r" "$mp_dir/p" w 1 9 0 0 a) >>"$mp_dir/out" 2>&1
+done
+answer no "the same file read by all processes"
+
+# A rank that only waits for input has no slow file.
+rm -rf "$mp_dir/r"
+: >"$mp_dir/out"
+for rank in 0 1 2; do
+    record_rank "$mp_dir/r" "$rank" 100
+done
+cat >"$mp_dir/waits.c" <<'C'
+#include <poll.h>
+int main(void)
+{
+    return poll(0, 0, 1000);
+}
+C
+${CC:-cc} -o "$mp_dir/waits" "$mp_dir/waits.c" || exit 99
+AMPHORA_RANK=3 "$run" -record "$mp_dir/r" "$mp_dir/waits" >>"$mp_dir/out" 2>&1
+answer no "one process waits longer than the others"
+
 # A finding on many files is one line for a reader.
 many=''
 for file in 1 2 3 4 5; do
@@ -190,10 +226,6 @@ straggler() {
     done
     [ "$1" = no ] || record_rank "$mp_dir/r" 3 100000
     answer "$1" "one process waits longer than the others"
-}
-# record_rank DIRECTORY RANK WRITES
-record_rank() {
-    (cd "$mp_dir/work" && AMPHORA_RANK=$2 "$run" -record "$1" "$mp_dir/p" w "$3" 100 100 0 "rank$2") >>"$mp_dir/out" 2>&1
 }
 straggler yes "0 1 2"
 straggler no "0 1 2 3"
