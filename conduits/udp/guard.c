@@ -4,11 +4,14 @@
  * progress.  Without it a peer would wait for as long as the computation takes.
  * Layer: conduits (udp).  Thread rule: its own thread, under the protocol's lock; makes no upcalls.
  *
- * It sleeps while nothing is in flight, and ends if that takes long (AMPH_THREAD_IDLE_NS).  A send
- * sets its timer if it is not set, and starts the thread if it does not run.  When the timer expires, the
- * guard handles deadlines and sets it again while anything is in flight, at most fifty times a second.
- * Only the program's progress receives acknowledgements.  So the guard also ends if no thread of the
- * program is left: then the C library ends the process, and its exit makes progress.
+ * It sleeps while nothing is in flight.  A send sets its timer if it is not set, and starts the thread if
+ * it does not run.  When the timer expires, the guard handles deadlines and sets it again while anything
+ * is in flight, at most fifty times a second.
+ *
+ * Every AMPH_THREAD_IDLE_NS it looks whether the process has made no progress for so long that its peers
+ * could take it for dead, and sends them a sign of life.  It ends if it is idle and no peer is connected,
+ * or if no thread of the program is left: then the C library ends the process, and its exit makes
+ * progress, which alone receives acknowledgements.
  */
 #include <errno.h>
 #include <poll.h>
@@ -36,8 +39,13 @@ static void set_round(struct amph_udp_cx *u, uint64_t ns)
     timerfd_settime(u->guard_fd, 0, &t, NULL);
 }
 
-/* Waits until the timer expires.  Returns false if the thread ends instead, because it must or
- * because nothing has been sent for a while. */
+/* Has the thread nothing more to do, not even for peers that wait for this process? */
+static bool is_needless(struct amph_udp_cx *u)
+{
+    return !amph_rdp_keep_alive(u->rdp) || amph_thread_program_ended();
+}
+
+/* Waits until the timer expires.  Returns false if the thread ends instead. */
 static bool wait_for_round(struct amph_udp_cx *u)
 {
     struct pollfd timer = { .fd = u->guard_fd, .events = POLLIN };
@@ -55,8 +63,9 @@ static bool wait_for_round(struct amph_udp_cx *u)
 
         int idle = UDP_GUARD_IDLE;
 
-        if (n == 0 && __atomic_compare_exchange_n(&u->guarded, &idle, UDP_GUARD_NONE, false,
-                                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (n == 0 && is_needless(u) &&
+            __atomic_compare_exchange_n(&u->guarded, &idle, UDP_GUARD_NONE, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return false;
     }
 }
@@ -72,6 +81,7 @@ static void *guard(void *arg)
         rounds = more ? rounds + 1 : 0;
         if (rounds >= LOOK_ROUNDS) {
             rounds = 0;
+            amph_rdp_keep_alive(u->rdp);
             if (amph_thread_program_ended()) {
                 __atomic_store_n(&u->guarded, UDP_GUARD_NONE, __ATOMIC_SEQ_CST);
                 break;

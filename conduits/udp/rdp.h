@@ -431,6 +431,10 @@ bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p);
 /* Called periodically from another thread: retransmits lost segments.  Returns true if anything is in
  * flight. */
 bool amph_rdp_guard(struct amph_rdp *r);
+/* Called now and then from that thread.  If the process makes no progress, sends an acknowledgement to
+ * each peer that has received nothing for an eighth of the time-out: it computes, and is not dead.
+ * Returns true if there is a connected peer. */
+bool amph_rdp_keep_alive(struct amph_rdp *r);
 /* Begins the end.  Returns true if nothing is in flight. */
 bool amph_rdp_finish(struct amph_rdp *r);
 void amph_rdp_send_goodbye(struct amph_rdp *r);
@@ -467,6 +471,10 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
                        uint64_t now);
 /* Drops a reference that was taken for an upcall. */
 void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c);
+/* Reads the clock into r->now and returns it.  The time since it was read last, in which the process was
+ * stopped or did not poll, counts against silent peers up to a quarter of the time-out only: their
+ * answers may have arrived and were not read. */
+uint64_t amph_rdp_read_clock(struct amph_rdp *r);
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {

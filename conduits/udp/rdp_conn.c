@@ -39,6 +39,7 @@ enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rd
     r->cfg = *cfg;
     r->conn = conn;
     r->timer_ns = RDP_NEVER;
+    r->now = amph_rdp_now(r);
     pthread_mutex_init(&r->lock, NULL);
     *r_p = r;
 
@@ -454,12 +455,35 @@ void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     set_timer(r, c, at);
 }
 
-static bool is_silent(const struct amph_rdp *r, const struct amph_rdp_conn *c, uint64_t now)
+static uint64_t silent_since(const struct amph_rdp_conn *c)
 {
-    uint64_t since = c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns
-                                                            : c->waiting_since_ns;
-    return r->cfg.timeout_ns && c->waiting_since_ns && now > since &&
-           now - since >= r->cfg.timeout_ns;
+    return c->last_heard_ns > c->waiting_since_ns ? c->last_heard_ns : c->waiting_since_ns;
+}
+
+/* By the clock of the progress side, because the guard does not read what has arrived. */
+static bool is_silent(const struct amph_rdp *r, const struct amph_rdp_conn *c)
+{
+    uint64_t since = silent_since(c);
+
+    return r->cfg.timeout_ns && c->waiting_since_ns && r->now > since &&
+           r->now - since >= r->cfg.timeout_ns;
+}
+
+uint64_t amph_rdp_read_clock(struct amph_rdp *r)
+{
+    uint64_t now = amph_rdp_now(r);
+    uint64_t away = now > r->now ? now - r->now : 0;
+    uint64_t most = r->cfg.timeout_ns / 4;
+
+    r->now = now;
+    if (AMPH_LIKELY(!most || away <= most))
+        return now;
+
+    for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
+        if (c->waiting_since_ns)
+            c->waiting_since_ns = silent_since(c) + away - most;
+
+    return now;
 }
 
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
@@ -467,7 +491,7 @@ void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     if (c->state == RDP_CONN_FAILED)
         return;
 
-    if (is_silent(r, c, now)) {
+    if (is_silent(r, c)) {
         amph_rdp_fail(r, c, RDP_WHY_SILENT);
         return;
     }

@@ -548,7 +548,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
 static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p,
                     size_t len_bytes, unsigned lanes, unsigned budget, unsigned *n_p)
 {
-    uint64_t now = r->now = amph_rdp_now(r);
+    uint64_t now = amph_rdp_read_clock(r);
 
     c->last_heard_ns = now;
     c->confirmed = true;
@@ -784,7 +784,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 
     r->slept = false;
 
-    uint64_t now = r->now = amph_rdp_now(r);
+    uint64_t now = amph_rdp_read_clock(r);
 
     if (r->nready)
         n = deliver_ready(r, lanes, budget);
@@ -835,6 +835,36 @@ bool amph_rdp_guard(struct amph_rdp *r)
 
     amph_rdp_unlock(r);
     return waits;
+}
+
+bool amph_rdp_keep_alive(struct amph_rdp *r)
+{
+    bool connected = false;
+
+    amph_rdp_lock(r);
+
+    uint64_t now = amph_rdp_now(r);
+    uint64_t interval = r->cfg.timeout_ns / 8;
+    bool away = interval && now - r->now > interval;
+
+    for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
+        struct amph_rdp_conn *c = r->conn[i];
+
+        if (!c || c->state != RDP_CONN_UP)
+            continue;
+
+        connected = true;
+        if (!away)
+            break;
+
+        if (now - c->last_sent_ns > interval)
+            amph_rdp_send_ack(r, c, now);
+    }
+
+    amph_rdp_flush(r);
+    amph_rdp_unlock(r);
+
+    return connected;
 }
 
 bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p)

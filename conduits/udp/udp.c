@@ -417,7 +417,13 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
     }
 
     u->depth--;
-    return any ? n + amph_rdp_after_input(u->rdp) : n;
+    if (!any)
+        return n;
+
+    if (AMPH_UNLIKELY(__atomic_load_n(&u->guarded, __ATOMIC_RELAXED) == UDP_GUARD_NONE))
+        amph_udp_guard_wake(u); /* a peer may wait for this process, also if it never sends */
+
+    return n + amph_rdp_after_input(u->rdp);
 }
 
 static unsigned amph_udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)

@@ -633,6 +633,50 @@ static void refused_puts(void)
     sim_close(s);
 }
 
+/* ---- processes that are stopped ---- */
+
+/* Two nodes are stopped in the middle of their traffic for six times the time-out, and continued up to
+ * half a time-out apart: what was in flight then is no sign that the other is dead. */
+static void one_pause(unsigned steps)
+{
+    static const uint64_t timeout_ns = 10 * AMPH_NS_PER_S;
+    struct sim_link link = { .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10, .datagram = 1472 };
+
+    the_seed = steps;
+
+    struct sim *s = sim_open(2, &link, the_seed, &upcalls, MEMORY);
+
+    open_traffic(s, 100);
+    for (unsigned i = 0; i < s->n; i++) {
+        struct traffic *t = s->node[i].user;
+
+        t->target[1 - i][AMPH_LANE_REQUEST] = 200;
+        s->node[i].rdp->cfg.timeout_ns = timeout_ns;
+    }
+
+    for (unsigned k = 0; !all_there(s); k++) {
+        for (unsigned i = 0; i < s->n; i++)
+            if (s->node[i].asleep_until <= s->now)
+                offer(&s->node[i]);
+
+        if (k == steps)
+            for (unsigned i = 0; i < s->n; i++)
+                s->node[i].asleep_until = s->now + 6 * timeout_ns + sim_random(s) % (timeout_ns / 2);
+
+        MUST(step(s), "nothing will ever happen again");
+    }
+
+    close_traffic(s);
+}
+
+static void pauses(void)
+{
+    for (unsigned steps = 0; steps < 60; steps++)
+        one_pause(steps);
+
+    report(true, "two processes that were stopped for six times the time-out go on, at %u moments", 60u);
+}
+
 /* ---- many messages through heavy loss ---- */
 
 static void heavy_loss(uint64_t messages)
@@ -766,6 +810,7 @@ int main(int argc, char **argv)
     products();
     disagreement();
     refused_puts();
+    pauses();
     if (seconds)
         long_links(seconds);
 
