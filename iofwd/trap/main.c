@@ -7,6 +7,7 @@
 #include "iofwd/trap/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/program/stdout_check.h"
 #include "base/settings/env.h"
 #include "iofwd/trap/trap.h"
 
@@ -67,6 +69,8 @@ static bool take_range(void)
 int main(int argc, char **argv)
 {
     int pair[2];
+
+    amph_standard_hold(O_CLOEXEC); /* the program finds them closed */
 
     bool checks = argc == 2 && (strcmp(argv[1], "-check") == 0 || strcmp(argv[1], "--check") == 0);
 

@@ -4,7 +4,6 @@
  *
  * Layer: launcher.  Thread rule: one thread.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,19 +29,6 @@ static struct {
     struct amph_hostset hosts;
     struct amph_launch launch;
 } state;
-
-/* Opens descriptors 0 to 2 if they are closed, so that no file of the launcher gets their numbers.  They
- * are opened for reading only: input is empty, and output fails and is reported. */
-static void open_standard(void)
-{
-    int fd;
-
-    while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= 2)
-        ;
-
-    if (fd > 2)
-        close(fd);
-}
 
 /* Returns whether the file must exist on this machine.  If it is started on other hosts only, their
  * agents check it. */
@@ -215,9 +201,8 @@ int main(int argc, char **argv)
     struct amph_options *o = &state.options;
     uint64_t silence_ns;
 
+    amph_standard_hold(0); /* also for the programs that it starts, such as ssh */
     amph_stdout_check();
-
-    open_standard();
     if (is_agent(argc, argv, &silence_ns))
         amph_agent_remote_main(silence_ns);
 

@@ -21,6 +21,9 @@ mp_try "it is in the servers' directory" grep -q data "$mp_dir/kept/f"
 mp_try "the host has no such directory" test ! -e /fwd
 mp_try "exit code" sh -c '"$@"; [ $? = 7 ]' sh timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount sh -c 'exit 7'
 mp_try "a file beside the prefix is refused" run sh -c 'LC_ALL=C touch /beside 2>&1 | grep -q "Read-only file system" && [ ! -e /beside ]'
+mp_try "with closed standard descriptors" sh -c '"$@" <&- >&- 2>&-' sh timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -mount \
+    sh -c 'echo closed >/fwd/closed'
+mp_try "it wrote" grep -qx closed "$mp_dir/kept/closed"
 mp_try "other directories are as they were" run sh -c 'echo through >"$1/through" && [ -d /usr/bin ] && [ -r /etc/passwd ] && [ -e /proc/self/exe ]' sh "$mp_dir"
 mp_try "what was written there is there" grep -q through "$mp_dir/through"
 mp_try "the working directory and the user stay" sh -c 'cd "$1" && shift && [ "$("$@" sh -c "pwd; id -u")" = "$(pwd; id -u)" ]' sh "$mp_dir" timeout 60 "$builddir/iofwd-run" -servers "$addresses" -mount

@@ -87,6 +87,16 @@ calls() { sed -n "s/^iofwd server $1: \([0-9]*\) calls.*/\1/p" "$mp_dir/log"; }
 test "$(grep -c x "$mp_dir/kept/ranks")" = 5 && test "$(calls 0)" -eq "$(($(calls 1) * 4))" && test "$(calls 1)" -gt 0 && test "$(calls 2)" -eq 0
 mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out"
 
+# Without descriptors 0 to 2 no file of the servers gets their numbers: they serve, log and end as ever.
+{
+    up 1 <&- >&- 2>&-
+    timeout 20 "$run" -servers "$file" sh -c 'echo served >/fwd/closed; cat /fwd/closed'
+    down
+    cat "$mp_dir/log"
+} >"$mp_dir/out" 2>&1
+grep -qx served "$mp_dir/out" && test ! -e "$file" && grep -q 'ended$' "$mp_dir/log"
+mp_report $? "a daemon that is started with closed standard descriptors" "$mp_dir/out"
+
 # What goes wrong is said.
 {
     up 1

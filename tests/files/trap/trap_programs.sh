@@ -19,6 +19,10 @@ mp_try "in a shell under iofwd-run" forwarded sh -euc '[ "$("$1" -trap busybox c
 mp_try "in a shell under iofwd-run, output to a forwarded file" forwarded sh -euc '"$1" -trap busybox cat </fwd/in >/fwd/copy 2>&1' \
     sh "$builddir/iofwd-run"
 mp_try "that file has it" cmp "$mp_dir/kept/in" "$mp_dir/kept/copy"
+# The supervisor's descriptors keep off the numbers 0 to 2, which the program finds closed.
+mp_try "with closed standard descriptors" sh -c '"$@" <&- >&- 2>&-' sh timeout -k 5 60 "$builddir/iofwd-run" -servers "$addresses" -trap \
+    busybox sh -c 'busybox sh -c "[ ! -e /proc/self/fd/2 ]" && echo closed >/fwd/closed'
+mp_try "it wrote" grep -qx closed "$mp_dir/kept/closed"
 for shell in dash bash zsh; do
     if command -v "$shell" >/dev/null; then
         same "$shell" "$shell -c 'echo data >f; read -r x <f; echo \$x; for i in 1 2 3; do echo \$i >>f; done; mkdir d; cd d; pwd; cp ../f .; ls; cd ..; rm -r d'"
