@@ -63,9 +63,9 @@ amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 EXTRA_DIST += tests/files/ways/ways_bad.sh
 # ways_figures.sh is for doc/figures.md.
 EXTRA_DIST += tests/files/ways/ways_figures.sh tests/files/ways/ways_bench.c
-dist_check_SCRIPTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
-TESTS += tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
-EXTRA_DIST += scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \
+dist_check_SCRIPTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
+TESTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
+EXTRA_DIST += tests/files/ways/ways_answers.c scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \
 	tests/files/ways/ways.f90 tests/files/ways/ways.go tests/files/ways/ways.rs tests/files/ways/Ways.java
 
 check_PROGRAMS += tests/launcher/launcher_job tests/launcher/launcher_unauthenticated tests/launcher/launcher_cause

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-trap: copies of descriptors, their flags, and their end.
+ * iofwd-trap: copies of descriptors, and their end.
  *
  * Layer: iofwd.  Thread rule: any thread.
  */
@@ -15,16 +15,8 @@
 
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define I(i) AMPH_TRAP_INT(c, i)
-#define CL amph_trap.cl
 
 #define LOW_SHELL 9 /* the highest number that every shell has in its redirections */
-
-#ifndef F_DUPFD_QUERY
-#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3) /* Linux 6.10 */
-#endif
-#ifndef F_LINUX_SPECIFIC_BASE
-#define F_LINUX_SPECIFIC_BASE 1024
-#endif
 
 /* ---- closing ---- */
 
@@ -79,8 +71,7 @@ int amph_trap_do_close_range(struct amph_trap_call *c)
 
 /* ---- copying descriptors ---- */
 
-/* fcntl(fd, F_DUPFD, min) and dup. */
-static int copy_above(struct amph_trap_call *c, int min, bool cloexec)
+int amph_trap_copy_above(struct amph_trap_call *c, int min, bool cloexec)
 {
     struct amph_trap_file *file;
     int own_fd;
@@ -99,7 +90,7 @@ static int copy_above(struct amph_trap_call *c, int min, bool cloexec)
 
 int amph_trap_do_dup(struct amph_trap_call *c)
 {
-    return copy_above(c, 0, false);
+    return amph_trap_copy_above(c, 0, false);
 }
 
 static int refuse_number(int fd)
@@ -182,49 +173,4 @@ int amph_trap_do_dup2(struct amph_trap_call *c)
 int amph_trap_do_dup3(struct amph_trap_call *c)
 {
     return copy_to(c, I(0), I(1), I(2));
-}
-
-static int get_flags(struct amph_trap_call *c, const struct amph_trap_file *file)
-{
-    int flags = 0;
-    int err = amph_fwd_getflags(CL, &file->file, &flags);
-
-    c->value = flags;
-    return err;
-}
-
-int amph_trap_do_fcntl(struct amph_trap_call *c)
-{
-    static const int locks[] = {
-        F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW
-    };
-    static const int kernels[] = { F_GETFD,  F_SETFD,  F_GETOWN,     F_SETOWN,
-                                   F_GETSIG, F_SETSIG, F_DUPFD_QUERY };
-    struct amph_trap_file *file;
-    int command = I(1);
-
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return copy_above(c, I(2), command == F_DUPFD_CLOEXEC);
-
-    for (unsigned i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (command == kernels[i])
-            return AMPH_TRAP_CONTINUE;
-
-    int err = amph_trap_file_of(c, I(0), &file, NULL);
-
-    if (err || !file)
-        return err ? err : AMPH_TRAP_CONTINUE;
-
-    err = EINVAL;
-    for (unsigned i = 0; i < sizeof locks / sizeof *locks; i++)
-        if (command == locks[i])
-            err = amph_trap_lock(c, file, command, A(2));
-
-    if (command == F_GETFL)
-        err = get_flags(c, file);
-    else if (command == F_SETFL)
-        err = amph_fwd_setflags(CL, &file->file, I(2) & ~(O_DIRECT | O_CLOEXEC));
-
-    amph_trap_file_put(file);
-    return err;
 }

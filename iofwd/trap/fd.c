@@ -174,23 +174,6 @@ int amph_trap_do_invalid(struct amph_trap_call *c)
     return amph_trap_has_file(c, &file, &err) ? amph_trap_done(file, EINVAL) : err;
 }
 
-/* Only the bits of the descriptor itself are the kernel's. */
-int amph_trap_do_ioctl(struct amph_trap_call *c)
-{
-    struct amph_trap_file *file;
-    int err;
-
-    if (!amph_trap_has_file(c, &file, &err))
-        return err;
-
-    const unsigned of_descriptor[] = { 0x5451 /* FIOCLEX */, 0x5450 /* FIONCLEX */ };
-    unsigned request = (unsigned)A(1);
-
-    return amph_trap_done(file, request == of_descriptor[0] || request == of_descriptor[1]
-                                    ? AMPH_TRAP_CONTINUE
-                                    : ENOTTY);
-}
-
 int amph_trap_do_flock(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;

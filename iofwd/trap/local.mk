@@ -5,6 +5,7 @@ iofwd_trap_SOURCES = \
 	iofwd/trap/attr.c \
 	iofwd/trap/chdir.c \
 	iofwd/trap/check.c \
+	iofwd/trap/control.c \
 	iofwd/trap/copy.c \
 	iofwd/trap/data.c \
 	iofwd/trap/dup.c \
@@ -29,6 +30,7 @@ iofwd_trap_SOURCES = \
 	iofwd/trap/refuse.c \
 	iofwd/trap/run.c \
 	iofwd/trap/run.h \
+	iofwd/trap/socket.c \
 	iofwd/trap/supervisor.c \
 	iofwd/trap/table.c \
 	iofwd/trap/trap.h \

@@ -11,13 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "iofwd/trap/process.h"
 
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define CL amph_trap.cl
@@ -124,12 +121,9 @@ static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file
     return err;
 }
 
-/* Once for each process: some try again for ever. */
 static void say_refused(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
-    struct amph_trap_process *p;
-
-    if (amph_trap_process_of(c, &p) == 0 && atomic_exchange(&p->mapping_refused, true))
+    if (!amph_trap_first_time(c, AMPH_TRAP_SAID_MAPPING))
         return;
 
     amph_trap_say("%s cannot be mapped for shared writing under -trap: iofwd-run -mount PROGRAM "

@@ -8,18 +8,15 @@
 #include "iofwd/trap/trap.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/uio.h>
-
-#include "iofwd/trap/process.h"
 
 int amph_trap_cannot_look(struct amph_trap_call *c)
 {
     if (!amph_trap_call_lives(c))
         return AMPH_TRAP_GONE;
 
-    if (amph_trap_process_of(c, NULL) == 0 && !atomic_exchange(&c->process->unreadable, true))
+    if (amph_trap_first_time(c, AMPH_TRAP_SAID_UNREADABLE))
         amph_trap_say("process %d does not let its parent look at its memory (PR_SET_DUMPABLE, or "
                       "an executable without read permission): its calls on files are refused; "
                       "iofwd-run -mount runs it",

@@ -362,37 +362,22 @@ static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *
     return err || !file ? err : forwarded(p, file, "");
 }
 
-int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
-                   struct amph_trap_path *p)
+static void start(struct amph_trap_path *p)
 {
-    struct amph_trap_file *file;
-
     p->where = AMPH_TRAP_LOCAL;
     p->dir = NULL;
     p->path = p->raw;
     p->raw[0] = 0;
     p->buf[0] = 0;
-    if (c->nlooked < 2) {
-        c->looked[c->nlooked].dir = dir;
-        c->looked[c->nlooked].path = path;
-        c->nlooked++;
-    }
+}
 
-    bool empty_ok = flags & AT_EMPTY_PATH;
-
-    if (!path && empty_ok)
-        return look_empty(c, dir, p);
-
-    int err = amph_trap_get_text(c, p->raw, sizeof p->raw, path);
-
-    if (err == EFAULT || err == ENAMETOOLONG)
-        return 0; /* the kernel says so */
-
-    if (err)
-        return err;
+/* Looks at what is in p->raw. */
+static int look_raw(struct amph_trap_call *c, int dir, int flags, struct amph_trap_path *p)
+{
+    struct amph_trap_file *file;
 
     if (!p->raw[0])
-        return empty_ok ? look_empty(c, dir, p) : 0;
+        return flags & AT_EMPTY_PATH ? look_empty(c, dir, p) : 0;
 
     if (p->raw[0] == '/')
         return look_absolute(c, p, flags);
@@ -400,11 +385,41 @@ int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
     if (dir == AT_FDCWD)
         return below_cwd(c, p, flags);
 
-    err = amph_trap_file_of(c, dir, &file, NULL);
+    int err = amph_trap_file_of(c, dir, &file, NULL);
+
     if (err)
         return err;
 
     return file ? below_file(p, file) : below_local(c, p, dir, flags);
+}
+
+int amph_trap_look_text(struct amph_trap_call *c, int dir, const char *text, int flags,
+                        struct amph_trap_path *p)
+{
+    start(p);
+    snprintf(p->raw, sizeof p->raw, "%s", text);
+    return look_raw(c, dir, flags, p);
+}
+
+int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
+                   struct amph_trap_path *p)
+{
+    start(p);
+    if (c->nlooked < 2) {
+        c->looked[c->nlooked].dir = dir;
+        c->looked[c->nlooked].path = path;
+        c->nlooked++;
+    }
+
+    if (!path && (flags & AT_EMPTY_PATH))
+        return look_empty(c, dir, p);
+
+    int err = amph_trap_get_text(c, p->raw, sizeof p->raw, path);
+
+    if (err == EFAULT || err == ENAMETOOLONG)
+        return 0; /* the kernel says so */
+
+    return err ? err : look_raw(c, dir, flags, p);
 }
 
 int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
@@ -441,6 +456,13 @@ int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p,
     return amph_fwd_path_clean(&amph_trap.prefixes, p->dir->name, p->path, out, PATH_MAX, &clean);
 }
 
+void amph_trap_say_local(struct amph_trap_call *c, const struct amph_trap_path *p)
+{
+    amph_trap_say("%s of %s, which is not below the forwarded working directory, is refused: use "
+                  "an absolute path",
+                  amph_trap_rows[c->n.data.nr].name, p->path);
+}
+
 bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool renamed,
                      struct amph_trap_path *p, int *ret_p)
 {
@@ -458,10 +480,7 @@ bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool 
     else if (renamed)
         *ret_p = amph_trap_local_path(c, p->path, at, NULL, -1);
     else {
-        amph_trap_say(
-            "%s of %s, which is not below the forwarded working directory, is refused: use "
-            "an absolute path",
-            amph_trap_rows[c->n.data.nr].name, p->path);
+        amph_trap_say_local(c, p);
         *ret_p = EOPNOTSUPP;
     }
 

@@ -300,6 +300,12 @@ pid_t amph_trap_process_pid(const struct amph_trap_process *p)
     return p->pid;
 }
 
+bool amph_trap_first_time(struct amph_trap_call *c, enum amph_trap_said what)
+{
+    return amph_trap_process_of(c, NULL) == 0 &&
+           !(atomic_fetch_or(&c->process->said, (unsigned)what) & (unsigned)what);
+}
+
 int amph_trap_same_user(struct amph_trap_call *c)
 {
     struct status s = status_of((pid_t)c->n.pid);

@@ -23,9 +23,8 @@ struct amph_trap_process {
     _Atomic unsigned refs;          /* one is the table's */
     pid_t pid;
     int pidfd;
-    bool gone;                    /* out of the table */
-    _Atomic bool unreadable;      /* memory.c has said so */
-    _Atomic bool mapping_refused; /* map.c has said so */
+    bool gone;             /* out of the table */
+    _Atomic unsigned said; /* of enum amph_trap_said */
 
     /* fs.c, under its lock */
     struct amph_trap_fs *fs;

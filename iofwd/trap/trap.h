@@ -44,8 +44,10 @@
  *   xattr.c       extended attributes
  *   data.c        reading and writing open files
  *   fd.c          other calls on open files
- *   dup.c         copies of descriptors, their flags, and their end
+ *   control.c     fcntl and ioctl
+ *   dup.c         copies of descriptors, and their end
  *   copy.c        calls on two open files
+ *   socket.c      sockets below a prefix, and descriptors in messages, which are refused
  *   lock.c        record locks and flock
  *   map.c         mappings
  *   wait.c        calls that wait: the signals that end them
@@ -166,6 +168,17 @@ pid_t amph_trap_process_pid(const struct amph_trap_process *p);
 /* Ends what is kept of processes that have ended. */
 void amph_trap_process_reap(void);
 int amph_trap_process_begin(void);
+
+/* What is said once for each process: some try again for ever. */
+enum amph_trap_said {
+    AMPH_TRAP_SAID_UNREADABLE = 1,
+    AMPH_TRAP_SAID_MAPPING = 2,
+    AMPH_TRAP_SAID_SOCKET = 4,
+    AMPH_TRAP_SAID_PASSED = 8
+};
+
+/* Is this the first time for the process of the call? */
+bool amph_trap_first_time(struct amph_trap_call *c, enum amph_trap_said what);
 
 /* May the supervisor do local work in the name of the caller?  It may not if the program has changed
  * its user. */
@@ -288,6 +301,9 @@ struct amph_trap_path {
  * one above; others mean nothing.  The caller ends the result, also after errors. */
 int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
                    struct amph_trap_path *p);
+/* The same of a path that is not in the caller's memory as such. */
+int amph_trap_look_text(struct amph_trap_call *c, int dir, const char *text, int flags,
+                        struct amph_trap_path *p);
 void amph_trap_look_end(struct amph_trap_path *p);
 /* The same of the path in argument `at`.  Returns true if it is forwarded; else the result of the call
  * is in *ret_p.  renamed: can the supervisor make the call itself? */
@@ -296,6 +312,8 @@ bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool 
 /* The absolute path. */
 int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
                        char out[PATH_MAX]);
+/* Says that the call, by a path that leaves the forwarded working directory, is refused. */
+void amph_trap_say_local(struct amph_trap_call *c, const struct amph_trap_path *p);
 /* Arguments of the client's calls. */
 #define AMPH_TRAP_AT(p) ((p)->dir ? &(p)->dir->file : NULL), (p)->path
 
@@ -307,6 +325,11 @@ int amph_trap_local_open(struct amph_trap_call *c, const char *path, int flags, 
  * directories are the arguments before them if `dirs`.  The other arguments must be numbers. */
 int amph_trap_local_path(struct amph_trap_call *c, const char *path, int at, const char *path2,
                          int at2);
+
+/* ---- dup.c ---- */
+
+/* fcntl(fd, F_DUPFD, min) of argument 0. */
+int amph_trap_copy_above(struct amph_trap_call *c, int min, bool cloexec);
 
 /* ---- lock.c ---- */
 

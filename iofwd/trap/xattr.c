@@ -44,10 +44,7 @@ static bool target(struct amph_trap_call *c, bool by_fd, struct amph_trap_path *
         *ret_p = AMPH_TRAP_CONTINUE;
 
     if (!*ret_p && p->where == AMPH_TRAP_RENAMED) {
-        amph_trap_say(
-            "%s of %s, which is not below the forwarded working directory, is refused: use "
-            "an absolute path",
-            amph_trap_rows[nr].name, p->path);
+        amph_trap_say_local(c, p);
         *ret_p = EOPNOTSUPP;
     }
 

@@ -252,7 +252,7 @@ int plain_answer(void)
 #define PLAIN(name) __asm__(".globl amph_fwd_" #name "\n.set amph_fwd_" #name ", plain_answer")
 PLAIN(access); PLAIN(chmod); PLAIN(chown); PLAIN(fallocate); PLAIN(fchmod); PLAIN(fchown); PLAIN(fdatasync); PLAIN(flock);
 PLAIN(fsync); PLAIN(ftruncate); PLAIN(futimens); PLAIN(link); PLAIN(mkdir); PLAIN(mknod); PLAIN(removexattr); PLAIN(rename);
-PLAIN(setflags); PLAIN(setlock); PLAIN(setxattr); PLAIN(symlink); PLAIN(syncfs); PLAIN(truncate); PLAIN(unlink);
+PLAIN(setflags); PLAIN(setlock); PLAIN(setmarks); PLAIN(setxattr); PLAIN(symlink); PLAIN(syncfs); PLAIN(truncate); PLAIN(unlink);
 PLAIN(utimens); PLAIN(waitlock);
 /* clang-format on */
 
@@ -457,6 +457,12 @@ int amph_fwd_getflags(struct amph_fwd_client *cl, const struct amph_fwd_file *fi
 {
     *flags_p = (int)next_n(2);
     return answer();
+}
+
+int amph_fwd_getmarks(struct amph_fwd_client *cl, const struct amph_fwd_file *file, size_t which,
+                      char *marks, size_t cap, size_t *len_p)
+{
+    return fill(marks, cap, len_p);
 }
 
 int amph_fwd_getlock(struct amph_fwd_client *cl, const struct amph_fwd_file *file,

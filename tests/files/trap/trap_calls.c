@@ -150,7 +150,7 @@ static void select_and_poll(void)
     CHECK(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == -1 && errno == EPERM);
 }
 
-/* A message brings a descriptor to a number below the range. */
+/* A message would bring a descriptor to a number below the range. */
 static void messages(void)
 {
     int pair[2];
@@ -165,19 +165,30 @@ static void messages(void)
 
     *head = (struct cmsghdr){ CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS };
     memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && sendmsg(pair[0], &m, 0) == 1);
-    CHECK(close(fd) == 0);
-
-    /* the kernel gives the lowest number, which the filter does not know: no call may go astray */
-    CHECK(recvmsg(pair[1], &m, 0) == 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    if (!forwarded) {
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    if (forwarded) {
+        CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
+        CHECK(dup2(fd, 0) == 0);
+        memset(CMSG_DATA(head), 0, sizeof fd);
+        CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
         expect(fd, 0, "by message");
-        return;
+
+        /* a local one is passed on */
+        fd = memfd_create("local", 0);
+        CHECK(fd >= 0 && write(fd, "by message", 10) == 10);
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
     }
 
-    CHECK(pread(fd, &byte, 1, 0) == -1 && write(fd, "x", 1) == -1);
-    CHECK(mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED);
+    CHECK(sendmsg(pair[0], &m, 0) == 1 && close(fd) == 0 && recvmsg(pair[1], &m, 0) == 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    expect(fd, 0, "by message");
+
+    /* what the kernel finds wrong is its to refuse */
+    head->cmsg_len = 1;
+    CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
+    CHECK(sendmsg(pair[0], nowhere, 0) == -1 && errno == EFAULT);
+    m.msg_control = nowhere;
+    CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EFAULT);
 }
 
 /* ---- data ---- */

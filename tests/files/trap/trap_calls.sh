@@ -11,6 +11,7 @@ for case in $cases; do
 done
 said descriptors "cannot become descriptor 100 .* IOFWD_TRAP_FDS=0-100,512-1023"
 said descriptors "cannot become descriptor 1023 .* IOFWD_TRAP_FDS=0-2,512-1024"
+said messages "descriptor 512 (/fwd/messages/m) cannot be passed on in a message under -trap"
 said mappings "/fwd/mappings/map cannot be mapped for shared writing under -trap: iofwd-run -mount"
 said cannot_be_seen "does not let its parent look at its memory .*: its calls on files are refused; iofwd-run -mount"
 said execute "/fwd/execute/prog cannot be executed from there under -trap: .* iofwd-run -mount"

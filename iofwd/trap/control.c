@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iofwd-trap: fcntl and ioctl of forwarded files: a row for each command that is known.
+ *
+ * Layer: iofwd.  Thread rule: any thread.
+ */
+#include "iofwd/trap/trap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "iofwd/wire/inode_flags.h"
+
+#define A(i) AMPH_TRAP_ARG(c, i)
+#define I(i) AMPH_TRAP_INT(c, i)
+#define CL amph_trap.cl
+
+#ifndef F_LINUX_SPECIFIC_BASE
+#define F_LINUX_SPECIFIC_BASE 1024
+#endif
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY (F_LINUX_SPECIFIC_BASE + 3) /* Linux 6.10 */
+#endif
+#ifndef F_GET_RW_HINT
+#define F_GET_RW_HINT (F_LINUX_SPECIFIC_BASE + 11)
+#define F_SET_RW_HINT (F_LINUX_SPECIFIC_BASE + 12)
+#endif
+
+/* A command is carried out with the file and a descriptor of the supervisor to its placeholder. */
+struct target {
+    struct amph_trap_file *file;
+    int own_fd;
+};
+
+/* ---- fcntl ---- */
+
+static int get_flags(struct amph_trap_call *c, const struct target *t)
+{
+    int flags = 0;
+    int err = amph_fwd_getflags(CL, &t->file->file, &flags);
+
+    /* O_LARGEFILE, which the kernel adds by itself, is among the placeholder's flags */
+    if (!err && !(flags & O_PATH))
+        flags |= fcntl(t->own_fd, F_GETFL) & ~O_ACCMODE;
+
+    c->value = flags;
+    return err;
+}
+
+static int set_flags(struct amph_trap_call *c, const struct target *t)
+{
+    return amph_fwd_setflags(CL, &t->file->file, I(2) & ~(O_DIRECT | O_CLOEXEC));
+}
+
+static int lock(struct amph_trap_call *c, const struct target *t)
+{
+    return amph_trap_lock(c, t->file, I(1), A(2));
+}
+
+static int get_lease(struct amph_trap_call *c, const struct target *t)
+{
+    c->value = F_UNLCK;
+    return 0;
+}
+
+/* Refuses leases and directory notices: no server can send the signal. */
+static int set_lease(struct amph_trap_call *c, const struct target *t)
+{
+    return I(1) == F_SETLEASE && I(2) == F_UNLCK ? EAGAIN : EOPNOTSUPP;
+}
+
+/* The size is rounded up, and the call returns the result. */
+static int pipe_size(struct amph_trap_call *c, const struct target *t)
+{
+    char word[FWD_INODE_FLAG_BYTES];
+    size_t len = sizeof word;
+    int err = 0;
+
+    amph_fwd_inode_flag_put(word, 0, (uint32_t)A(2));
+    if (I(1) == F_SETPIPE_SZ)
+        err = amph_fwd_setmarks(CL, &t->file->file, FWD_INODE_FLAGS_PIPE_SIZE, word, len);
+
+    if (!err)
+        err = amph_fwd_getmarks(CL, &t->file->file, FWD_INODE_FLAGS_PIPE_SIZE, word, sizeof word,
+                                &len);
+
+    c->value = err ? 0 : (int)amph_fwd_inode_flag_get(word, 0);
+    return err;
+}
+
+static int placeholders(struct amph_trap_call *c, const struct target *t)
+{
+    return AMPH_TRAP_CONTINUE;
+}
+
+static const struct command {
+    int command;
+    bool of_descriptor; /* possible with O_PATH */
+    int (*run)(struct amph_trap_call *c, const struct target *t);
+} commands[] = {
+    { F_GETFD, true, placeholders },
+    { F_SETFD, true, placeholders },
+    { F_DUPFD_QUERY, true, placeholders },
+    { F_GETOWN, false, placeholders },
+    { F_SETOWN, false, placeholders },
+    { F_GETOWN_EX, false, placeholders },
+    { F_SETOWN_EX, false, placeholders },
+    { F_GETSIG, false, placeholders },
+    { F_SETSIG, false, placeholders },
+    { F_GET_RW_HINT, false, placeholders },
+    { F_SET_RW_HINT, false, placeholders },
+    { F_GETFL, true, get_flags },
+    { F_SETFL, false, set_flags },
+    { F_GETLK, false, lock },
+    { F_SETLK, false, lock },
+    { F_SETLKW, false, lock },
+    { F_OFD_GETLK, false, lock },
+    { F_OFD_SETLK, false, lock },
+    { F_OFD_SETLKW, false, lock },
+    { F_GETLEASE, false, get_lease },
+    { F_SETLEASE, false, set_lease },
+    { F_NOTIFY, false, set_lease },
+    { F_GETPIPE_SZ, false, pipe_size },
+    { F_SETPIPE_SZ, false, pipe_size },
+};
+
+static const struct command *command_of(int command)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].command == command)
+            return &commands[i];
+
+    return NULL;
+}
+
+int amph_trap_do_fcntl(struct amph_trap_call *c)
+{
+    struct target t;
+    int command = I(1);
+
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        return amph_trap_copy_above(c, I(2), command == F_DUPFD_CLOEXEC);
+
+    if (command == F_GETFD || command == F_SETFD)
+        return AMPH_TRAP_CONTINUE;
+
+    int err = amph_trap_file_of(c, I(0), &t.file, &t.own_fd);
+
+    if (err || !t.file)
+        return err ? err : AMPH_TRAP_CONTINUE;
+
+    const struct command *found = command_of(command);
+
+    if ((t.file->flags & O_PATH) && !(found && found->of_descriptor))
+        err = EBADF; /* has precedence over all other errors */
+    else
+        err = found ? found->run(c, &t) : EINVAL;
+
+    close(t.own_fd);
+    return amph_trap_done(t.file, err);
+}
+
+/* ---- ioctl ---- */
+
+struct request {
+    unsigned request;
+    int (*run)(struct amph_trap_call *c, const struct amph_trap_file *file,
+               const struct request *r);
+    size_t which; /* which of a file's flags */
+    bool sets;
+};
+
+/* The argument is an int, although the number of the request names another type, or a struct fsxattr,
+ * which begins with words. */
+static int marks(struct amph_trap_call *c, const struct amph_trap_file *file,
+                 const struct request *r)
+{
+    bool extended = r->which == FWD_INODE_FLAGS_EXTENDED;
+    union {
+        struct fsxattr extended;
+        uint32_t word[FWD_INODE_FLAGS_MAX];
+    } value;
+    char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
+    size_t n = extended ? FWD_INODE_FLAGS_MAX : 1;
+    size_t len = n * FWD_INODE_FLAG_BYTES;
+    size_t bytes = extended ? sizeof value.extended : sizeof value.word[0];
+
+    memset(&value, 0, sizeof value);
+    if (r->sets) {
+        int err = amph_trap_get(c, &value, A(2), bytes);
+
+        for (size_t i = 0; i < n; i++)
+            amph_fwd_inode_flag_put(room, i, value.word[i]);
+
+        return err ? err : amph_fwd_setmarks(CL, &file->file, r->which, room, len);
+    }
+
+    int err = amph_fwd_getmarks(CL, &file->file, r->which, room, sizeof room, &len);
+
+    for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES && !err; i++)
+        value.word[i] = amph_fwd_inode_flag_get(room, i);
+
+    return err ? err : amph_trap_put(c, A(2), &value, bytes);
+}
+
+/* Close-on-exec is the placeholder's. */
+static int of_descriptor(struct amph_trap_call *c, const struct amph_trap_file *file,
+                         const struct request *r)
+{
+    return AMPH_TRAP_CONTINUE;
+}
+
+static int give_int(struct amph_trap_call *c, int n)
+{
+    return amph_trap_put(c, A(2), &n, sizeof n);
+}
+
+static int block_size(struct amph_trap_call *c, const struct amph_trap_file *file,
+                      const struct request *r)
+{
+    struct statfs fs;
+    int err = amph_fwd_fstatfs(CL, &file->file, &fs);
+
+    return err ? err : give_int(c, (int)fs.f_bsize);
+}
+
+static int bytes_left(struct amph_trap_call *c, const struct amph_trap_file *file,
+                      const struct request *r)
+{
+    struct stat st;
+    off_t at = 0;
+
+    if (amph_fwd_file_waits(&file->file))
+        return marks(c, file, r);
+
+    int err = amph_fwd_fstat(CL, &file->file, &st);
+
+    if (!err && !S_ISREG(st.st_mode))
+        err = ENOTTY;
+
+    if (!err)
+        err = amph_fwd_lseek(CL, &file->file, 0, SEEK_CUR, &at);
+
+    return err ? err : give_int(c, (int)(st.st_size - at)); /* negative behind the end */
+}
+
+static int set_nonblock(struct amph_trap_call *c, const struct amph_trap_file *file,
+                        const struct request *r)
+{
+    int on;
+    int flags = 0;
+    int err = amph_trap_get(c, &on, A(2), sizeof on);
+
+    if (!err)
+        err = amph_fwd_getflags(CL, &file->file, &flags);
+
+    if (err)
+        return err;
+
+    return amph_fwd_setflags(CL, &file->file, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+}
+
+/* Forwarded files send no signals.  The kernel refuses only to switch them on. */
+static int set_async(struct amph_trap_call *c, const struct amph_trap_file *file,
+                     const struct request *r)
+{
+    int on;
+    int err = amph_trap_get(c, &on, A(2), sizeof on);
+
+    return !err && on ? ENOTTY : err;
+}
+
+static int no_clone(struct amph_trap_call *c, const struct amph_trap_file *file,
+                    const struct request *r)
+{
+    return EOPNOTSUPP;
+}
+
+/* clang-format off */
+static const struct request requests[] = {
+    { FS_IOC_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
+    { FS_IOC_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
+    { FS_IOC_GETVERSION, marks, FWD_INODE_FLAGS_VERSION, false },
+    { FS_IOC_SETVERSION, marks, FWD_INODE_FLAGS_VERSION, true },
+    { FS_IOC_FSGETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, false },
+    { FS_IOC_FSSETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, true },
+    { FIOCLEX, of_descriptor, 0, false },
+    { FIONCLEX, of_descriptor, 0, false },
+    { FICLONE, no_clone, 0, false },
+    { FICLONERANGE, no_clone, 0, false },
+    { FIDEDUPERANGE, no_clone, 0, false },
+    { FIGETBSZ, block_size, 0, false },
+    { FIOASYNC, set_async, 0, false },
+    { FIONBIO, set_nonblock, 0, false },
+    { FIONREAD, bytes_left, FWD_INODE_FLAGS_UNREAD, false },
+};
+/* clang-format on */
+
+int amph_trap_do_ioctl(struct amph_trap_call *c)
+{
+    struct amph_trap_file *file;
+    int err;
+
+    if (!amph_trap_has_file(c, &file, &err))
+        return err;
+
+    if (file->flags & O_PATH)
+        return amph_trap_done(file, EBADF);
+
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        if (requests[i].request == (unsigned)A(1))
+            return amph_trap_done(file, requests[i].run(c, file, &requests[i]));
+
+    return amph_trap_done(file, ENOTTY);
+}

@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Answers of the kernel that programs seldom ask for (ways_answers.c) by each way, compared with a run on a local directory.  What differs
+# is what doc/limits.md and the manual of iofwd-mount say.
+. "${srcdir:-.}/tests/files/mount/mount_lib.sh"
+mount_start
+trap 'mount_end "$mp_dir/m"' EXIT
+unset IOFWD_STRICT IOFWD_OPTIONAL
+XDG_RUNTIME_DIR=$mp_dir/runtime
+export XDG_RUNTIME_DIR
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+mkdir "$mp_dir/plain"
+answers=$mp_dir/ways_answers
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -o "$answers" "$srcdir/tests/files/ways/ways_answers.c" || exit 99
+echo local >"$mp_dir/in"
+
+can() {
+    "$@" >"$mp_dir/can" 2>&1 || tail -n 1 "$mp_dir/can"
+}
+no_trap=$(can "$builddir/iofwd-run" -servers "$addresses" -trap true)
+
+# work SECTION DIRECTORY COMMAND...: the program's answers to $mp_dir/answers, sentences to $mp_dir/said
+work() {
+    section=$1 dir=$2
+    shift 2
+    if [ "$section" = send ]; then
+        "$answers" receive "$mp_dir/socket" >"$mp_dir/received" 2>&1 &
+        receiver=$!
+        mp_until 10 test -S "$mp_dir/socket"
+    fi
+    timeout -k 5 60 "$@" "$answers" "$dir" "$section" "$mp_dir/socket" >"$mp_dir/answers" 2>"$mp_dir/said" <"$mp_dir/in"
+    code=$?
+    if [ "$section" = send ]; then
+        wait $receiver
+        rm -f "$mp_dir/socket"
+        cat "$mp_dir/received" >>"$mp_dir/answers"
+    fi
+    echo "exit code $code" >>"$mp_dir/answers"
+}
+
+# same WAY SECTION [SED-SCRIPT]: the way's answers are the direct ones, changed by the script
+same() {
+    work "$2" "$mp_dir/plain" env
+    sed "${3:-}" "$mp_dir/answers" >"$mp_dir/expected"
+    case $1 in
+    iofwd-mount) work "$2" "$mp_dir/m" env ;;
+    *) work "$2" /fwd "$builddir/iofwd-run" -servers "$addresses" "-$1" ;;
+    esac
+    cat "$mp_dir/said"
+    # of a placeholder that nobody can read, the offset means nothing
+    sed -i 's/^received: EBADF.*/received: EBADF/' "$mp_dir/answers"
+    diff -a "$mp_dir/expected" "$mp_dir/answers"
+}
+
+# says WAY SECTION SED-SCRIPT TEXT: the same, and one sentence
+says() {
+    same "$1" "$2" "$3" && [ "$(wc -l <"$mp_dir/said")" = 1 ] && grep -q "$4" "$mp_dir/said"
+}
+
+for section in flags special nameless rights; do
+    mp_try "preload: $section" same preload $section
+done
+mp_try "preload: a process that is not forwarded cannot use a descriptor" same preload send 's/^received: read at [47].*/received: EBADF/'
+
+try_trap() {
+    if [ -z "$no_trap" ]; then
+        mp_try "$@"
+    else
+        mp_skip "$1" "$no_trap"
+    fi
+}
+for section in flags nameless rights; do
+    try_trap "trap: $section" same trap $section
+done
+# the first line of standard error is about a socket that is there, the others about those that are not made
+try_trap "trap: special" same trap special 's/^\(bind by .*\): 0/\1: EOPNOTSUPP/; /^connect by/d; /^unlink by/d'
+sockets_said() {
+    cat "$mp_dir/said.special" && [ "$(wc -l <"$mp_dir/said.special")" = 3 ] && [ "$(grep -c "/fwd/bound cannot be made under -trap" "$mp_dir/said.special")" = 2 ] &&
+        grep -q "/fwd/socket cannot be reached under -trap" "$mp_dir/said.special"
+}
+cp "$mp_dir/said" "$mp_dir/said.special"
+try_trap "trap: a sentence for each socket" sockets_said
+try_trap "trap: descriptors are not passed on" says trap send '1,2s/0$/EINVAL/; /^received: read at [47]/d' \
+    "descriptor 5[0-9]* (/fwd/sent) cannot be passed on .*: iofwd-run -mount PROGRAM"
+mp_done
