@@ -12,7 +12,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/mpi_io.h iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/former/version-2.trace.gz tests/files/trace/former/version-2.tracez tests/files/trace/former/version-3.trace.gz tests/files/trace/former/version-3.tracez
+EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/fwd_record_async.c tests/files/trace/former/version-2.trace.gz tests/files/trace/former/version-2.tracez tests/files/trace/former/version-3.trace.gz tests/files/trace/former/version-3.tracez
 EXTRA_DIST += iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
@@ -81,6 +81,7 @@ preload_sources = \
 	iofwd/interpose/entry/trace.h \
 	iofwd/interpose/entry/record.c \
 	iofwd/interpose/entry/record.h \
+	iofwd/interpose/entry/record_async.c \
 	iofwd/interpose/entry/record_clock.c \
 	iofwd/interpose/entry/record_clock.h \
 	iofwd/interpose/entry/record_event.c \
@@ -269,6 +270,7 @@ preload_scripts += \
 	tests/files/trace/fwd_messages.sh \
 	tests/files/trace/fwd_patterns.sh \
 	tests/files/trace/fwd_record.sh \
+	tests/files/trace/fwd_record_async.sh \
 	tests/files/trace/fwd_replay.sh \
 	tests/files/trace/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh

@@ -223,6 +223,11 @@ static inline uint64_t file_of(struct amph_ip_recording *t, int fd)
     return AMPH_LIKELY(file != 0) ? file : ask_file(t, fd);
 }
 
+uint64_t amph_ip_record_file(struct amph_ip_recording *t, int fd)
+{
+    return file_of(t, fd);
+}
+
 uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path)
 {
     return number_of(t, path[0] == '/' ? 0 : cwd_of(t), path);
@@ -718,6 +723,8 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
     }
 
     write_call(t, frame, &f);
+    if (!failed)
+        amph_ip_record_requests(frame, result);
 }
 
 void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget)

@@ -72,6 +72,11 @@ struct amph_ip_recording *amph_ip_record_this(void);
 void amph_ip_record_name(struct amph_ip_recording *t, unsigned number, const char *name);
 /* The number of a path of the program's. */
 uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path);
+/* The number of the path behind a descriptor; 0: not known. */
+uint64_t amph_ip_record_file(struct amph_ip_recording *t, int fd);
+
+/* record_async.c: writes records of the requests that a call has started, behind the call's own. */
+void amph_ip_record_requests(const struct amph_ip_trace_frame *frame, int64_t result);
 
 /* The next slot, empty, and its number.  NULL: there are no more. */
 static inline union amph_trace_slot *amph_ip_record_take(struct amph_ip_recording *t,
