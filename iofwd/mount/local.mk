@@ -6,6 +6,7 @@ iofwd_mount_files = \
 	iofwd/mount/data.c \
 	iofwd/mount/dir.c \
 	iofwd/mount/exchange.c \
+	iofwd/mount/flags.c \
 	iofwd/mount/lock.c \
 	iofwd/mount/main.c \
 	iofwd/mount/mount.h \

@@ -194,7 +194,7 @@ static void on_init(void *unused, struct fuse_conn_info *conn)
                             FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK |
                             FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
                             FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_HANDLE_KILLPRIV |
-                            FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO;
+                            FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO | FUSE_CAP_IOCTL_DIR;
 
     conn->want = conn->capable & wanted;
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_ALWAYS) {
@@ -234,6 +234,7 @@ static struct fuse_session *make_session(void)
     amph_mount_data_calls(ops);
     amph_mount_dir_calls(ops);
     amph_mount_lock_calls(ops);
+    amph_mount_flag_calls(ops);
 
     if (o->max_read)
         snprintf(max_read, sizeof max_read, ",max_read=%u", o->max_read);

@@ -18,6 +18,7 @@
  *   data.c      calls on open files
  *   dir.c       reading directories
  *   lock.c      record locks and flock
+ *   flags.c     inode flags
  *   exchange.c  what is read from the kernel and written to it
  *   waiting.c   threads for calls that wait, so that no thread of the session does
  *   abandon.c   answers in the place of threads that a server keeps waiting
@@ -276,6 +277,7 @@ void amph_mount_xattr_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_data_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_dir_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_lock_calls(struct fuse_lowlevel_ops *ops);
+void amph_mount_flag_calls(struct fuse_lowlevel_ops *ops);
 
 /* lock.c: a descriptor of the process `owner` has been closed: releases its record locks on the
  * node. */

@@ -118,6 +118,7 @@ static void ioctls(int fd)
     ask_int("SETFLAGS of no known flag", fd, FS_IOC_SETFLAGS, 1 << 30);
     ask_int("SETFLAGS, as before", fd, FS_IOC_SETFLAGS, own);
     answer("ioctl GETVERSION", ioctl(fd, FS_IOC_GETVERSION, &version), 0);
+    answer("ioctl SETVERSION", ioctl(fd, FS_IOC_SETVERSION, &version), 0);
     answer("ioctl GETFLAGS to no memory", ioctl(fd, FS_IOC_GETFLAGS, nowhere), 0);
     answer("ioctl SETFLAGS from no memory", ioctl(fd, FS_IOC_SETFLAGS, nowhere), 0);
 
@@ -341,7 +342,7 @@ static void fill(struct list *list, unsigned owner, unsigned user, unsigned grou
     for (int i = 0; i < 5; i++) {
         list->entry[i].tag = htole16(tags[i]);
         list->entry[i].permission = htole16((uint16_t)permissions[i]);
-        list->entry[i].id = htole32(tags[i] == 2 ? 12345 : UINT32_MAX);
+        list->entry[i].id = htole32(tags[i] == 2 ? geteuid() : UINT32_MAX);
     }
 }
 

@@ -18,6 +18,9 @@ can() {
     "$@" >"$mp_dir/can" 2>&1 || tail -n 1 "$mp_dir/can"
 }
 no_trap=$(can "$builddir/iofwd-run" -servers "$addresses" -trap true)
+no_mount=$(can "$builddir/iofwd-run" -servers "$addresses" -mount true)
+no_iofwd_mount=
+[ -x "$MOUNT" ] && mount_on "$mp_dir/m" 2>"$mp_dir/can" || no_iofwd_mount=$(tail -n 1 "$mp_dir/can")
 
 # work SECTION DIRECTORY COMMAND...: the program's answers to $mp_dir/answers, sentences to $mp_dir/said
 work() {
@@ -69,6 +72,14 @@ try_trap() {
         mp_skip "$1" "$no_trap"
     fi
 }
+try_mount() {
+    case $1 in mount:*) why=$no_mount ;; *) why=$no_iofwd_mount ;; esac
+    if [ -z "$why" ]; then
+        mp_try "$@"
+    else
+        mp_skip "$1" "$why"
+    fi
+}
 for section in flags nameless rights; do
     try_trap "trap: $section" same trap $section
 done
@@ -82,4 +93,20 @@ cp "$mp_dir/said" "$mp_dir/said.special"
 try_trap "trap: a sentence for each socket" sockets_said
 try_trap "trap: descriptors are not passed on" says trap send '1,2s/0$/EINVAL/; /^received: read at [47]/d' \
     "descriptor 5[0-9]* (/fwd/sent) cannot be passed on .*: iofwd-run -mount PROGRAM"
+
+for way in mount iofwd-mount; do
+    for section in flags special send; do
+        try_mount "$way: $section" same $way $section
+    done
+    try_mount "$way: nameless" same $way nameless 's/^O_TMPFILE: 0/O_TMPFILE: EOPNOTSUPP/; /^fstat of it/,/1 links/d'
+done
+try_mount "iofwd-mount: rights" same iofwd-mount rights
+# In a user name space the kernel keeps access lists from file systems of this kind.
+no_lists() {
+    work rights /fwd "$builddir/iofwd-run" -servers "$addresses" -mount
+    cat "$mp_dir/answers"
+    [ "$(grep -Ec '^(system.*|set a list|set a default list|remove a list): EOPNOTSUPP' "$mp_dir/answers")" = 10 ] &&
+        grep -qx 'exit code 0' "$mp_dir/answers"
+}
+try_mount "mount: no access lists" no_lists
 mp_done
