@@ -36,6 +36,7 @@ liblauncher_la_SOURCES = \
 	launcher/hosts/remote.h \
 	launcher/master/clocks.c \
 	launcher/master/report.c \
+	launcher/master/suspend.c \
 	launcher/common/message.c \
 	launcher/common/record_dir.c \
 	launcher/common/record_dir.h \

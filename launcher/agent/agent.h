@@ -47,7 +47,8 @@
  *                 way = { count u32, count x connection u32, count u32, count x (host u32, way blob) }:
  *                 the connections of this host, and the ways below it.
  *   CLOCK         { stamp u64 }                  asks for this host's clock
- *   BEAT          { }                            heartbeat, both ways, only over the network
+ *   BEAT          { } or { 1 u8 }                heartbeat, both ways, only over the network; with the
+ *                                                byte, the launcher's last one until it is continued
  *
  * Frames, agent -> launcher:
  *

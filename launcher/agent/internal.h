@@ -66,6 +66,7 @@ struct amph_agent {
     uint64_t heard_ns;   /* when the last frame arrived */
     uint64_t silence_ns; /* the launcher is lost after this time without a frame; 0: never */
     struct amph_timer beat;
+    bool launcher_stopped; /* by job control: it sends no heartbeats */
 };
 
 /* The contents of a SPAWN frame.  argv and settings are NULL-terminated and owned. */

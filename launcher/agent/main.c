@@ -251,7 +251,7 @@ static void on_clock(struct amph_agent *a, struct amph_rd *r)
 
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
 {
-    /* it has no content; its arrival shows that the launcher is alive */
+    a->launcher_stopped = amph_rd_left(r) > 0;
 }
 
 static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph_rd *r) = {

@@ -243,7 +243,7 @@ static void on_beat(void *arg)
     struct amph_agent *a = arg;
     uint64_t now = amph_now_ns();
 
-    if (amph_remote_beat_is_late(&a->beat, now))
+    if (a->launcher_stopped || amph_remote_beat_is_late(&a->beat, now))
         a->heard_ns = now;
 
     if (a->silence_ns && now - a->heard_ns > a->silence_ns)

@@ -154,8 +154,10 @@ static void on_beat(void *arg)
     uint64_t now = amph_now_ns();
     char why[160];
 
-    if (amph_remote_beat_is_late(&r->beat, now))
+    if (amph_remote_beat_is_late(&r->beat, now)) {
         r->heard_ns = now;
+        r->start_ns += now - r->beat.at_ns;
+    }
 
     if (!r->ready && now - r->start_ns > r->start_limit_ns) {
         snprintf(why, sizeof why,

@@ -284,6 +284,12 @@ void amph_launch_stdio_stop_input(struct amph_launch *l);
 /* Writes all remaining output. */
 void amph_launch_stdio_finish(struct amph_launch *l);
 
+/* ---- suspend.c ---- */
+
+/* Stops all processes of the job and then this process.  Returns when it was continued, with the job. */
+void amph_launch_suspend(struct amph_launch *l);
+void amph_launch_continue(struct amph_launch *l);
+
 /* ---- ending.c ---- */
 
 /* Starts the timer of the time limit. */

@@ -316,15 +316,26 @@ static void on_signal(void *arg, uint32_t events)
     struct signalfd_siginfo info;
 
     while (read(s->fd, &info, sizeof info) == sizeof info)
-        /* this signal only ends a sleep; ends of agents are noticed at their streams */
-        if (info.ssi_signo != SIGCHLD)
+        switch (info.ssi_signo) {
+        case SIGCHLD: /* only ends a sleep; ends of agents are noticed at their streams */
+            break;
+        case SIGTSTP:
+            amph_launch_suspend(s->launch);
+            break;
+        case SIGCONT:
+            amph_launch_continue(s->launch);
+            break;
+        default:
             amph_launch_job_signal(s->launch, (int)info.ssi_signo);
+        }
 }
 
 static void handled_signals(sigset_t *set)
 {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
+    sigaddset(set, SIGTSTP);
+    sigaddset(set, SIGCONT);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(set, forwarded[i]);
 }

@@ -221,4 +221,54 @@ frozen() {
 }
 frozen >"$mp_dir/out" 2>&1
 mp_report $? "a job whose processes are stopped for two heartbeats goes on" "$mp_dir/out"
+
+# all_are STATES PID...: each process is in one of these states (of ps)
+all_are() {
+    states=$1
+    shift
+    for pid; do
+        case $(ps -o stat= -p "$pid") in
+        [$states]*) ;;
+        *) return 1 ;;
+        esac
+    done
+}
+
+# suspended: ^Z stops all processes of a job and its launcher for two heartbeats, fg continues them.  The launcher gets a process group
+# of its own, as from a shell with job control.
+suspended() {
+    dir=$mp_dir/suspended mark=$$-suspended
+    mkdir -p "$dir/ready"
+    hosts 'nodeA:2\nnodeB:2\n'
+    (
+        export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready"
+        exec perl -e 'setpgrp; exec @ARGV' "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 60 "$job"
+    ) >"$dir/out" 2>&1 </dev/null &
+    launcher=$!
+    mp_until 20 ready || echo "the job did not get ready"
+    members=$(cut -d' ' -f1 "$dir"/ready/[0-3])
+    kill -TSTP "$launcher"
+    # shellcheck disable=SC2086 # numbers
+    mp_until 10 all_are T "$launcher" $members || echo "not all are stopped"
+    sleep 4.2
+    # shellcheck disable=SC2086
+    all_are T "$launcher" $members || echo "not all have stayed stopped"
+    kill -CONT "$launcher"
+    # shellcheck disable=SC2086
+    mp_until 10 all_are RSD "$launcher" $members || echo "not all have been continued"
+    sleep 1.2 # each side looks every half second
+    # shellcheck disable=SC2086
+    all_are RSD "$launcher" $members || echo "not all live"
+    echo "$members" | wc -w
+    kill -KILL "$launcher"
+    wait "$launcher" 2>/dev/null
+    code=$?
+    cat "$dir/out"
+    echo "exit code $code"
+    mp_until 15 mp_none_marked "FAULT_MARK=$mark"
+    rm -rf "$mp_dir/tmp/"*
+    [ $code = 137 ] && ! grep '^amphora-run:' "$dir/out"
+}
+suspended >"$mp_dir/out" 2>&1 && ! grep -q '^not ' "$mp_dir/out"
+mp_report $? "^Z stops a job on all hosts for two heartbeats, and fg continues it" "$mp_dir/out"
 mp_done
