@@ -55,7 +55,9 @@
  *   trap.h        this file
  *
  * Writable state of the process: struct amph_trap below; the tables and locks of process.c, fs.c, file.c,
- * lock.c, number.c and wait.c.
+ * lock.c, number.c and wait.c; the signals that front.c passes on; the count of idle threads (receive.c).
+ * Of a thread: buffers (receive.c, data.c), the call that waits (wait.c), and whether the thread has
+ * working directories of its own (local.c).  tests/tree/globals.txt lists all.
  */
 #ifndef AMPH_IOFWD_TRAP_H
 #define AMPH_IOFWD_TRAP_H
