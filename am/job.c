@@ -191,7 +191,6 @@ static const struct {
     unsigned index;
     struct amph_am_entry entry;
 } own_handlers[] = {
-
     { AMPH_AM_GATHER, { (void *)amph_am_gather_handler, false, 2, 1, 4, NULL, "gather" } },
     { AMPH_AM_EXITING, { (void *)amph_am_exiting_handler, false, 1, 3, 0, NULL, "exiting" } },
     { AMPH_AM_ALL_EXIT, { (void *)amph_am_all_exit_handler, false, 1, 1, 0, NULL, "all_exit" } },

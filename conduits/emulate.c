@@ -373,7 +373,6 @@ static const struct {
     enum amph_lane lane;
     bool data;
 } actions[] = {
-
     { on_put, AMPH_LANE_REQUEST, true },
     { on_get, AMPH_LANE_REQUEST, false },
     { on_done, AMPH_LANE_REPLY, false },

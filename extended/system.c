@@ -18,7 +18,6 @@ static const struct {
     int code;
     const char *name, *desc;
 } errors[] = {
-
     { GASNET_OK, "GASNET_OK", "no error" },
     { GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "the runtime has not been initialised yet" },
     { GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE",

@@ -61,7 +61,6 @@ static const struct {
     char letter;
     void (*print)(void);
 } parts[] = {
-
     { "version", "Build", "version, byte order, page size, memory", 'V', print_version },
     { "conduits", "Conduits", "networks, and why one cannot be used", 'n', print_conduits },
     { "topology", "Topology", "packages, cores, NUMA nodes", 't', print_topology },

@@ -32,7 +32,6 @@ static const struct {
     gex_DT_t dt;
     upc_op_t ops;
 } types[] = {
-
     { UPC_INT, GEX_DT_I32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
     { UPC_UINT, GEX_DT_U32, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
     { UPC_LONG, GEX_DT_I64, ACCESS_OPS | NUMBER_OPS | BIT_OPS },
@@ -53,7 +52,6 @@ static const struct {
     gex_OP_t plain, fetching;
     int operands;
 } operations[] = {
-
     { UPC_GET, GEX_OP_GET, GEX_OP_GET, 0 },    { UPC_SET, GEX_OP_SET, GEX_OP_SWAP, 1 },
     { UPC_CSWAP, GEX_OP_CAS, GEX_OP_FCAS, 2 }, { UPC_ADD, GEX_OP_ADD, GEX_OP_FADD, 1 },
     { UPC_SUB, GEX_OP_SUB, GEX_OP_FSUB, 1 },   { UPC_MULT, GEX_OP_MULT, GEX_OP_FMULT, 1 },

@@ -14,7 +14,6 @@ static const struct {
     size_t bytes;
     unsigned keep;
 } sizes[RDP_NPOOLS] = {
-
     [RDP_POOL_SMALL] = { 256, 256 },
     [RDP_POOL_MIDDLE] = { 2048, 128 },
     [RDP_POOL_LARGE] = { RDP_DATAGRAM_MAX + 96, 8 },

@@ -431,7 +431,6 @@ static const struct {
                const uint8_t *data);
     unsigned lane;
 } actions[] = {
-
     [RDP_RMA_PUT] = { on_put, RDP_PUT },
     [RDP_RMA_GET] = { on_get, RDP_GET },
     [RDP_RMA_DATA] = { on_data, RDP_GET },

@@ -110,7 +110,6 @@ static const struct {
     const char *word;
     int count;
 } shapes[] = {
-
     [WAVE_CIRCLE] = { "circle", 3 }, [WAVE_BOX] = { "box", 4 }, [WAVE_RING] = { "ring", 6 }
 };
 

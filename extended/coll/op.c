@@ -288,7 +288,6 @@ static const struct {
     void (*begin)(struct amph_coll_op *op);
     bool (*step)(struct amph_coll_op *op);
 } kinds[AMPH_COLL_KINDS] = {
-
     [AMPH_COLL_SYNC] = { HIERARCHY, false, begin_plain, step_reduce_all },
     [AMPH_COLL_BROADCAST] = { HIERARCHY, false, begin_plain, step_broadcast },
     [AMPH_COLL_REDUCE] = { HIERARCHY, true, begin_reduce, step_reduce },

@@ -14,7 +14,6 @@ static const struct {
     int flags;
     enum amph_barrier_kind kind;
 } kinds[] = {
-
     { 0, AMPH_BARRIER_NAMED },
     { GASNET_BARRIERFLAG_ANONYMOUS, AMPH_BARRIER_ANONYMOUS },
     { GASNET_BARRIERFLAG_MISMATCH, AMPH_BARRIER_MISMATCH },

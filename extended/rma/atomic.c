@@ -63,7 +63,6 @@ static const struct type {
     uint8_t nbytes;
     gex_OP_t ops;
 } types[TYPES] = {
-
     { apply_I32, 4, OPS_INTEGER }, { apply_U32, 4, OPS_INTEGER }, { apply_I64, 8, OPS_INTEGER },
     { apply_U64, 8, OPS_INTEGER }, { apply_FLT, 4, OPS_FLOAT },   { apply_DBL, 8, OPS_FLOAT },
 };

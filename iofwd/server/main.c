@@ -146,7 +146,6 @@ static const struct {
     bool has_value;
     int (*take)(struct given *g, const char *value);
 } options[] = {
-
     { "daemon", false, take_daemon },
     { "own", false, take_own },
     { "foreground", false, take_foreground },

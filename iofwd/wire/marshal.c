@@ -472,7 +472,6 @@ static const struct {
     void (*put_result)(struct amph_wr *w, const void *at);
     bool (*get_result)(struct amph_rd *r, void *at, uint32_t server);
 } words[FWD_NWORDS] = {
-
     [FWD_IN_OFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
     [FWD_IN_SFLAGS] = { .set = FWD_SET_OFLAGS + 1 },
     [FWD_IN_MODE] = { .set = FWD_SET_MODE + 1 },

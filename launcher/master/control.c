@@ -621,7 +621,6 @@ static const struct {
     int who; /* 0: only before the welcome message */
     void (*fn)(struct amph_conn *c, struct amph_rd *r);
 } requests[AMPH_CONTROL_NTYPES] = {
-
     [AMPH_CONTROL_HELLO] = { 0, on_hello },
     [AMPH_CONTROL_PUBLISH] = { JOINED, on_publish },
     [AMPH_CONTROL_STATE] = { JOINED, on_state },

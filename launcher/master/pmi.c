@@ -218,7 +218,6 @@ static const struct {
     const char *name;
     void (*fn)(struct amph_lproc *p, const char *line);
 } commands[] = {
-
     { "init", do_init },
     { "get_maxes", do_maxes },
     { "get_appnum", do_appnum },

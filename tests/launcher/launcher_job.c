@@ -334,7 +334,6 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } modes[] = {
-
     { "check", mode_check },       { "attach", mode_attach }, { "start", mode_start },
     { "exchange", mode_exchange }, { "run", mode_run },       { "leave", mode_leave },
     { "deaths", mode_deaths },     { "exit", mode_exit },     { "abort", mode_abort },

@@ -24,7 +24,6 @@ static unsigned pick(unsigned n)
 static const struct {
     const char *decl, *lvalue; /* lvalue: one %s is an index from 0 to 7 */
 } objects[] = {
-
     { "S(1) int a[16];", "a[%s]" },
     { "S(3) unsigned b[16];", "b[%s]" },
     { "S() long c[16];", "c[%s + 8]" },

@@ -73,7 +73,6 @@ static const struct {
     const char *name;
     enum keyword kw;
 } keywords[] = {
-
     { "auto", K_AUTO },
     { "break", K_BREAK },
     { "case", K_CASE },

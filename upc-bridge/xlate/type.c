@@ -26,7 +26,6 @@ static const struct {
     const char *name;
     long long size;
 } basic_facts[TY_OPAQUE] = {
-
     [TY_VOID] = { "void", -1 },
     [TY_BOOL] = { "_Bool", sizeof(_Bool) },
     [TY_CHAR] = { "char", 1 },

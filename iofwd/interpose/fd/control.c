@@ -122,7 +122,6 @@ static const struct command {
     /* NULL: the command is about the descriptor, not about the file */
     int (*run)(int fd, struct amph_fd_file *of, int command, void *arg);
 } commands[] = {
-
     { F_GETFD, NO_LOCK, NULL },
     { F_SETFD, NO_LOCK, NULL },
     { F_GETOWN, NO_LOCK, NULL },

@@ -331,7 +331,6 @@ static const struct {
     /* what poll is asked for, and which of its answers mean that the descriptor stays in the set */
     short asked, stays;
 } kinds[NSETS] = {
-
     [READS] = { POLLIN | POLLRDNORM | POLLRDBAND,
                 POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR },
     [WRITES] = { POLLOUT | POLLWRNORM | POLLWRBAND, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR },

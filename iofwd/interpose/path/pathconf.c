@@ -27,7 +27,6 @@ static const struct {
     unsigned long type;
     long link_max, size_bits;
 } kinds[] = {
-
     { EXT4_SUPER_MAGIC, 65000, 64 },
     { XFS, 2147483647, 64 },
     { BTRFS, 127, 255 },
@@ -95,7 +94,6 @@ static const struct {
     long (*ask)(const struct asked *a, int name); /* NULL: the same on all file systems */
     long value;
 } limits[] = {
-
     { _PC_LINK_MAX, by_kind, 0 },
     { _PC_FILESIZEBITS, by_kind, 0 },
     { _PC_NAME_MAX, by_fs, 0 },

@@ -292,7 +292,6 @@ static const struct {
     const char *text;
     uint64_t resolve;
 } resolves[] = {
-
     { "any", 0 },
     { "no links", RESOLVE_NO_SYMLINKS },
     { "beneath", RESOLVE_BENEATH },

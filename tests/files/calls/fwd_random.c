@@ -678,7 +678,6 @@ static const struct {
     void (*run)(void);
     unsigned weight;
 } calls[] = {
-
     { "open", do_open, 14 },
     { "opendir", do_opendir_slot, 3 },
     { "close", do_close, 3 },

@@ -24,7 +24,6 @@ static const struct fault {
     const char *name;
     int error; /* of writes; negative: what the first comment says */
 } faults[] = {
-
     { "EDQUOT", EDQUOT }, { "EIO", EIO },   { "ENOSPC", ENOSPC }, { "EFBIG", EFBIG },
     { "EINTR", EINTR },   { "SYNC", -EIO }, { "SLOW", -ETIME },
 };

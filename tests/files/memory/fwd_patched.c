@@ -267,7 +267,6 @@ static const struct patch {
     const char *name;
     void *hook;
 } patches[] = {
-
     { "mmap", (void *)hook_mmap },
     { "munmap", (void *)hook_munmap },
     { "mremap", (void *)hook_mremap },

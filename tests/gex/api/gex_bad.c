@@ -240,7 +240,6 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-
     { "put_rank", put_rank },
     { "get_rank", get_rank },
     { "am_rank", am_rank },

@@ -370,7 +370,6 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-
     HANDLER(request_in_handler),
     HANDLER(put_in_handler),
     HANDLER(get_in_handler),

@@ -114,7 +114,6 @@ static const struct {
     const char *name;
     void (*run)(void);
 } misuses[] = {
-
     { "barrier_flags", barrier_flags },
     { "root", root },
     { "flags", flags },

@@ -234,7 +234,6 @@ static const struct {
     const char *name;
     void (*fn)(void);
 } cases[] = {
-
     { "split_color", split_color },
     { "split_flags", split_flags },
     { "split_no_scratch", split_no_scratch },
