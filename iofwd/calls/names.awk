@@ -9,7 +9,7 @@
 #         doc                              doc/iofwd-calls.md, from calls.def, names.def and libc.def, in this order
 
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
-function die(text) { print FILENAME ":" NR ": " text > "/dev/stderr"; failed = 1; exit 1 }
+function die(text) { print FILENAME ":" FNR ": " text > "/dev/stderr"; failed = 1; exit 1 }
 
 # Splits a parameter list at its outer commas into param[1..n].
 function split_params(s, param,    i, c, depth, n, at) {
@@ -119,7 +119,7 @@ out == "doc" && FILENAME ~ /libc\.def$/ {
     type = trim(substr(front, 1, RSTART - 1))
     n = split(names, name, ",")
     for (k = 1; k <= n; k++) {
-        if (name[k] in seen) die(name[k] " stands here twice")
+        if (name[k] in seen) die(name[k] " is there twice")
         seen[name[k]] = 1
         count++
         f_name[count] = name[k]; f_type[count] = type; f_params[count] = params

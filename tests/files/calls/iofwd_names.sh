@@ -87,5 +87,13 @@ awk -F'|' '!/^#/ && NF == 3 && $1 !~ /^none/ { n = split($3, w, " "); for (i = 1
 comm -3 "$dir/documented" "$dir/files" >"$dir/differ"
 test ! -s "$dir/differ"
 report $? "doc/iofwd-calls.md says of each of $(wc -l <"$dir/files") file functions what becomes of it" "$dir/differ"
+
+# A row that is there already: the generator names its file and line.
+cp "$srcdir/iofwd/calls/names.def" "$dir/names.def"
+echo 'int close(int fd) | always | amph_do_close(fd) | -' >>"$dir/names.def"
+awk -f "$srcdir/iofwd/calls/names.awk" -v out=names "$srcdir/iofwd/calls/calls.def" "$dir/names.def" >"$dir/out" 2>&1
+status=$?
+[ $status -ne 0 ] && grep -q "names.def:$(wc -l <"$dir/names.def"): close is there twice" "$dir/out"
+report $? "a function that has two rows ends the build with the place of the second" "$dir/out"
 echo "1..$count"
 exit $failed
