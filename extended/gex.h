@@ -169,7 +169,7 @@ static inline struct amph_gex *amph_gex(void)
 }
 
 /* The endpoint of this process with this index, or NULL. */
-struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index);
+struct amphora_ep *amph_gex_ep_find(struct amph_gex *g, gex_EP_Index_t index);
 
 /* Returns the state; fatal, naming the call, if the library is not initialised. */
 struct amph_gex *amph_gex_need(const char *call);
@@ -218,7 +218,8 @@ struct amph_dest amph_gex_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *ca
 
 /* The segment bound to endpoint `index` of a peer, as far as known; never NULL (len_bytes 0: none
  * known). */
-const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index);
+const struct amph_rmem *amph_gex_ep_rmem(const struct amph_gex *g, uint32_t peer,
+                                         gex_EP_Index_t index);
 
 /* The API's error code for a status. */
 int amph_gex_error(enum amph_status st);

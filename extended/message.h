@@ -60,7 +60,7 @@ static inline uint64_t amph_gex_message_dest(const struct amph_gex *g, uint32_t 
 {
     uint64_t addr = (uintptr_t)dest;
     return AMPH_UNLIKELY(flags & GEX_FLAG_PEER_SEG_OFFSET)
-               ? addr + amph_ep_rmem(g, peer, AMPH_AM_ROUTE_TO(route))->base
+               ? addr + amph_gex_ep_rmem(g, peer, AMPH_AM_ROUTE_TO(route))->base
                : addr;
 }
 

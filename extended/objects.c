@@ -33,7 +33,8 @@ void *gex_Client_QueryCData(gex_Client_t client)
 
 /* ---- endpoints ---- */
 
-const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, gex_EP_Index_t index)
+const struct amph_rmem *amph_gex_ep_rmem(const struct amph_gex *g, uint32_t peer,
+                                         gex_EP_Index_t index)
 {
     static const struct amph_rmem nothing;
 
@@ -45,7 +46,7 @@ const struct amph_rmem *amph_ep_rmem(const struct amph_gex *g, uint32_t peer, ge
     return table ? &table[peer] : &nothing;
 }
 
-struct amphora_ep *amph_ep_find(struct amph_gex *g, gex_EP_Index_t index)
+struct amphora_ep *amph_gex_ep_find(struct amph_gex *g, gex_EP_Index_t index)
 {
     return index < GASNET_MAXEPS ? __atomic_load_n(&g->eps[index], __ATOMIC_ACQUIRE) : NULL;
 }

@@ -207,7 +207,7 @@ enum amph_status amph_gex_bound_own(struct amph_gex *g, struct amphora_ep *ep,
 /* Returns the segment of a peer's endpoint, for long messages to it. */
 static const struct amph_rmem *segment_of(struct amph_am_ep *ep, uint32_t peer, unsigned context)
 {
-    const struct amph_rmem *rmem = amph_ep_rmem(amph_gex(), peer, context);
+    const struct amph_rmem *rmem = amph_gex_ep_rmem(amph_gex(), peer, context);
     return rmem->len_bytes ? rmem : NULL;
 }
 

@@ -154,7 +154,7 @@ static void on_ask(struct amph_token *token, const struct amph_am *am)
         return;
 
     amph_wr_init(&w, record, sizeof record);
-    amph_gex_bound_write(&w, amph_ep_find(g, (gex_EP_Index_t)am->args[0]));
+    amph_gex_bound_write(&w, amph_gex_ep_find(g, (gex_EP_Index_t)am->args[0]));
 
     const struct amph_am answer = { .kind = AMPH_AM_MEDIUM,
                                     .handler = AMPH_GEX_BOUND_IS,
@@ -186,8 +186,8 @@ static void on_answer(struct amph_token *token, const struct amph_am *am)
         amph_warn("the segment of process %u's endpoint %u cannot be reached: %s", asked->peer,
                   asked->index, amph_status_text(st));
 
-    put_bound(amph_ep_rmem(g, asked->peer, asked->index), asked->owneraddr_p, asked->localaddr_p,
-              asked->size_p);
+    put_bound(amph_gex_ep_rmem(g, asked->peer, asked->index), asked->owneraddr_p,
+              asked->localaddr_p, asked->size_p);
     asked->op->rc.done(&asked->op->rc, AMPH_OK);
     free(asked);
 }

@@ -203,7 +203,7 @@ static void narrow(void *at, uint64_t value, size_t nbytes)
 /* Returns the target in this process's memory; NULL: not allowed. */
 static void *target(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, size_t nbytes)
 {
-    const struct amphora_ep *ep = amph_ep_find(g, index);
+    const struct amphora_ep *ep = amph_gex_ep_find(g, index);
 
     if (addr > UINTPTR_MAX || addr % nbytes)
         return NULL;

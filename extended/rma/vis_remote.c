@@ -353,7 +353,7 @@ void amph_rma_vis_end(struct amph_rma_vis_remote *v)
 
 static char *own_memory(struct amph_gex *g, gex_EP_Index_t index, uint64_t addr, uint64_t nbytes)
 {
-    const struct amphora_ep *ep = amph_ep_find(g, index);
+    const struct amphora_ep *ep = amph_gex_ep_find(g, index);
 
     if (amph_job.built_anywhere && index == 0 && addr <= UINTPTR_MAX)
         return (char *)(uintptr_t)addr;

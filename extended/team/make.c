@@ -466,7 +466,7 @@ static void make_listed(struct amph_gex *g, const struct amph_team_spec *listed,
         struct amph_team_spec spec = *listed;
         uint32_t index = listed->member_ep ? listed->member_ep[i] : 0;
 
-        spec.ep = amph_ep_find(g, index);
+        spec.ep = amph_gex_ep_find(g, index);
         if (!spec.ep)
             amph_fatal(
                 "gex_TM_Create: entry %u names endpoint %u of this process, which does not exist",

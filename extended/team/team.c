@@ -143,7 +143,7 @@ static void fill_reach(const struct amph_gex *g, struct amph_team *team)
 
     for (uint32_t i = 0; reach != g->reach && i < team->pub.size; i++)
         reach[i] = reach_of(
-            amph_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
+            amph_gex_ep_rmem(g, team->member[i], team->member_ep ? team->member_ep[i] : 0));
 }
 
 struct amph_team *amph_gex_team_make(struct amph_gex *g, const struct amph_team_spec *spec)
@@ -281,7 +281,7 @@ struct amph_dest amph_gex_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *ca
 
     if (is_pair(tm)) {
         d.index = (uintptr_t)tm >> 1 & (GASNET_MAXEPS - 1);
-        d.from = amph_ep_find(g, (gex_EP_Index_t)((uintptr_t)tm >> 16));
+        d.from = amph_gex_ep_find(g, (gex_EP_Index_t)((uintptr_t)tm >> 16));
 
         if (!d.from)
             amph_fatal(
@@ -294,7 +294,7 @@ struct amph_dest amph_gex_team_dest(gex_TM_t tm, gex_Rank_t rank, const char *ca
         d.from = team->ep;
     }
 
-    d.rmem = amph_ep_rmem(g, d.peer, d.index);
+    d.rmem = amph_gex_ep_rmem(g, d.peer, d.index);
     return d;
 }
 

@@ -191,6 +191,44 @@ for name in amphora-info amphora-perf amphora-run amphora-upcc amphora-upcrun io
     fi
 done
 
+# wrong_room FILE: of the lines "FOLDER NAME" those whose prefix belongs to another room.  iofwd/calls/ generates code of all rooms
+# of iofwd/; amph_fwd is the interface of iofwd/client/, too.
+wrong_room() {
+    awk -v list="$srcdir/tests/lib/prefixes.txt" '
+        BEGIN {
+            while ((getline line <list) > 0)
+                if (line ~ /^amph_/) { split(line, part, " "); room[part[1]] = part[2] }
+        }
+        {
+            for (prefix = $2; prefix != "" && !(prefix in room); )
+                if (!sub(/_[^_]*$/, "", prefix)) prefix = ""
+            if (index($1 "/", room[prefix] "/") == 1 || $1 == "iofwd/calls" && room[prefix] ~ /^iofwd\//) next
+            if (prefix == "amph_fwd" && $1 ~ /^iofwd\/client(\/|$)/) next
+            print $1 " defines " $2 ", whose prefix " (prefix == "" ? "is not registered" : "belongs to " room[prefix])
+        }' "$1"
+}
+
+# Left out: objects whose source is gone or has moved, and those of the tests.
+(cd "$builddir" && find am base boot conduits extended iofwd launcher tools upc-bridge -name '*.o' ! -name 'tests_*' 2>/dev/null |
+    xargs -r nm -gA --defined-only 2>/dev/null) | awk -v src="$srcdir" -v objects="$builddir" '
+    $NF ~ /^amph_/ {
+        file = $1
+        sub(/:.*/, "", file)
+        sub(/\.libs\//, "", file)
+        sub(/\.o$/, "", file)
+        folder = stem = file
+        sub(/\/[^\/]*$/, "", folder)
+        sub(/.*\//, "", stem)
+        if (!(file in there)) {
+            name = stem
+            sub(/^[^-]*-/, "", name)
+            there[file] = system("test -f " src "/" folder "/" name ".c -o -f " src "/" folder "/" stem ".c -o -f " objects "/" folder "/" name ".c") == 0
+        }
+        if (there[file]) print folder, $NF
+    }' | sort -u >"$dir/defined"
+wrong_room "$dir/defined" >"$dir/bad"
+report "what files share has the prefix of the room that defines it" "$dir/bad"
+
 awk '!/^#/ && NF { print $1 }' "$srcdir/tests/lib/prefixes.txt" | sort | uniq -d >"$dir/bad"
 report "each prefix has one room" "$dir/bad"
 echo "1..$count"
