@@ -144,6 +144,7 @@ void amph_trace_append_end(struct amph_trace_append *a)
     if (!a->base)
         return;
 
+    header_of(a)->flushed = a->next;
     munmap(a->base, a->bytes);
     a->base = NULL;
 

@@ -100,7 +100,8 @@ struct amph_trace_header {
     uint64_t clock_error_ns;            /* its bound; UINT64_MAX: not measured */
     int32_t pid, tid, ppid, rank;       /* rank -1: none */
     uint64_t budget;                    /* bytes that the stream may have */
-    uint64_t flushed;                   /* slots that are in the stream */
+    uint64_t flushed;                   /* slots that are in the stream; without a ring:
+                                           that are in the file, 0: not known */
     uint64_t ring_slots;                /* 0: no ring and no stream; slots follow on the header */
     uint64_t dropped_calls;             /* beyond the budget: neither recorded nor summed up */
     uint64_t summed_calls;              /* beyond the budget: in the sums */

@@ -202,6 +202,20 @@ static bool reserve(struct output *out, size_t more)
     return true;
 }
 
+/* With a checksum.  0: there is not enough memory. */
+static size_t compress(void *to, size_t room, const void *from, size_t len)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    size_t n = 0;
+
+    if (context && !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) &&
+        !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+        n = ZSTD_compress2(context, to, room, from, len);
+
+    ZSTD_freeCCtx(context);
+    return ZSTD_isError(n) ? 0 : n;
+}
+
 static bool put_block(struct output *out, const union amph_trace_slot *slots, size_t n,
                       uint8_t *work, uint8_t *joined)
 {
@@ -229,9 +243,9 @@ static bool put_block(struct output *out, const union amph_trace_slot *slots, si
     if (!reserve(out, BLOCK_HEAD + bound))
         return false;
 
-    size_t z = ZSTD_compress(out->bytes + out->len + BLOCK_HEAD, bound, joined, total, LEVEL);
+    size_t z = compress(out->bytes + out->len + BLOCK_HEAD, bound, joined, total);
 
-    if (ZSTD_isError(z))
+    if (!z)
         return false;
 
     uint32_t head[3] = { (uint32_t)n, (uint32_t)total, (uint32_t)z };
@@ -241,16 +255,34 @@ static bool put_block(struct output *out, const union amph_trace_slot *slots, si
     return true;
 }
 
-static bool put_header(struct output *out, const void *header)
+/* bytes: a header and slots.  The compressed header says how many of them follow, and how many were
+ * missing. */
+static bool put_header(struct output *out, const void *bytes, size_t len)
 {
-    size_t z = ZSTD_compress(out->bytes + HEAD, out->room - HEAD, header, AMPH_TRACE_HEADER, LEVEL);
-    uint32_t len = (uint32_t)z;
+    struct amph_trace_header h;
+    char whole[AMPH_TRACE_HEADER];
+    uint64_t slots = (len - AMPH_TRACE_HEADER) / AMPH_TRACE_SLOT;
+    uint64_t used = 0;
+    uint32_t word;
 
-    if (ZSTD_isError(z))
+    for (uint64_t i = 0; i < slots; i++) {
+        memcpy(&word, (const char *)bytes + AMPH_TRACE_HEADER + i * AMPH_TRACE_SLOT, sizeof word);
+        used += word != 0;
+    }
+
+    memcpy(&h, bytes, sizeof h);
+    h.flushed = used + (h.flushed > slots ? h.flushed - slots : 0);
+    memcpy(whole, bytes, sizeof whole);
+    memcpy(whole, &h, sizeof h);
+
+    size_t z = compress(out->bytes + HEAD, out->room - HEAD, whole, sizeof whole);
+    uint32_t z_len = (uint32_t)z;
+
+    if (!z)
         return false;
 
     memcpy(out->bytes, AMPH_TRACE_PACKED, 8);
-    memcpy(out->bytes + 8, &len, sizeof len);
+    memcpy(out->bytes + 8, &z_len, sizeof z_len);
     out->len = HEAD + z;
     return true;
 }
@@ -268,7 +300,7 @@ static bool pack_row(const void *bytes, size_t len, void **packed_p, size_t *pac
     size_t n = 0;
 
     if (ok)
-        ok = put_header(&out, bytes);
+        ok = put_header(&out, bytes, len);
 
     for (size_t at = AMPH_TRACE_HEADER; ok && at + sizeof *block <= len; at += sizeof *block) {
         memcpy(&block[n], (const char *)bytes + at, sizeof *block);
@@ -476,6 +508,14 @@ static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t h
     return r.ok;
 }
 
+static bool says_slots(const void *header)
+{
+    struct amph_trace_header h;
+
+    memcpy(&h, header, sizeof h);
+    return h.flushed > 0;
+}
+
 bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *plain_len_p,
                        char *why, size_t why_len)
 {
@@ -484,6 +524,7 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
     uint32_t header_len = 0;
     bool ok = len >= HEAD && reserve(&out, AMPH_TRACE_HEADER);
     unsigned version = ok ? (unsigned)in[7] - '0' : 0;
+    size_t whole = 0; /* of out, up to the last block that is not damaged */
 
     if (ok) {
         memcpy(&header_len, in + 8, sizeof header_len);
@@ -506,6 +547,13 @@ bool amph_trace_unpack(const void *bytes, size_t len, void **plain_p, size_t *pl
              reserve(&out, (size_t)head[0] * AMPH_TRACE_SLOT) &&
              get_block(&out, in + at, head, version);
         at += head[2];
+        whole = ok ? out.len : whole;
+    }
+
+    /* the header may say how many slots are missing then */
+    if (!ok && whole && says_slots(out.bytes)) {
+        out.len = whole;
+        ok = true;
     }
 
     if (!ok) {

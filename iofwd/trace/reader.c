@@ -552,6 +552,7 @@ static bool add_row(struct amph_trace *t, const void *bytes, size_t len, char *w
         t->dropped_calls += h.dropped_calls;
         t->summed_calls += h.summed_calls;
         t->dropped_texts += h.dropped_texts;
+        t->missing += h.flushed > s.n ? h.flushed - s.n : 0;
     }
 
     free(slots);
@@ -723,6 +724,7 @@ static int read_files(struct amph_trace *t, const char *dir, int (*filter)(const
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
 
         uint64_t damaged = t->damaged;
+        uint64_t missing = t->missing;
 
         if (read_file(t, path, filter == is_clocks, what, sizeof what))
             ++*good_p;
@@ -734,6 +736,11 @@ static int read_files(struct amph_trace *t, const char *dir, int (*filter)(const
                     "iofwd-trace: %s: %llu of its records have impossible times and are left out; "
                     "the file is damaged: record the run again\n",
                     path, (unsigned long long)(t->damaged - damaged));
+        if (t->missing > missing)
+            fprintf(stderr,
+                    "iofwd-trace: %s: up to %llu of its records are missing: it was cut off or "
+                    "damaged, or is being written now\n",
+                    path, (unsigned long long)(t->missing - missing));
 
         free(list[i]);
     }

@@ -94,6 +94,7 @@ struct amph_trace {
     struct amph_trace_clocks clocks;
     uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
     uint64_t damaged; /* calls and sums with impossible times, which are left out */
+    uint64_t missing; /* slots that files should have and do not have, at most */
 
     /* the reader's own */
     struct amph_trace_text_entry *texts;

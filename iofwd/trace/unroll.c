@@ -20,6 +20,7 @@ enum {
 struct row {
     union amph_trace_slot *slots; /* behind as many as the header needs */
     size_t n, room;
+    uint64_t missing; /* slots that the file says it has, at most */
 };
 
 enum {
@@ -52,9 +53,10 @@ static bool decode(const uint8_t *bytes, const struct amph_trace_block *block, u
 
 /* The blocks up to the last slot that the writer has taken out of the ring. */
 static bool take_stream(struct row *row, const char *bytes, size_t len,
-                        struct amph_trace_header *header)
+                        const struct amph_trace_header *header)
 {
     struct amph_trace_block block;
+    uint64_t laps = 0;
 
     for (size_t at = STREAM; at <= len && len - at >= sizeof block;) {
         memcpy(&block, bytes + at, sizeof block);
@@ -69,10 +71,14 @@ static bool take_stream(struct row *row, const char *bytes, size_t len,
         if (decode((const uint8_t *)bytes + at, &block, header->version, row->slots + row->n))
             row->n += block.slots;
         else
-            header->dropped_calls += block.slots;
+            row->missing += block.slots;
 
         at += block.bytes;
+        laps++;
     }
+
+    if (laps < header->flushed / AMPH_TRACE_RING)
+        row->missing += (header->flushed / AMPH_TRACE_RING - laps) * AMPH_TRACE_RING;
 
     return true;
 }
@@ -83,6 +89,9 @@ static bool take_ring(struct row *row, const char *bytes, size_t len, uint64_t f
 
     if (!reserve(row, AMPH_TRACE_RING))
         return false;
+
+    if (len < STREAM)
+        row->missing += (STREAM - len) / AMPH_TRACE_SLOT;
 
     for (size_t at = AMPH_TRACE_HEADER; at < STREAM && len - at >= AMPH_TRACE_SLOT;
          at += AMPH_TRACE_SLOT) {
@@ -102,13 +111,16 @@ static bool take_ring(struct row *row, const char *bytes, size_t len, uint64_t f
 static bool take_tail(struct row *row, const char *bytes, size_t len,
                       const struct amph_trace_header *header)
 {
-    if (!header->tail || header->tail >= len)
+    if (!header->tail)
         return true;
 
-    size_t n = (len - header->tail) / AMPH_TRACE_SLOT;
+    size_t n = header->tail < len ? (len - header->tail) / AMPH_TRACE_SLOT : 0;
 
-    if (n > header->tail_slots)
+    if (n < header->tail_slots)
+        row->missing += header->tail_slots - n;
+    else
         n = header->tail_slots;
+
     if (!reserve(row, n))
         return false;
 
@@ -134,7 +146,8 @@ bool amph_trace_unroll(const void *bytes, size_t len, void **plain_p, size_t *pl
         return false;
     }
 
-    header.ring_slots = header.flushed = 0;
+    header.ring_slots = 0;
+    header.flushed = row.n - HEADER_SLOTS + row.missing;
     memset(row.slots, 0, AMPH_TRACE_HEADER);
     memcpy(row.slots, &header, sizeof header);
     *plain_p = row.slots;

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /* bytes: a file whose header has been checked.  Gives a new block of memory that the caller frees,
- * with a header that has no ring.  Calls of a damaged block are counted as dropped.  false: there is
- * not enough memory. */
+ * with a header that has no ring, and whose `flushed` is the number of slots that the file should have.
+ * false: there is not enough memory. */
 bool amph_trace_unroll(const void *bytes, size_t len, void **plain_p, size_t *plain_len_p);
 
 #endif

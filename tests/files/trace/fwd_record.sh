@@ -298,7 +298,59 @@ else
     test "$before" = "$(cat "$mp_dir/both")" && "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1 && test -z "$(find "$mp_dir/r" -name '*.trace')"
     mp_report $? "compressed: a file that is there in both forms counts once, and is packed again" "$mp_dir/out"
 fi
-rm -rf "$mp_dir/plain"
+
+# last_block FILE: the bytes of the last block of a compressed file
+last_block() {
+    at=$((12 + $(od -An -tu4 -j 8 -N 4 "$1")))
+    end=$(wc -c <"$1")
+    while [ "$at" -lt "$end" ]; do
+        last=$((12 + $(od -An -tu4 -j $((at + 8)) -N 4 "$1")))
+        at=$((at + last))
+    done
+    echo "$last"
+}
+
+# cut NAME FILE BYTES CALLS: of the file without its last bytes, some calls are there, and a sentence says that others are not
+cut() {
+    rm -rf "$mp_dir/r"
+    mkdir "$mp_dir/r"
+    head -c "-$3" "$2" >"$mp_dir/r/${2##*/}"
+    "$trace" summary "$mp_dir/r" >"$mp_dir/out" 2>&1 && grep -q 'up to [0-9]* of its records are missing: it was cut off' "$mp_dir/out" &&
+        test "$(sql "$mp_dir/r" 'SELECT count(*) FROM calls')" $4
+    mp_report $? "$1" "$mp_dir/out"
+}
+for file in "$mp_dir/plain/"*.trace; do
+    cut "cut off, at the last block" "$file" 1 "-gt 190000"
+    cut "cut off, at half" "$file" $(($(wc -c <"$file") / 2)) "-gt 50000"
+    cut "cut off, in the ring" "$file" $(($(wc -c <"$file") - 20000)) "-ge 0"
+done
+if [ $packed = 0 ]; then
+    rm -rf "$mp_dir/r"
+    mkdir "$mp_dir/whole"
+    cp "$mp_dir/plain/"*.trace "$mp_dir/whole"
+    "$trace" pack "$mp_dir/whole" >"$mp_dir/out" 2>&1
+    for file in "$mp_dir/whole/"*.tracez; do
+        cut "cut off, compressed: the blocks before" "$file" 1 "-gt 190000"
+        cut "cut off, compressed: between two blocks" "$file" "$(last_block "$file")" "-gt 190000"
+        cp "$file" "$mp_dir/r"
+        printf 'damaged' | dd of="$mp_dir/r/${file##*/}" bs=1 seek=$(($(wc -c <"$file") * 9 / 10)) conv=notrunc 2>/dev/null
+        "$trace" summary "$mp_dir/r" >"$mp_dir/out" 2>&1 && grep -q 'up to [0-9]* of its records are missing' "$mp_dir/out"
+        mp_report $? "damaged, compressed: the blocks before" "$mp_dir/out"
+    done
+    # what is missing is not forgotten when the file is compressed
+    for file in "$mp_dir/plain/"*.trace; do
+        cut "cut off, before it is compressed" "$file" 1 "-gt 190000"
+    done
+    "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1
+    "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
+    grep -q 'tracez: up to [0-9]* of its records are missing' "$mp_dir/out"
+    mp_report $? "cut off, before it is compressed: said afterwards" "$mp_dir/out"
+else
+    for number in 1 2 3 4 5; do
+        mp_skip "case $number of compressed files that are cut off" "built without libzstd"
+    done
+fi
+rm -rf "$mp_dir/plain" "$mp_dir/whole"
 
 # packs NAME FILES COMMAND...: afterwards there are packed files, or not, and all writes
 packs() {
