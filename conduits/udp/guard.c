@@ -9,7 +9,7 @@
  * is in flight, at most fifty times a second.
  *
  * Every AMPH_THREAD_IDLE_NS it looks whether the process has made no progress for so long that its peers
- * could take it for dead, and sends them a sign of life.  It ends if it is idle and no peer is connected,
+ * could take it for dead, and sends them a keep-alive.  It ends if it is idle and no peer is connected,
  * or if no thread of the program is left: then the C library ends the process, and its exit makes
  * progress, which alone receives acknowledgements.
  */
@@ -64,8 +64,8 @@ static bool wait_for_round(struct amph_udp_cx *u)
         int idle = UDP_GUARD_IDLE;
 
         if (n == 0 && is_needless(u) &&
-            __atomic_compare_exchange_n(&u->guarded, &idle, UDP_GUARD_NONE, false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            __atomic_compare_exchange_n(&u->guarded, &idle, UDP_GUARD_NONE, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
             return false;
     }
 }

@@ -473,15 +473,15 @@ uint64_t amph_rdp_read_clock(struct amph_rdp *r)
 {
     uint64_t now = amph_rdp_now(r);
     uint64_t away = now > r->now ? now - r->now : 0;
-    uint64_t most = r->cfg.timeout_ns / 4;
+    uint64_t counted = r->cfg.timeout_ns / 4;
 
     r->now = now;
-    if (AMPH_LIKELY(!most || away <= most))
+    if (AMPH_LIKELY(!counted || away <= counted))
         return now;
 
     for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
         if (c->waiting_since_ns)
-            c->waiting_since_ns = silent_since(c) + away - most;
+            c->waiting_since_ns = silent_since(c) + away - counted;
 
     return now;
 }

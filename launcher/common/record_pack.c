@@ -121,9 +121,9 @@ static _Noreturn void execute_pack(char *program, char *dir)
 void amph_record_pack(void)
 {
     char *dir = strdup(amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR));
-    uint64_t least = amph_env_size(AMPH_ENV_IOFWD_TRACE_PACK);
+    uint64_t min_bytes = amph_env_size(AMPH_ENV_IOFWD_TRACE_PACK);
 
-    if (!dir || !dir[0] || !least || bytes_of(dir) < least) {
+    if (!dir || !dir[0] || !min_bytes || bytes_of(dir) < min_bytes) {
         free(dir);
         return;
     }

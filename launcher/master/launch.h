@@ -14,6 +14,7 @@
  *   ending.c       ends of processes, their consequences, and the end of the job
  *   mapping.c      which server serves which compute process
  *   report.c       the mapping table, names of processes
+ *   suspend.c      job control: ^Z and fg
  *   progress.c     iofwd-ctl progress beside the job
  *   clocks.c       the clocks of a recorded job's hosts
  *

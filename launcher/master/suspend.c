@@ -16,7 +16,8 @@
 #include "launcher/agent/agent.h"
 #include "launcher/master/launch.h"
 
-#define SEND_NS AMPH_NS_PER_S /* for all agents together; a host that takes nothing is not waited for */
+#define SEND_NS \
+    AMPH_NS_PER_S /* for all agents together; a host that takes nothing is not waited for */
 
 static void signal_processes(struct amph_launch *l, int sig)
 {

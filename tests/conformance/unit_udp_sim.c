@@ -640,7 +640,9 @@ static void refused_puts(void)
 static void one_pause(unsigned steps)
 {
     static const uint64_t timeout_ns = 10 * AMPH_NS_PER_S;
-    struct sim_link link = { .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10, .datagram = 1472 };
+    struct sim_link link = {
+        .delay_ns = 50000, .rate = 125e6, .queue_bytes = 512 << 10, .datagram = 1472
+    };
 
     the_seed = steps;
 
@@ -661,7 +663,8 @@ static void one_pause(unsigned steps)
 
         if (k == steps)
             for (unsigned i = 0; i < s->n; i++)
-                s->node[i].asleep_until = s->now + 6 * timeout_ns + sim_random(s) % (timeout_ns / 2);
+                s->node[i].asleep_until = s->now + 6 * timeout_ns +
+                                          sim_random(s) % (timeout_ns / 2);
 
         MUST(step(s), "nothing will ever happen again");
     }
@@ -674,7 +677,8 @@ static void pauses(void)
     for (unsigned steps = 0; steps < 60; steps++)
         one_pause(steps);
 
-    report(true, "two processes that were stopped for six times the time-out go on, at %u moments", 60u);
+    report(true, "two processes that were stopped for six times the time-out go on, at %u moments",
+           60u);
 }
 
 /* ---- many messages through heavy loss ---- */
