@@ -54,7 +54,7 @@ tests_am_am_threads_LDADD = $(inside_amphora_net) -lpthread
 tests_am_am_traffic_SOURCES = tests/am/am_traffic.c tests/am/am_common.h
 tests_am_am_traffic_LDADD = $(inside_amphora_net)
 
-# The API's messages, events and flags: clients, built as clients are (gex_client_cppflags stands in extended/local.mk).
+# The API's messages, events and flags: clients, built as clients are (gex_client_cppflags is in extended/local.mk).
 np_mp = tests/gex/gex_event tests/gex/gex_flags tests/gex/am/gex_np tests/gex/am/gex_np_threads
 check_PROGRAMS += $(np_mp)
 dist_check_SCRIPTS += $(np_mp:=.sh)

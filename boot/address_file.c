@@ -245,7 +245,8 @@ enum amph_status amph_boot_standing_read(const char *path, struct amph_standing 
         enum amph_status st = is_distrust(errno) ? AMPH_ERR_PROTO : amph_status_from_errno(errno);
 
         if (is_distrust(errno))
-            amph_error("the address file %s lies where others may write, and is a link or belongs "
+            amph_error("the address file %s is in a directory where others may write, and is a "
+                       "link or belongs "
                        "to another user: it is not trusted",
                        path);
         else

@@ -78,7 +78,7 @@ static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
     if (!parse_ip(far_away, &to))
         return false;
 
-    /* the port lies at the same place in both families */
+    /* the port is at the same offset in both families */
     ((struct sockaddr_in *)&to)->sin_port = htons(9);
 
     int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -139,7 +139,7 @@ enum amph_status amph_conduit_inet_choose(const char *conduit, bool loopback_onl
         return AMPH_ERR_ARG;
     }
 
-    ((struct sockaddr_in *)sa)->sin_port = 0; /* the port lies at the same place in both families */
+    ((struct sockaddr_in *)sa)->sin_port = 0; /* the port is at the same offset in both families */
     return AMPH_OK;
 }
 

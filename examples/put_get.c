@@ -25,7 +25,7 @@ static void barrier(gex_TM_t tm)
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
 }
 
-/* Where member rank's segment lies in its own address space. */
+/* The address of member rank's segment in its own address space. */
 static struct shared *segment_of(gex_TM_t tm, gex_Rank_t rank)
 {
     void *addr = NULL;

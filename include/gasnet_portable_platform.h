@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names for what a program is compiled by and for, the same ones everywhere.  Stands alone: needs
+ * Names for what a program is compiled by and for, the same ones everywhere.  Needs
  * no other header and no library, and may be included in any order, in C and C++.
  *
  *   PLATFORM_COMPILER_<family>           1 for the compiler in use, else undefined.  Families:

@@ -61,7 +61,7 @@ prepare_asan() {
     prepare build-asan --enable-sanitizers=address,undefined --disable-static CFLAGS="-O1 -g"
 }
 
-# asan_environment: what sanitized programs need.  Programs of the tests are sanitized themselves, so the preload library may stand before
+# asan_environment: what sanitized programs need.  Programs of the tests are sanitized themselves, so the preload library may be loaded before
 # the sanitizer's runtime.
 asan_environment() {
     export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1

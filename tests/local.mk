@@ -1,4 +1,4 @@
-# Tests of the tree as a whole and of base/; the other layers' tests stand in their folders' local.mk.
+# Tests of the tree as a whole and of base/; the other layers' tests are in their folders' local.mk.
 EXTRA_DIST += tests/README.md tests/lib/lib.sh
 # headers.sh is for the nightly run.
 EXTRA_DIST += tests/unit/headers.sh

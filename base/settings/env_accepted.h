@@ -21,7 +21,7 @@
     ACCEPT("SSH_SERVERS", "read by gasnetrun_udp and amudprun: the host list") \
     ACCEPT("SSH_CMD", \
            "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
-    ACCEPT("SSH_OPTIONS", "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
+    ACCEPT("SSH_OPTIONS", "they belong in AMPHORA_SSH or amphora-run -ssh, after the program") \
     ACCEPT("SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_SSH_SERVERS", "read by the gasnetrun scripts: the host list") \
     ACCEPT("CSPAWN_CMD", "another launcher is given by PMIRUN_CMD and gasnetrun -spawner pmi") \
@@ -164,7 +164,7 @@
     ACCEPT("GASNET_SSH_CMD", \
            "AMPHORA_SSH or amphora-run -ssh names the program that reaches other hosts") \
     ACCEPT("GASNET_SSH_OPTIONS", \
-           "they stand in AMPHORA_SSH or amphora-run -ssh, behind the program") \
+           "they belong in AMPHORA_SSH or amphora-run -ssh, after the program") \
     ACCEPT("GASNET_SSH_REMOTE_PATH", "other hosts use the working directory of this one") \
     ACCEPT("GASNET_MPI_FINALIZE", "there is no conduit over MPI") \
     ACCEPT("PMIRUN_CMD", "read by the gasnetrun scripts: the command of -spawner pmi")

@@ -315,7 +315,7 @@
     FOREIGN(LIBRARY_PATH, "LD_LIBRARY_PATH", \
             "folders in which the dynamic linker looks for libraries") \
     FOREIGN(PRELOAD, "LD_PRELOAD", \
-            "libraries that stand before those of a program; the interposer is one of them") \
+            "libraries that are loaded before those of a program; the interposer is one of them") \
     FOREIGN(PATH, "PATH", "folders in which programs are looked for") \
     FOREIGN(TMP, "TMPDIR", "where amphora-run keeps the job's files; GASNET_TMPDIR comes first") \
     FOREIGN(RUNTIME_DIR, "XDG_RUNTIME_DIR", "where standing servers leave their address file") \
@@ -328,7 +328,7 @@
  */
 #define AMPH_ENV_ACCEPTED(ACCEPT) \
     ACCEPT("GASNET_TRACEFILE", \
-           "there is no tracing; AMPHORA_STATS and AMPHORA_LOG tell what happens") \
+           "there is no tracing; AMPHORA_STATS and AMPHORA_LOG report what happens") \
     ACCEPT("GASNET_TRACEMASK", "there is no tracing") \
     ACCEPT("GASNET_TRACEFLUSH", "there is no tracing") \
     ACCEPT("GASNET_TRACELOCAL", "there is no tracing") \

@@ -118,7 +118,7 @@ uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph
 
 struct amph_ofi_item {
     struct amph_ofi_item *next;
-    struct amph_ofi_reg *reg; /* that the item lies in, or NULL */
+    struct amph_ofi_reg *reg; /* that contains the item, or NULL */
 };
 
 struct amph_ofi_pool {

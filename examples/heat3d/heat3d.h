@@ -10,7 +10,7 @@
 
 #include "upc_bridge.h"
 
-/* What stands before the values in a snapshot: one line of text, padded with spaces; so file
+/* The header of a snapshot, before the values: one line of text, padded with spaces; so file
  * positions do not depend on the step. */
 #define HEAT_HEAD_BYTES 128
 

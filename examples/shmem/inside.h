@@ -11,7 +11,7 @@
 
 struct arena;
 
-/* Where a symmetric object lies: the same two numbers in all processes, whose addresses may
+/* The position of a symmetric object: the same two numbers in all processes, whose addresses may
  * differ. */
 enum {
     IN_HEAP,

@@ -3,7 +3,7 @@
  * Remote atomics.  GASNet-EX spec, "Remote Atomic Operations".
  *
  * An atomic domain names a team, a data type and a set of operations.  Every operation is made by
- * the CPU where the target lies: from here, if the memory is mapped here, else by the target's
+ * the CPU of the host that has the target: from here, if the memory is mapped here, else by the target's
  * process on request; so all members' operations on one location are coherent, also with CPU
  * atomics that its neighbours use themselves.  An operation on mapped memory does not poll: who
  * spins on one calls gasnet_AMPoll, or others whose requests wait here never get on.  The target is

@@ -7,8 +7,8 @@
 #ifndef AMPHORA_ARGS_H
 #define AMPHORA_ARGS_H
 
-/* AMPHORA_PARAMS_<M>: parameters, to stand behind others; AMPHORA_VALUES_<M>: their values, as an
- * initialiser; AMPHORA_NAMES_<M>: their values, to stand behind others. */
+/* AMPHORA_PARAMS_<M>: parameters, to follow others; AMPHORA_VALUES_<M>: their values, as an
+ * initialiser; AMPHORA_NAMES_<M>: their values, to follow others. */
 #define AMPHORA_PARAMS_0
 #define AMPHORA_PARAMS_1 AMPHORA_PARAMS_0, gex_AM_Arg_t a0
 #define AMPHORA_PARAMS_2 AMPHORA_PARAMS_1, gex_AM_Arg_t a1

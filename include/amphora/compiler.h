@@ -28,7 +28,7 @@
 #define AMPHORA_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define AMPHORA_NORETURN __attribute__((__noreturn__))
 
-/* Orders a transfer by load and store against what stands before and after it; costs nothing on
+/* Orders a transfer by load and store against what is before and after it; costs nothing on
  * x86. */
 #define AMPHORA_FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
 

@@ -130,7 +130,7 @@ AMPHORA_INLINE int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *sr
     return GASNET_OK;
 }
 
-/* Local completion that nobody asks for: the reply tells (gasnet_AMRequestLongAsync). */
+/* Local completion that nobody asks for: the reply implies it (gasnet_AMRequestLongAsync). */
 #define AMPHORA_EVENT_UNHEARD ((gex_Event_t *)(uintptr_t)4)
 
 /* What a message to dest with this payload is refused with: GASNET_OK, or after a sentence

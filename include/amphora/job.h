@@ -150,7 +150,7 @@ gex_Rank_t gex_TM_TranslateRankToJobrank(gex_TM_t tm, gex_Rank_t rank);
 gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank);
 gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags);
 
-/* A value that stands, in point-to-point calls only, for (endpoint, index of the peer's endpoint);
+/* A value that represents, in point-to-point calls only, (endpoint, index of the peer's endpoint);
  * ranks are job ranks then. */
 gex_TM_t gex_TM_Pair(gex_EP_t local_ep, gex_EP_Index_t remote_ep_index);
 

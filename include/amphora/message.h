@@ -7,7 +7,7 @@
  * arguments; without the number the arguments are counted.  Requests return 0, or non-zero where
  * nothing was sent (GEX_FLAG_IMMEDIATE only).  A request may block until there is room and then
  * runs handlers; replies are allowed once, in the handler of a request.  lc_opt: GEX_EVENT_NOW (the
- * source may be used again on return), GEX_EVENT_GROUP (gex_NBI_Wait(GEX_EC_AM) tells; requests
+ * source may be used again on return), GEX_EVENT_GROUP (gex_NBI_Wait(GEX_EC_AM) waits for it; requests
  * only), or the address of an event. What the limits forbid ends the job with a sentence.
  */
 #ifndef AMPHORA_MESSAGE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory kinds, for gasnet_mk.h: where a segment's memory lies.  GASNet-EX spec, "Memory kinds".
+ * Memory kinds, for gasnet_mk.h: what kind of memory a segment has.  GASNet-EX spec, "Memory kinds".
  *
  * Host memory is the kind that this library has; of GASNET_HAVE_MK_CLASS_CUDA_UVA, _HIP, _ZE and
  * _MULTIPLE none is defined.

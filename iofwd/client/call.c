@@ -409,7 +409,7 @@ static const char *call_name(const struct amph_client_pending *p)
     return p->desc ? p->desc->name : "call";
 }
 
-/* Logs the reason that a server has sent with an error.  EIO does not tell a program what went wrong, so
+/* Logs the reason that a server has sent with an error.  EIO does not say what went wrong, so
  * its reason is a warning, at most one in REASON_NS; all other reasons are logged at level info. */
 static void report_reason(const struct amph_fwd_rep_head *head, const struct amph_client_pending *p,
                           const char *text, int len)

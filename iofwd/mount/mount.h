@@ -173,7 +173,7 @@ struct amph_mount_put_off {
 
 /* Is an abandoned request still executed?  What it uses must not be freed then. */
 bool amph_mount_any_abandoned(void);
-/* Has p->run called, which may free p, once no abandoned request is left.  false: there is none now,
+/* Has p->run called, which may free p, once no abandoned request is left.  false: none is left now,
  * and nothing was put off. */
 bool amph_mount_put_off(struct amph_mount_put_off *p);
 

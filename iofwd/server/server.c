@@ -61,7 +61,7 @@ static void set_limits(void)
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
-    /* the end of its control connection tells when it has gone */
+    /* its control connection ends when it has gone */
     bool alive = st == AMPH_ERR_LOST || st == AMPH_ERR_DENIED;
 
     if (!alive || !amph_server_peer_disconnect(amph_am_user(ep), peer)) {

@@ -127,7 +127,7 @@ static int write_piece(void *arg)
                         : amph_fwd_write(CL, &t->file, p->buf, p->len, &p->n);
 }
 
-/* Carries out a piece that may wait.  If the file is ready, it does not stand in the queue of those that
+/* Carries out a piece that may wait.  If the file is ready, it does not wait in the queue of those that
  * wait (wait.c): a writer of a FIFO does not wait behind its readers. */
 static int move_waiting(struct amph_trap_call *c, int (*attempt)(void *arg), struct piece *p)
 {

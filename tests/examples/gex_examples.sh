@@ -6,7 +6,7 @@ mp_run examples/hello_am -n "1 4" -c "smp tcp-smp"
 mp_run examples/ring -n "1 3" -c "smp tcp"
 mp_run examples/put_get -n "2 3" -c "smp tcp"
 
-# The README's first program, as it stands there, and the UPC program of its table.
+# The README's first program, as printed there, and the UPC program of its table.
 awk '/^```/ { inside = 0 } inside; /^```c$/ && !done++ { inside = 1 }' "$srcdir/README.md" >"$mp_dir/first.c"
 
 if mp_wanted "the README's first program"; then

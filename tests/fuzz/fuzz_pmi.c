@@ -59,7 +59,7 @@ static void get(struct amph_kvs *kvs, const char *name)
     free(data);
 }
 
-/* All that the manager will ever answer stands ready; what it is asked is not read. */
+/* All that the manager will ever answer is there already; what it is asked is not read. */
 static void client(const struct amph_kvs_ops *ops, const uint8_t *bytes, size_t len)
 {
     int pair[2];

@@ -288,7 +288,7 @@ struct amph_fwd_caller amph_fwd_set_caller(struct amph_fwd_caller caller)
 
 void amph_fwd_record_descriptor(int fd)
 {
-    expect(fd >= -1, "a descriptor is a number, or there is none");
+    expect(fd >= -1, "a descriptor is a number or -1");
 }
 
 int amph_fwd_open(struct amph_fwd_client *cl, const struct amph_fwd_file *dir, const char *path,

@@ -342,7 +342,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    /* amphora-run starts servers without arguments, so the mode may also stand in the
+    /* amphora-run starts servers without arguments, so the mode may also be in the
      * environment. */
     const char *mode = argc > 1 ? argv[1] : getenv("JOB_MODE");
 

@@ -158,7 +158,7 @@ fault() {
     case $2 in
     compute) victim=$(cut -d' ' -f1 "$dir/ready/2") ;;
     agent | silent) victim=$agent ;;
-    ssh) victim=$(parent "$near") ;; # what stands in for ssh has become the guardian
+    ssh) victim=$(parent "$near") ;; # the substitute for ssh has become the guardian
     launcher) victim=$launcher ;;
     esac
     start=$(mp_now_ms)

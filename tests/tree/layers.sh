@@ -141,7 +141,7 @@ report "the interposer, the client and start-up end no process without a sentenc
 call_names=$(sed -n 's/^\([a-z][a-z0-9]*\) *|.*/\1/p' iofwd/calls/calls.def | tr 'a-z\n' 'A-Z|' | sed 's/|$//')
 report "what distinguishes a call is a column of calls.def, not a test of its number" \
     "$(sources iofwd tools | xargs -r grep -nE "([!=]= *|case +)AMPH_FWD_($call_names)([^A-Z_0-9]|\$)|AMPH_FWD_($call_names) *[!=]=" /dev/null)"
-report "UPC's library stands on the public headers alone" \
+report "UPC's library includes public headers only" \
     "$(grep -nE '^ *# *include "(base|boot|conduits|am|extended|iofwd)/' upc-bridge/*.[ch] upc-bridge/io/*.[ch] upc-bridge/translated/*.[ch] /dev/null)"
 report "libfabric's headers stay in conduits/" \
     "$(sources $folders include | grep -v '^conduits/' | xargs -r grep -n 'rdma/' /dev/null | grep include)"

@@ -324,7 +324,7 @@ BOTH_WAYS(in_each_other)
     cr_expect_eq(count_fds(), fds_before, "look-ups leave no descriptors behind");
 }
 
-/* The longest name counts, wherever it stands, with or without slashes behind it. */
+/* The longest name counts, wherever it is in the list, with or without slashes behind it. */
 BOTH_WAYS(longest_name)
 {
     static const char *const specs[] = { "/fwd=%s/in:/fwd/d=%s/in2", "/fwd//=%s/in:/fwd/d/=%s/in2",

@@ -346,7 +346,7 @@ Test(request, every_call_takes_any_body, .timeout = 60)
                     body[len] = 0;
             }
 
-            if (round % 2) /* the handle that is known, where a file or directory stands first */
+            if (round % 2) /* the handle that is known, where a file or directory comes first */
                 for (unsigned k = 0; k < 8; k++)
                     body[k] = (uint8_t)(FUZZ_HANDLE >> (8 * k));
 

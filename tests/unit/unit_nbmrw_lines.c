@@ -26,7 +26,7 @@ static struct series some_series(unsigned width, uint64_t file_bytes)
                             .value = { 1e6 + rand() % 1000000 } };
 }
 
-/* The labels stand beside the ends of the lines, and their texts end in "server" or "servers", or are
+/* The labels are beside the ends of the lines, and their texts end in "server" or "servers", or are
  * "direct". */
 static void check_labels(const char *svg)
 {

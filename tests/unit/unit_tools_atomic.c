@@ -260,7 +260,7 @@ static void meet(gasnett_atomic_val_t all)
             gasnett_sched_yield();
 }
 
-/* One loop for each way, so that nothing stands between store and load but the fence. */
+/* One loop for each way, so that only the fence is between store and load. */
 #define SIDE_BY_SIDE(set_flags, fence, read_flags) \
     for (unsigned k = 0; k < WORDS; k++) { \
         SHARED(atomic_set)(&side[me][k].word, value, set_flags); \

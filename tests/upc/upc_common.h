@@ -33,7 +33,7 @@ static inline uint32_t below(uint64_t *state, uint32_t n)
     return next_random(state) % n;
 }
 
-/* Element i of an array of one layout, computed by counting: where it lies in its thread's part, in
+/* Element i of an array of one layout, computed by counting: its index in its thread's part, in
  * elements. */
 struct spot {
     uint32_t thread, phase;

@@ -312,7 +312,7 @@ static void lists(void)
     upc_barrier();
 }
 
-/* Intervals of one region, dealt out at random, some to nobody; what a thread has lies in two
+/* Intervals of one region, dealt out at random, some to nobody; what a thread has is in two
  * pieces that are in the wrong order. */
 enum {
     CUTS = 150

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory model (UPC 1.3, 5.1.2.3 and appendix B): what strict accesses forbid is never seen;
- * what split barriers order is seen. Argument: rounds.  One word stands on each line of its own,
+ * what split barriers order is seen. Argument: rounds.  Each word has a line of its own,
  * the threads' roles move round.
  */
 #include "tests/upc/upc_common.h"
@@ -169,7 +169,7 @@ static void coherence(int round)
     CHECK(UPC_LOAD(int, x) == 50);
 }
 
-/* What stands before notify is seen behind the matching wait, also where the reader did something
+/* What is written before notify is seen after the matching wait, also where the reader did something
  * else between. */
 static void split_barrier(int round)
 {

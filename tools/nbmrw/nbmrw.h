@@ -99,7 +99,7 @@ struct series {
     enum way way;
     unsigned width;
     bool random_order;
-    bool segment;                    /* the buffer lies in the GASNet segment */
+    bool segment;                    /* the buffer is in the GASNet segment */
     uint64_t file_bytes, call_bytes; /* 0 for metadata */
     unsigned n;
     double value[NBMRW_REPEATS_MAX]; /* bytes/s, or operations/s for metadata */

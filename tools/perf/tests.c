@@ -112,7 +112,7 @@ const struct perf_test perf_tests[] = {
     { "np_medium_rate", "M/s", PAIR, word, perf_np_medium_rate, "line_rate", "tcp_rate",
       "prepared medium requests one after the other until the receiver has handled them all, in millions a second" },
     { "np_medium_flood", "MB/s", PAIR, messages, perf_np_medium_flood, "memcpy", "tcp_stream",
-      "the same; the payload is copied into the library's buffer, which on smp lies in the ring itself" },
+      "the same; the payload is copied into the library's buffer, which on smp is in the ring itself" },
     { "np_client_flood", "MB/s", PAIR, messages, perf_np_client_flood, "memcpy", "tcp_stream",
       "the same from the client's own buffer" },
     { "np_long_flood", "MB/s", PAIR, messages, perf_np_long_flood, "memcpy", "tcp_stream",

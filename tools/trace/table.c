@@ -72,7 +72,7 @@ static void print_text(FILE *out, const struct answer *a, sqlite3_stmt *stmt)
         print_cell(out, a, width, (int)(i % (size_t)a->columns), a->cells[i]);
 }
 
-/* The length of the character of UTF-8 at the start of s; 0: there is none. */
+/* The length of the character of UTF-8 at the start of s; 0: it is invalid. */
 static int utf8_length(const unsigned char *s)
 {
     static const struct {

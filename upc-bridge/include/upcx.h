@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What upcxlate's output stands on: amphora-upcc puts it before every UPC source.  C without any
+ * What upcxlate's output needs: amphora-upcc puts it before every UPC source.  C without any
  * header of the system, so that the program's own feature macros keep their effect, and for any -std, C89 included;
  * pointers-to-shared are those of upc_bridge.h (amphora/upc/pts.h).  Not for programs.
  */
@@ -107,7 +107,7 @@ typedef __UINT16_TYPE__ upcx_u16 __attribute__((__may_alias__));
 typedef __UINT32_TYPE__ upcx_u32 __attribute__((__may_alias__));
 typedef __UINT64_TYPE__ upcx_u64 __attribute__((__may_alias__));
 
-/* Where the object lies here, or 0. */
+/* The address of the object here, or 0. */
 UPCX_INLINE uintptr_t upcx_near(upcx_pts p)
 {
     struct upc_wide w = upc_pts_wide(p);

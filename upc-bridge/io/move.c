@@ -24,7 +24,7 @@ static uintptr_t here_of(uint32_t thread)
 
 /* ---- one range [x, x + n) of a block-cyclic piece, to or from buf ---- */
 
-/* The part of one thread: where its first byte lies, and how many there are. */
+/* The part of one thread: the offset of its first byte, and the number of bytes. */
 struct part {
     uint64_t addr, len;
     char *bytes; /* mapped, or fetched */

@@ -151,7 +151,7 @@ static void check_writable(struct expr *e)
 /*
  * Writes a bit-field, in the bytes that it touches: by C11, 3.14, neighbours in the same bytes are
  * one memory location with it, which two threads may not write at one time anyway.  `before`: what
- * the new value, `next`, is computed from is read first, and lies in upcx_o<n>; `result`: what the
+ * the new value, `next`, is computed from is read first, into upcx_o<n>; `result`: what the
  * whole expression gives, NULL: the field.
  */
 static const char *store_bits(struct expr *e, int n, bool before, const char *next,
@@ -214,7 +214,7 @@ void xl_store(struct expr *l, unsigned op, struct expr *r, int op_tok)
     struct expr out = { .a = l->a, .b = r->b, .type = t };
 
     if (!l->lvalue && l->type->kind != TY_UNKNOWN && !l->place)
-        xl_refuse(op_tok, "what stands left of the assignment cannot be assigned to");
+        xl_refuse(op_tok, "the left side of the assignment cannot be assigned to");
 
     if (op == '=') {
         if (!l->place || l->type->kind != TY_ARRAY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * upcxlate: integer expressions that grow by the same amount whenever a loop's variable grows by
- * one: sums, differences and products of the variable and of what stands still, all signed, so that
+ * one: sums, differences and products of the variable and of constants, all signed, so that
  * they do not wrap.
  *
  * Layer: upc-bridge/xlate.  Thread rule: one thread.

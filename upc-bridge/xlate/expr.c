@@ -496,7 +496,7 @@ static struct expr call(struct expr f)
     if (t->kind == TY_POINTER && t->of->kind == TY_FUNCTION)
         t = t->of;
     else if (t->kind != TY_UNKNOWN)
-        xl_refuse(f.a, "what stands before '(' is no function (it is '%s')", xl_ty_words(t));
+        xl_refuse(f.a, "the expression before '(' is not a function (it is '%s')", xl_ty_words(t));
 
     struct param *p = t->kind == TY_FUNCTION ? t->params : NULL;
 

@@ -144,7 +144,7 @@ static bool reads_condition(struct head *h)
     return is_still(h, h->limit, h->cond.b);
 }
 
-/* i, or i plus or minus what stands still. */
+/* i, or i plus or minus what does not change. */
 static bool follows_variable(const struct head *h, int a, int b)
 {
     return b > a && xl_name_at(a) == h->var &&

@@ -298,7 +298,7 @@ long long xl_parse_initialiser(struct type *t)
             return e.type->dim_value;
 
         if (t->kind == TY_ARRAY)
-            xl_refuse(e.a, "an array's initialiser stands in braces");
+            xl_refuse(e.a, "an array's initialiser must be in braces");
 
         assign_value(&e, t);
         return -1;

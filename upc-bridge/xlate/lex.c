@@ -316,7 +316,7 @@ static void lex_pragma(const char *p, const char *e)
     }
 }
 
-/* A line that begins with '#'; at stands on it. */
+/* A line that begins with '#'; at points to it. */
 static void lex_directive(void)
 {
     const char *e = memchr(xl.lex.at, '\n', (size_t)(xl.lex.end - xl.lex.at));
@@ -350,7 +350,7 @@ static void lex_directive(void)
     xl.lex.at = e;
 }
 
-/* Inside quotes; at stands on the opening one. */
+/* Inside quotes; at points to the opening one. */
 static const char *quoted(const char *p)
 {
     char q = *p;

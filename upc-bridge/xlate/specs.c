@@ -56,7 +56,7 @@ bool xl_starts_type(int tok)
         return s ? s->kind == S_TYPEDEF : is_va_list(t->id);
     }
 
-    if (t->kw == K_EXTENSION) /* it stands before declarations and before expressions */
+    if (t->kw == K_EXTENSION) /* it precedes declarations and expressions */
         return xl_starts_type(tok + 1);
 
     return is_base_word[t->kw] || is_specifier[t->kw];
@@ -536,7 +536,7 @@ static bool storage_word(enum keyword kw, struct specs *s)
     }
 }
 
-/* A type that stands as a whole: structure, typedef name, typeof; NULL: no such thing here. */
+/* A complete type: structure, typedef name, typeof; NULL: none here. */
 static struct type *whole_type(struct specs *s, bool have)
 {
     const struct token *t = &xl.tokens[xl.pos];

@@ -9,7 +9,7 @@
 
 #include "xlate.h"
 
-/* #pragma upc strict or relaxed; pos stands on it */
+/* #pragma upc strict or relaxed; pos is at it */
 void xl_pragma_upc(void)
 {
     xl.strict_mode = xl.tokens[xl.pos++].strict;
@@ -406,7 +406,7 @@ void xl_parse_statement(void)
 
     xl_deeper();
     if (t->kind == T_UPC_PRAGMA)
-        xl_refuse(xl.pos, "#pragma upc stands at file scope or at the beginning of a block");
+        xl_refuse(xl.pos, "#pragma upc must be at file scope or at the beginning of a block");
 
     while (t->kind == T_ID && t->kw == K_NONE && xl_is_punct(xl.pos + 1, ':')) { /* labels */
         add_label(t->id);

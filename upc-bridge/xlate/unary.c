@@ -113,7 +113,7 @@ static struct expr address_of(int a)
     if (x.place) {
         r.type = xl_ty_pointer(x.type);
 
-        const char *text = xl_place_text(&x); /* of a member: where it lies */
+        const char *text = xl_place_text(&x); /* of a member: its place */
 
         xl_edit(a, xl.pos, text);
         xl.pts_computed = true;

@@ -220,9 +220,9 @@ struct token {
     const char *id;
     int len;
     int file, line;
-    bool space;            /* white space stood before it */
+    bool space;            /* white space precedes it */
     bool strict;           /* T_UPC_PRAGMA: strict, not relaxed */
-    const char *directive; /* lines that stood before it and go out unchanged (#pragma) */
+    const char *directive; /* lines before it, copied unchanged (#pragma) */
 };
 
 const char *xl_lex_file_name(int file);
@@ -436,7 +436,7 @@ struct decl {
 
 bool xl_starts_type(int tok);
 bool xl_starts_attribute(int tok);
-void xl_skip_parens(void); /* past a ( ... ) of any contents; pos stands on '(' */
+void xl_skip_parens(void); /* past a ( ... ) of any contents; pos is at '(' */
 void xl_parse_specs(struct specs *s);
 void xl_parse_declarator(struct decl *d, struct type *base, bool abstract_ok);
 /* Computes the block size of [*]: all of the array, shared out evenly; not yet if the size is the
@@ -483,7 +483,7 @@ struct expr xl_parse_postfix(void);
 /* what follows a primary expression, or a compound literal */
 struct expr xl_parse_postfix_of(struct expr e);
 const char *xl_size_text(struct type *t, int tok);
-/* forms of the compiler's own that take types; pos stands on the name */
+/* forms of the compiler's own that take types; pos is at the name */
 struct expr xl_parse_builtin(const char *name);
 struct type *xl_builtin_result(const char *name);
 bool xl_builtin_is_form(const char *name);

@@ -4,7 +4,7 @@
  * spec, "Compiler annotations" and "Feature control".  Needs no library.
  *
  * Each GASNETT_USE_* may be defined to 0 or 1 before the first header; else GCC and compilers that
- * follow it get 1, others 0. Annotations stand before a declaration or definition; the forms ending
+ * follow it get 1, others 0. Annotations precede a declaration or definition; the forms ending
  * in P (GASNETT_PUREP(fn)) exist for compilers that want a pragma after the declaration, and are
  * empty here.
  */
@@ -297,7 +297,7 @@
 #define gasnett_assume(expr) ((void)0)
 #endif
 
-/* Stands, with or without a semicolon, at the end of a case that runs on into the next one on
+/* To be written, with or without a semicolon, at the end of a case that runs on into the next one on
  * purpose. */
 #if GASNETT_USE_CXX11_ATTRIBUTE_FALLTHROUGH
 #define GASNETT_FALLTHROUGH [[fallthrough]];

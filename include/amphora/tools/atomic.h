@@ -15,7 +15,7 @@
  * How fences are made: the operation itself is at least a release (any _PRE) or an acquire (any
  * _POST), which is also what a race detector sees.  A write or full fence must besides hold back
  * later loads until earlier stores are seen by all: on x86 every locked instruction does that, so
- * only loads and stores need more; elsewhere a full fence stands before or after.
+ * only loads and stores need more; elsewhere a full fence precedes or follows.
  */
 #ifndef AMPHORA_TOOLS_ATOMIC_H
 #define AMPHORA_TOOLS_ATOMIC_H
@@ -269,7 +269,7 @@ typedef gasnett_atomic64_t gasnett_strongatomic64_t;
 #define GASNETT_HAVE_STRONGATOMIC_ADD_SUB 1
 #define GASNETT_HAVE_STRONGATOMIC_CAS 1
 
-/* Defined to 1 only where the machine has no atomic of the width and a lock stands in for it. */
+/* Defined to 1 only where the machine has no atomic of the width and a lock takes its place. */
 #if defined(__GCC_ATOMIC_INT_LOCK_FREE) && __GCC_ATOMIC_INT_LOCK_FREE < 2
 #define GASNETT_STRONGATOMIC_NOT_SIGNALSAFE 1
 #define GASNETT_STRONGATOMIC32_NOT_SIGNALSAFE 1

@@ -18,7 +18,7 @@ char *amphora_tools_place(const char *function, const char *file, int line) GASN
 /*
  * Says one line on standard error that names the process, waits for a debugger if
  * GASNET_FREEZE_ON_ERROR, prints a backtrace if GASNET_BACKTRACE, and aborts.  gasnett_fatalerror
- * also says where in the source it stands.
+ * also says where in the source it is.
  */
 GASNETT_FORMAT_PRINTF(gasneti_fatalerror, 1, 2, void gasneti_fatalerror(const char *msg, ...))
 GASNETT_NORETURN;
@@ -63,7 +63,7 @@ int gasnett_print_backtrace(int fd);
 extern int (*gasnett_print_backtrace_ifenabled)(int fd);
 
 typedef struct {
-    const char *name;   /* as it stands in GASNET_BACKTRACE_TYPE */
+    const char *name;   /* as written in GASNET_BACKTRACE_TYPE */
     int (*fnp)(int fd); /* writes a backtrace; non-zero: could not */
     int threadsupport;  /* may be used in a process of several threads */
 } gasnett_backtrace_type_t;

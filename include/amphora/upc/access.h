@@ -5,7 +5,7 @@
  * A relaxed access is one load or store where the object's memory is mapped here (a neighbour's or
  * the own), else a blocking transfer; so the accesses of one thread are complete in their order,
  * and only those of neighbours' memory may be seen by others in another order, as the processor has
- * it.  A strict access is ordered against all others: a fence stands before it and behind it.
+ * it.  A strict access is ordered against all others: a fence precedes it and follows it.
  * Objects of 1, 2, 4 and 8 bytes that are aligned are read and written whole.
  */
 #ifndef AMPHORA_UPC_ACCESS_H
@@ -19,7 +19,7 @@
 void upc_read_far(void *dst, struct upc_wide src, size_t nbytes);
 void upc_write_far(struct upc_wide dst, const void *src, size_t nbytes);
 
-/* Where the object lies here; 0: it is not mapped. */
+/* The address of the object here; 0: it is not mapped. */
 AMPHORA_INLINE uintptr_t upc_near(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);

@@ -60,7 +60,7 @@ void upc_static_add(struct upc_static *object);
 
 /* shared [block] T name[count] with linkage `storage` (nothing, or static).  block and count:
  * expressions, also with THREADS; for the layout [*] give UPC_BLOCK_STAR(count).  T: a type that
- * can stand before a * and in sizeof.  A scalar has block 1 and count 1.  name is a upc_pts_t
+ * can precede a * and in sizeof.  A scalar has block 1 and count 1.  name is a upc_pts_t
  * afterwards: the pointer to element 0.  At file scope, with a semicolon behind it. */
 #define UPC_SHARED(storage, name, T, block, count) \
     storage upc_pts_t name; \
@@ -192,7 +192,7 @@ uint64_t upc_ticks_to_ns(upc_tick_t ticks);
 
 #include "amphora/upc/castable_words.h"
 
-/* Where *p lies in this process, or NULL: not mapped here, or a null pointer. */
+/* The address of *p in this process, or NULL: not mapped here, or a null pointer. */
 AMPHORA_INLINE void *upc_cast(upc_pts_t p)
 {
     struct upc_wide w = upc_pts_wide(p);

@@ -4,7 +4,7 @@
  *
  * Paths below a forwarded prefix (amphora-run -iofwd) are files of the job's I/O servers, others of
  * this host.  A file is the plain sequence of its bytes; ls, cp, mv and rm are those of the system.
- * All functions are collective, none may stand between upc_notify and upc_wait; arguments are the
+ * All functions are collective, none may be called between upc_notify and upc_wait; arguments are the
  * same in all threads except where it says own.  They return -1 (or NULL) and set errno on errors.
  * flags: RL 7.3.3, for the buffers in memory; with UPC_STRONG_CA always ALLSYNC.
  *

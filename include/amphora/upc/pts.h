@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "gasnetex.h"
-#else /* upcxlate's output, which stands on no header of the system: see upc-bridge/include/upcx.h */
+#else /* upcxlate's output, which includes no header of the system: see upc-bridge/include/upcx.h */
 #include "amphora/compiler.h"
 #endif
 
@@ -307,7 +307,7 @@ AMPHORA_INLINE upc_pts_t upc_pts_recast(upc_pts_t p, size_t elem_from, size_t bl
 /* Ends the job: p has no address here. */
 void upc_not_local(struct upc_wide p) AMPHORA_NORETURN;
 
-/* Where *p lies in this process, for the thread that it has affinity to, and for neighbours (see
+/* The address of *p in this process, for the thread that it has affinity to, and for neighbours (see
  * upc_cast); NULL for a null pointer. Others end the job with a sentence.  UPC 1.3, 6.4.3. */
 AMPHORA_INLINE void *upc_pts_local(upc_pts_t p)
 {

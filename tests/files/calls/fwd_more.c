@@ -490,7 +490,7 @@ static void walks(void)
     }
 }
 
-/* Without FTS_NOCHDIR: where the walk stands, and what is found from there by fts_accpath. */
+/* Without FTS_NOCHDIR: the current directory of the walk, and what is found from there by fts_accpath. */
 static void tell_place(const char *what, const FTSENT *e)
 {
     char here[PATH_MAX] = "";

@@ -272,7 +272,7 @@ static void test_sizes(void)
         IS(amph_fwd_pread(cl, &f, 0, in, size, &n), 0);
         CHECK(n == size && memcmp(in, out, size) == 0);
         memset(in, 0, size);
-        IS(amph_fwd_read(cl, &f, in, most, &n), 0); /* the position stands after the first write */
+        IS(amph_fwd_read(cl, &f, in, most, &n), 0); /* the position is behind the first write */
         CHECK(n == size && memcmp(in, out, size) == 0);
         IS(amph_fwd_read(cl, &f, in, most, &n), 0);
         CHECK(n == 0);

@@ -544,7 +544,7 @@ static void offset(void)
         expect_records(fd, 170, 30);
         MUST(close(fd) == 0);
 
-        /* a program that takes over where this one stands */
+        /* a program that replaces this one at this point */
         MUST((fd = open(in("records"), O_RDONLY)) >= 0);
         expect_records(fd, 0, 30);
         take_over(fd);

@@ -421,7 +421,7 @@ static void working_directory(const char *self)
     T(chdir(dir));
 }
 
-/* An absolute link means this host's files, as on a mount, also where it stands in the server's
+/* An absolute link means this host's files, as on a mount, also where it is in the server's
  * tree. */
 static void links_out(const char *scratch)
 {
