@@ -6,6 +6,7 @@
  */
 #include "launcher/common/record_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,6 +17,50 @@
 #include "base/settings/env.h"
 #include "base/settings/env_parse.h"
 #include "launcher/common/message.h"
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t len = strlen(name);
+    size_t end_len = strlen(end);
+
+    return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* As iofwd/trace/format.h names them. */
+static bool is_record(const struct dirent *d)
+{
+    return ends_in(d->d_name, ".trace") || ends_in(d->d_name, ".tracez");
+}
+
+/* The ranks of a job, and what a recorded program starts, share a folder. */
+static bool shares_folder(const char *path)
+{
+    static const enum amph_env_id ranks[] = { AMPH_ENV_RANK, AMPH_ENV_PMIX_RANK, AMPH_ENV_PMI_RANK,
+                                              AMPH_ENV_OMPI_RANK, AMPH_ENV_SLURM_PROCID };
+
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        if (amph_env_is_set(ranks[i]))
+            return true;
+
+    return strcmp(amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR), path) == 0;
+}
+
+static void look_for_earlier(const char *option, const char *dir, const char *path)
+{
+    DIR *d = shares_folder(path) ? NULL : opendir(path);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d)))
+        if (is_record(e)) {
+            amph_say("-%s %s: records of an earlier run are there; iofwd-trace counts both runs "
+                     "together, unless you remove them or name another folder",
+                     option, dir);
+            break;
+        }
+
+    if (d)
+        closedir(d);
+}
 
 bool amph_record_dir(const char *option, const char *dir)
 {
@@ -43,6 +88,7 @@ bool amph_record_dir(const char *option, const char *dir)
         return false;
     }
 
+    look_for_earlier(option, dir, path);
     if (setenv(amph_env_name(AMPH_ENV_IOFWD_TRACE_DIR), path, 1) != 0)
         return false;
 

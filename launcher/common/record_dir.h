@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Creates the folder if it does not exist, and sets IOFWD_TRACE_DIR to its absolute path.  Returns
- * false after a message. */
+/* Creates the folder if it does not exist, and sets IOFWD_TRACE_DIR to its absolute path.  Says if records
+ * of an earlier run are there.  Returns false after a message. */
 bool amph_record_dir(const char *option, const char *dir);
 
 #endif

@@ -443,6 +443,21 @@ refused "an empty folder is said" 'no files of recorded calls'
 test $? = 2 && grep -q 'records cannot be written there' "$mp_dir/out"
 mp_report $? "a folder that cannot be made is refused" "$mp_dir/out"
 
+# earlier SAID COMMAND...: is it said that the records of an earlier run are there?
+earlier() {
+    said=$1
+    shift
+    rm -rf "$mp_dir/r"
+    "$@" >"$mp_dir/out" 2>&1
+    grep -q 'earlier run' "$mp_dir/out" && echo "the first run" >>"$mp_dir/out"
+    "$@" >>"$mp_dir/out" 2>&1
+    test "$(grep -c -e 'records of an earlier run are there' -e 'the first run' "$mp_dir/out")" = "$said"
+    mp_report $? "records of an earlier run: ${1##*/}, said $said times" "$mp_dir/out"
+}
+earlier 1 "$run" -record "$mp_dir/r" true
+earlier 1 timeout 60 "$AMPHORA_RUN" -n 2 -timeout 50 -record "$mp_dir/r" true
+earlier 0 env PMI_RANK=1 "$run" -record "$mp_dir/r" true
+
 # former VERSION ANSWER: a run of dd that a former version recorded: reads of /dev/zero, and as many forwarded writes
 former() {
     for form in plain packed; do
