@@ -482,34 +482,15 @@ static const struct {
                 { SYS_pwritev2, 4 },
                 { SYS_clone, 0 } };
 
-#define NONE \
-    { \
-        IS_NONE, 0 \
-    }
-#define ALL \
-    { \
-        IS_ALL, 0 \
-    }
-#define FD(n) \
-    { \
-        IS_FD, n \
-    }
-#define SET(n) \
-    { \
-        IS_SET, n \
-    }
-#define CARRIES(n) \
-    { \
-        IS_CARRIED, n \
-    }
-#define PATH(n) \
-    { \
-        IS_PATH, n \
-    }
-#define AT(n) \
-    { \
-        IS_AT, n \
-    }
+/* clang-format off */
+#define NONE { IS_NONE, 0 }
+#define ALL { IS_ALL, 0 }
+#define FD(n) { IS_FD, n }
+#define SET(n) { IS_SET, n }
+#define CARRIES(n) { IS_CARRIED, n }
+#define PATH(n) { IS_PATH, n }
+#define AT(n) { IS_AT, n }
+/* clang-format on */
 
 static const struct row rows[AMPH_IP_ALL_NUMBERS] = {
 #define ROW(name, first, second, result, call) \
