@@ -97,7 +97,7 @@ BEGIN {
     printf ".SH DESCRIPTION\nAll programs and libraries of Amphora read these environment variables; there is no configuration file.\n"
     printf "An invalid or out-of-range value ends the program with a sentence that names the variable, the value and what is accepted.\n"
     printf "An empty value means the default, except for settings that take text.\n"
-    printf "An unknown variable AMPHORA_* or IOFWD_* causes a warning with the nearest name.\n.PP\n"
+    printf "An unknown variable AMPHORA_* or IOFWD_* causes a warning, which names a similar setting if there is one.\n.PP\n"
     printf ".BR amphora-run (1)\npasses its environment on to all processes of the job.\n"
     printf ".B amphora-info -c\nprints each setting with its current value and the source of the value.\n"
     printf ".PP\nA size is a number of bytes, optionally with the suffix K, M, G or T for powers of 1024, such as 64K or 1.5G.\n"

@@ -167,8 +167,11 @@ static void warn_unknown(const char *entry)
         }
     }
 
-    amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name,
-              nearest);
+    if (shortest <= strlen(strchr(name, '_') + 1) / 3 + 1)
+        amph_warn("there is no setting %s; did you mean %s? (amphora-info -c lists them)", name,
+                  nearest);
+    else
+        amph_warn("there is no setting %s (amphora-info -c lists all)", name);
 }
 
 /* Is this one of the variables that Amphora's programs set for each other? */

@@ -189,6 +189,21 @@ Test(env, an_unknown_name_is_told_with_the_nearest)
                            "AMPHORA_CONDUIT? (amphora-info -c lists them)\n");
 }
 
+Test(env, an_unknown_setting_unlike_all_others_is_named_alone)
+{
+    char text[256] = "";
+    FILE *out = tmpfile();
+
+    cr_assert_not_null(out);
+    fflush(stderr);
+    dup2(fileno(out), STDERR_FILENO);
+    setenv("AMPHORA_TIMOUT", "3", 1);
+    amph_env_str(AMPH_ENV_CONDUIT);
+    cr_assert_gt(pread(fileno(out), text, sizeof text - 1, 0), 0);
+    cr_assert_str_eq(text,
+                     "amphora: there is no setting AMPHORA_TIMOUT (amphora-info -c lists all)\n");
+}
+
 Test(env, sizes)
 {
     uint64_t n;
