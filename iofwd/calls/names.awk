@@ -382,7 +382,7 @@ function make_h(    c) {
 }
 
 # Functions that static programs do not catch: those of the dynamic linker, and those that this C library has as an old version only.
-function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(__libc_start_main|dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
+function wrapped(c) { return !f_time64[c] && f_name[c] !~ /^(__libc_start_main|dlerror|dlopen|dlmopen|__fxstat.*|__l?xstat.*|__xmknod.*|llseek|closefrom64|futimes64|fts64_.*|ftw64_old)$/ }
 
 function make_flags(    c) {
     for (c = 1; c <= count; c++) if (wrapped(c)) print "-Wl,--wrap=" f_name[c]

@@ -109,6 +109,8 @@ preload_sources = \
 	iofwd/interpose/entry/init.c \
 	iofwd/interpose/fd/io.c \
 	iofwd/interpose/libc/kernel.h \
+	iofwd/interpose/loader/dl_error.c \
+	iofwd/interpose/loader/dl_error.h \
 	iofwd/interpose/loader/library.c \
 	iofwd/interpose/path/pathconf.c \
 	iofwd/interpose/fd/lock.c \

@@ -28,6 +28,7 @@
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/fd/state.h"
+#include "iofwd/interpose/loader/dl_error.h"
 
 struct amph_ip_client amph_ip_client = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -336,11 +337,13 @@ static int enter_first(void)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the lock must be given back */
     pthread_mutex_lock(&amph_ip_client.lock);
+    amph_ip_dl_error_keep();
 
     int depth = swap_inside(1);
     int err = open_client(&before);
 
     swap_inside(depth);
+    amph_ip_dl_error_restore();
     pthread_mutex_unlock(&amph_ip_client.lock);
     pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -114,7 +114,7 @@ const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const 
 
     if (!library) {
         *what_p = "libiofwd cannot be loaded";
-        *why_p = dlerror();
+        *why_p = libc_dlerror();
         return NULL;
     }
 

@@ -597,6 +597,7 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
     int saved = errno;
     char **env = with_baked(environment);
 
+    amph_ip_libc(AMPH_IP_NAME_dlerror); /* loader/dl_error.c needs it before all others */
     start_with(env, argc, argv, environment);
     if (env != environment)
         free(env);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/loader/dl_error.h"
 #include "iofwd/interpose/process/die.h"
 
 enum {
@@ -72,12 +73,13 @@ static int take_library(struct dl_phdr_info *info, size_t size, void *arg)
 static void *look_up(const char *symbol)
 {
     struct libraries libraries = { .n = 0 };
+
+    amph_ip_dl_error_keep();
+
     void *found = dlsym(RTLD_NEXT, symbol);
 
-    if (found)
-        return found;
-
-    dl_iterate_phdr(take_library, &libraries);
+    if (!found)
+        dl_iterate_phdr(take_library, &libraries);
     for (unsigned i = 0; i < libraries.n && !found; i++) {
         void *handle = dlopen(libraries.path[i], RTLD_LAZY | RTLD_NOLOAD);
 
@@ -87,6 +89,7 @@ static void *look_up(const char *symbol)
         }
     }
 
+    amph_ip_dl_error_restore();
     return found;
 }
 

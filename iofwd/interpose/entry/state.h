@@ -133,6 +133,11 @@ struct amph_ip_thread {
     struct {
         bool taken, loaded;
     } fork; /* process/fork.c: from one handler of fork to the next */
+    struct {
+        char *kept;     /* that dlerror has not returned yet */
+        char *returned; /* by the last dlerror */
+        int depth;      /* of the library's own calls of the linker */
+    } dl_error;         /* loader/dl_error.c: allocated texts, or NULL */
 };
 
 extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "iofwd/interpose/entry/state.h"
+#include "iofwd/interpose/loader/dl_error.h"
 #include "iofwd/interpose/stdio/abort_text.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
@@ -49,9 +50,11 @@ void *amph_ip_libc_find(int name)
     int saved = errno;
 
     amph_ip_std_complete();
+    amph_ip_dl_error_keep();
 
     void *real = dlsym(RTLD_NEXT, amph_ip_name_texts[name]);
 
+    amph_ip_dl_error_restore();
     errno = saved;
     if (!real) /* a library that is loaded later may define it */
         return (void *)missing;
@@ -63,10 +66,15 @@ void *amph_ip_libc_find(int name)
 void *amph_ip_next_unless(const char *name, const char *version)
 {
     int saved = errno;
+
+    amph_ip_dl_error_keep();
+
     void *next = dlsym(RTLD_NEXT, name);
 
     if (next && next == dlvsym(RTLD_NEXT, name, version))
         next = NULL;
+
+    amph_ip_dl_error_restore();
 
     errno = saved;
     return next;

@@ -213,7 +213,8 @@ struct amph_ip_loaded_copy {
     char name[AMPH_IP_ELF_DEPS_NAME];
 };
 
-struct amph_ip_loader_state amph_ip_loader = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct amph_ip_loader_state amph_ip_loader = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                                               .error_once = PTHREAD_ONCE_INIT };
 
 static void *still_loaded(const struct stat *st, char *name)
 {
@@ -231,7 +232,7 @@ static void *still_loaded(const struct stat *st, char *name)
 
     pthread_mutex_unlock(&amph_ip_loader.lock);
     if (k && !(held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
-        dlerror();
+        libc_dlerror();
 
     return held;
 }
@@ -327,7 +328,7 @@ static bool is_loaded(const char *name)
     if (held)
         dlclose(held);
     else
-        dlerror();
+        libc_dlerror();
 
     return held;
 }

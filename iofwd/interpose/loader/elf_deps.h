@@ -96,6 +96,11 @@ struct amph_ip_loader_state {
     /* library.c: LD_LIBRARY_PATH at program start, as the linker has read it; written by the
      * constructor. */
     const char *library_path;
+
+    /* dl_error.c: has the texts freed at a thread's end. */
+    pthread_once_t error_once;
+    pthread_key_t error_key;
+    bool has_error_key;
 };
 
 extern struct amph_ip_loader_state amph_ip_loader AMPH_HIDDEN;

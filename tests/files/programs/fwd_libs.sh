@@ -107,6 +107,48 @@ echo left >"$D/left"
 X
 fwd_both "libraries" sh "$mp_dir/commands"
 
+# dlerror's text outlives what the preload library does with the dynamic linker: it looks up each function of the C library where the
+# program first needs it, and loads the client at the first forwarded call.
+cat >"$mp_dir/commands" <<'X'
+D=$1
+set -e
+export LC_ALL=C
+cd "$D"
+cat >error.c <<'Y'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    const char *text = "";
+    void *lib = strcmp(argv[1], "symbol") ? dlopen("./nothing.so", RTLD_NOW) : dlsym(RTLD_DEFAULT, "nothing");
+    if (!strcmp(argv[1], "cleared"))
+        lib = dlopen("libc.so.6", RTLD_NOW);
+    if (!strcmp(argv[1], "asked") || !strcmp(argv[1], "symbol"))
+        text = dlerror();
+    if (argc > 2)
+        access(argv[2], R_OK);
+    if (!*text)
+        text = dlerror();
+    fprintf(stderr, "%s: ", argv[1]);
+    printf("%s\n", text ? text : "no error");
+    printf("%s\n", dlerror() ? "another error" : "no other");
+    return 0;
+}
+Y
+gcc -O1 -o error error.c
+for file in "" "$D/error" /etc/passwd; do
+    for way in asked open symbol cleared; do
+        ./error $way $file 2>e
+        ./error $way $file >o 2>&1
+        cat o
+    done
+done
+rm error error.c e o
+X
+fwd_both "the dynamic linker's errors" sh "$mp_dir/commands"
+
 # LD_PRELOAD names forwarded libraries by paths, and by names for LD_LIBRARY_PATH; what is started hears of the list as it was told.
 cat >"$mp_dir/commands" <<'X'
 D=$1 T=$2
