@@ -195,7 +195,7 @@ function succeeds(c) {
 }
 
 # Does the function that executes the call preserve errno itself, or never return?
-function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|__assert_fail|_Exit|_exit|sigaction|__sigaction|signal)$/ }
+function keeps_errno(c) { return f_target[c] ~ /^amph_ip_(own|own_pair|fail)\(/ || f_name[c] ~ /^(__libc_start_main|abort|__assert|__assert_fail|__assert_perror_fail|_Exit|_exit|sigaction|__sigaction|signal)$/ }
 
 # Prints the forwarded call.  A call that succeeds leaves errno unchanged, like one of the kernel, because programs such as LMDB read it later.
 #   declared: the variable `result` exists   saved: the variable `before` contains errno
@@ -227,7 +227,7 @@ function print_returned(c, indent, saved) {
 # ---- traces ----
 
 # Functions without a trace: a child of clone continues in another function, and main does not return here.
-function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert_fail|sigaction|__sigaction|signal|openlog|closelog)$/ }
+function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert|__assert_fail|__assert_perror_fail|sigaction|__sigaction|signal|openlog|closelog)$/ }
 
 # Is it a function that is caught for the recorder and traces alone?  Its target says which bytes it moves.
 function is_stdio(c) { return f_raw_guard[c] == "stdio" }

@@ -113,8 +113,16 @@ void amph_do_backtrace_symbols_fd(void *const *frames, int n, int fd)
 {
     char **names = backtrace_symbols(frames, n);
 
-    for (int i = 0; names && i < n; i++)
-        dprintf(fd, "%s\n", names[i]);
+    /* backtrace_symbols has a blank before the address, the C library's own function has none */
+    for (int i = 0; names && i < n; i++) {
+        const char *address = strrchr(names[i], '[');
+        int len = address ? (int)(address - names[i]) : (int)strlen(names[i]);
+
+        if (address && len > 0 && names[i][len - 1] == ' ')
+            len--;
+
+        dprintf(fd, "%.*s%s\n", len, names[i], address ? address : "");
+    }
 
     free(names);
 }

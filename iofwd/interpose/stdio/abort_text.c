@@ -113,10 +113,29 @@ sighandler_t amph_do_signal(int sig, sighandler_t fn)
     return old == on_abort ? SIG_DFL : old;
 }
 
-/* The text of a failed assertion goes through stderr, so it is not lost. */
-void amph_do_assert_fail(const char *text, const char *file, unsigned line, const char *function)
+/* The text of a failed assertion goes through stderr, so it is not lost, and must not be written again. */
+static void note_assertion(void)
 {
     __atomic_store_n(&amph_ip_stdio.abort.asserted, true, __ATOMIC_RELAXED);
+}
+
+void amph_do_assert(const char *text, const char *file, int line)
+{
+    note_assertion();
+    libc___assert(text, file, line);
+    __builtin_unreachable();
+}
+
+void amph_do_assert_fail(const char *text, const char *file, unsigned line, const char *function)
+{
+    note_assertion();
     libc___assert_fail(text, file, line, function);
+    __builtin_unreachable();
+}
+
+void amph_do_assert_perror_fail(int err, const char *file, unsigned line, const char *function)
+{
+    note_assertion();
+    libc___assert_perror_fail(err, file, line, function);
     __builtin_unreachable();
 }

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Text that functions of the C library print on standard error by system calls of their own: syslog
- * with LOG_PERROR, and herror.  The placeholder of a forwarded standard error refuses such a call, so
+ * with LOG_PERROR, herror and psiginfo.  The placeholder of a forwarded standard error refuses such a call, so
  * the text is written here.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, as the C library's functions.
  */
 #include <errno.h>
 #include <netdb.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/stdio/state.h"
 
 static void write_all(const char *text, size_t len)
@@ -109,4 +115,68 @@ void amph_do_herror(const char *what)
 
     write_all(line, strlen(line));
     free(line);
+}
+
+/* ---- signals ---- */
+
+#define PRINTER_STACK ((size_t)64 << 10)
+
+struct print_siginfo {
+    const siginfo_t *info;
+    const char *what;
+    int memory; /* takes the text */
+};
+
+/* Runs in a task with a descriptor table of its own, whose standard error is that memory. */
+static int print_siginfo(void *arg)
+{
+    const struct print_siginfo *p = arg;
+
+    if (amph_ip_kernel_dup3(p->memory, STDERR_FILENO, 0) >= 0)
+        libc_psiginfo(p->info, p->what);
+
+    libc_syscall(SYS_exit, 0, 0, 0, 0, 0, 0);
+    return 0;
+}
+
+/* Has the C library compose the text in the memory.  The task shares the program's memory, so that it
+ * meets no lock that nobody releases, and has no exit signal. */
+static bool compose_siginfo(struct print_siginfo *p)
+{
+    char *stack = amph_ip_kernel_mmap(NULL, PRINTER_STACK, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int status;
+
+    if (stack == MAP_FAILED)
+        return false;
+
+    pid_t pid = libc_clone(print_siginfo, stack + PRINTER_STACK, CLONE_VM | CLONE_VFORK, p, NULL,
+                           NULL, NULL);
+
+    while (pid > 0 && libc_syscall(SYS_wait4, pid, (long)&status, __WALL, 0, 0, 0) < 0 &&
+           errno == EINTR)
+        ;
+
+    amph_ip_kernel_munmap(stack, PRINTER_STACK);
+    return pid > 0;
+}
+
+/* Called only while standard error is forwarded. */
+void amph_do_psiginfo(const siginfo_t *info, const char *what)
+{
+    struct print_siginfo p = { .info = info, .what = what };
+    char text[1024];
+    ssize_t n = -1;
+
+    p.memory = amph_ip_kernel_memfd_create("psiginfo", MFD_CLOEXEC);
+    if (p.memory >= 0 && compose_siginfo(&p))
+        n = amph_ip_kernel_pread(p.memory, text, sizeof text, 0);
+
+    if (p.memory >= 0)
+        amph_ip_kernel_close(p.memory);
+
+    if (n > 0)
+        write_all(text, (size_t)n);
+    else
+        psignal(info->si_signo, what); /* less, but not nothing */
 }

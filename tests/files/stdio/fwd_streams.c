@@ -337,6 +337,10 @@ static void messages(void)
     syslog(LOG_ERR, "after closelog");
     h_errno = HOST_NOT_FOUND;
     herror("herror");
+
+    siginfo_t info = { .si_signo = SIGSEGV, .si_code = SEGV_MAPERR };
+
+    psiginfo(&info, "psiginfo");
     fprintf(stderr, "fprintf %d\n", 1);
 
     pid_t child = fork();
@@ -396,11 +400,23 @@ static void failed_assertion(void)
     assert(dir == NULL);
 }
 
+static void failed_call(void)
+{
+    __assert_perror_fail(EIO, "file", 7, "function");
+}
+
+static void failed_old_assertion(void)
+{
+    __assert("text", "file", 7);
+}
+
 /* What the C library prints before it aborts. */
 static void aborted(void)
 {
-    static void (*const ways[])(void) = { free_twice, overflow, overflow_in_thread_program,
-                                          failed_assertion, abort };
+    static void (*const ways[])(void) = {
+        free_twice,           overflow, overflow_in_thread_program, failed_assertion, failed_call,
+        failed_old_assertion, abort
+    };
     struct sigaction act;
     int saved = lead(2, "aborted", O_CREAT | O_WRONLY | O_TRUNC | O_APPEND);
 
