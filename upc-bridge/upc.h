@@ -22,6 +22,7 @@
  *   io/file.c      one file, forwarded or local
  *   translated/translated.c, coll.c, io.c   functions that translated programs (upcxlate) call,
  *                  in place of inline ones
+ *   include/       UPC's headers for programs; upcx.h, which amphora-upcc puts before each UPC source
  *   xlate/         upcxlate, the translator; its map is in xlate/xlate.h
  *   driver/        amphora-upcc and amphora-upcrun
  *

@@ -305,15 +305,17 @@ gone() {
     done
 }
 report "the file maps of the rooms name every file" "$(
+    unmapped include/README.md include include/amphora
     unmapped base/README.md base base/settings base/os base/program
     unmapped boot/boot.h boot
-    unmapped conduits/README.md conduits
+    unmapped conduits/README.md conduits conduits/psm
     unmapped conduits/smp/smp.h conduits/smp
     unmapped conduits/ofi/ofi.h conduits/ofi
     unmapped conduits/udp/rdp.h conduits/udp
     unmapped am/README.md am
     unmapped launcher/agent/agent.h launcher/agent
     unmapped launcher/master/launch.h launcher/master launcher/common launcher/hosts launcher/attach
+    unmapped tools/README.md tools
     unmapped tools/ctl/ctl.h tools/ctl
     unmapped tools/nbmrw/nbmrw.h tools/nbmrw
     unmapped tools/perf/perf.h tools/perf
