@@ -31,4 +31,20 @@ refused() {
 }
 refused >"$mp_dir/out" 2>&1
 mp_report $? "what is not understood is refused" "$mp_dir/out"
+
+# names WORD OPTION...: upc-bench refuses the options, in one line that has the word
+names() {
+    word=$1
+    shift
+    ./upc-bench "$@" >"$mp_dir/said" 2>&1
+    status=$?
+    cat "$mp_dir/said"
+    [ $status = 2 ] && [ "$(grep -c . "$mp_dir/said")" = 1 ] && grep -qF -e "$word" "$mp_dir/said"
+}
+all_named() {
+    names "-S some" -S some && names "-n 4x" -n 4x && names "-n 0" -n 0 && names "-r 99" -r 99 && names "-r -1" -r -1 &&
+        names "-b 10:5" -b 10:5 && names "-b 1G" -b 1G && names nonsense -t nonsense && names stray stray
+}
+all_named >"$mp_dir/out" 2>&1
+mp_report $? "one line says which option is refused, and why" "$mp_dir/out"
 mp_done

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/program/stdout_check.h"
-
+#include "base/settings/env.h"
 #include "conduits/conduit.h"
 #include "tools/upcbench/upcbench.h"
 
@@ -60,7 +60,26 @@ static bool parse_sizes(struct bench_options *o, const char *text)
     if (*end == ':')
         o->to = size_of(end + 1, &end);
 
-    return *end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MAX_BYTES;
+    if (*end == 0 && o->from >= 1 && o->from <= o->to && o->to <= BENCH_MAX_BYTES)
+        return true;
+
+    fprintf(stderr, "upc-bench: -b %s is not FROM:TO with sizes from 1 to %uM\n", text,
+            BENCH_MAX_BYTES >> 20);
+    return false;
+}
+
+static bool parse_number(int option, const char *text, unsigned min, unsigned max, unsigned *n_p)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && n >= min && n <= max) {
+        *n_p = (unsigned)n;
+        return true;
+    }
+
+    fprintf(stderr, "upc-bench: -%c %s is not a number from %u to %u\n", option, text, min, max);
+    return false;
 }
 
 static bool parse(struct bench_options *o, int argc, char **argv)
@@ -76,7 +95,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
     while (ok && (c = getopt_long(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
         switch (c) {
         case 'n':
-            o->threads = (unsigned)atoi(optarg);
+            ok = parse_number(c, optarg, 1, 1024, &o->threads);
             break;
         case 'c':
             o->conduits = optarg;
@@ -88,10 +107,10 @@ static bool parse(struct bench_options *o, int argc, char **argv)
             ok = parse_sizes(o, optarg);
             break;
         case 'r':
-            ok = (o->repeat = (unsigned)atoi(optarg)) >= 1;
+            ok = parse_number(c, optarg, 1, BENCH_SAMPLES, &o->repeat);
             break;
         case 'S':
-            o->servers = (unsigned)atoi(optarg);
+            ok = parse_number(c, optarg, 0, 64, &o->servers);
             break;
         case 'd':
             o->dir = optarg;
@@ -115,14 +134,20 @@ static bool parse(struct bench_options *o, int argc, char **argv)
             ok = false;
         }
 
-    if (o->check && !o->tests)
-        o->tests = "put,get,read,write,barrier,file", o->from = o->to = 1u << 20;
+    if (ok && optind < argc) {
+        fprintf(stderr, "upc-bench: %s is not an option; --help lists them\n", argv[optind]);
+        ok = false;
+    }
+
+    if (o->check && !o->tests) {
+        o->tests = "put,get,read,write,barrier,file";
+        o->from = o->to = 1u << 20;
+    }
 
     if (!o->repeat)
         o->repeat = o->check ? 15 : 7;
 
-    return ok && optind == argc && o->threads >= 1 && o->threads <= 1024 &&
-           o->repeat <= BENCH_SAMPLES && o->servers <= 64;
+    return ok;
 }
 
 /* ---- a figure ---- */
@@ -319,17 +344,21 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
         return bench_inside(argc, argv);
 
-    if (!parse(&o, argc, argv) || !known_tests(o.tests)) {
-        usage(stderr);
-        return 2;
-    }
+    if (!parse(&o, argc, argv) || !known_tests(o.tests))
+        return 2; /* and has said why */
 
     if (o.list) {
         list_tests();
         return 0;
     }
 
-    snprintf(dir, sizeof dir, "%s", o.dir ? o.dir : "/tmp/upc-bench.XXXXXX");
+    const char *tmp = amph_env_foreign("TMPDIR");
+
+    if (o.dir)
+        snprintf(dir, sizeof dir, "%s", o.dir);
+    else
+        snprintf(dir, sizeof dir, "%s/upc-bench.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+
     if (o.servers && !o.dir && !(own = mkdtemp(dir) != NULL)) {
         fprintf(stderr, "upc-bench: %s: %s\n", dir, strerror(errno));
         return 1;
