@@ -30,6 +30,7 @@ static const char usage[] =
     "  -log FILE              the default is the address file's name and .log\n"
     "  -pid-file FILE         the watching process's number\n"
     "  -foreground            stay in the foreground, log to standard error\n"
+    "  -help, -version        print this text, or the version\n"
     "SIGTERM to that process ends the servers in order.\n"
     "More settings: amphora-info -c (AMPHORA_STATS=1: counters at the end).\n";
 /* clang-format on */
@@ -86,6 +87,12 @@ static int take_foreground(struct given *g, const char *value)
 static int take_help(struct given *g, const char *value)
 {
     fputs(usage, stdout);
+    return -1;
+}
+
+static int take_version(struct given *g, const char *value)
+{
+    printf("iofwd-server (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     return -1;
 }
 
@@ -151,6 +158,7 @@ static const struct {
     { "foreground", false, take_foreground },
     { "help", false, take_help },
     { "h", false, take_help },
+    { "version", false, take_version },
     { "servers", true, take_count },
     { "iofwd", true, take_prefix },
     { "read-only", true, take_read_only },

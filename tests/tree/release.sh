@@ -13,6 +13,17 @@ version=$("$builddir/amphora-info" -V | sed -n 's/^amphora //p')
 [ -n "$version" ] && [ ! -s "$mp_dir/out" ]
 mp_report $? "one version everywhere: $version" "$mp_dir/out"
 
+for program in amphora-run amphora-info amphora-perf amphora-upcc amphora-upcrun iofwd-run iofwd-server iofwd-mount iofwd-ctl iofwd-trace \
+    iofwd-instrument nbmrw upc-bench upcxlate; do
+    [ -x "$builddir/$program" ] || continue # iofwd-mount without libfuse3
+    for option in -version --version; do
+        "$builddir/$program" $option >"$mp_dir/said" 2>&1 && head -n 1 "$mp_dir/said" | grep -q " $version$" ||
+            echo "$program $option: $(head -n 1 "$mp_dir/said")"
+    done
+done >"$mp_dir/out"
+[ ! -s "$mp_dir/out" ]
+mp_report $? "every program prints the version" "$mp_dir/out"
+
 for heading in Added Changed Fixed; do
     grep -qx "$heading" "$srcdir/NEWS" || echo "no section $heading"
 done >"$mp_dir/out"

@@ -39,7 +39,8 @@ static const char usage[] =
     "      --caption TEXT       written below the picture\n"
     "  -q, --quick              few sizes, 3 repeats: a look\n"
     "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its limit;\n"
-    "                           exit status 3 if one is missed\n";
+    "                           exit status 3 if one is missed\n"
+    "      --version            the version\n";
 static const struct option longs[] = {
     { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
     { "call-sizes", required_argument, NULL, 'c' }, { "step", required_argument, NULL, 's' },
@@ -53,6 +54,7 @@ static const struct option longs[] = {
     { "prefix", required_argument, NULL, 'P' },  { "hosts", required_argument, NULL, 'H' },
     { "server-dir", required_argument, NULL, 'D' }, { "streams", required_argument, NULL, 'T' },
     { "sink", required_argument, NULL, 'K' },    { "caption", required_argument, NULL, 'A' },
+    { "version", no_argument, NULL, 'v' },
     { NULL, 0, NULL, 0 },
 };
 /* clang-format on */
@@ -308,6 +310,8 @@ void nbmrw_options(struct options *o, int argc, char **argv)
                                       NULL)) != -1;) {
         if (c == 'h')
             exit(fputs(usage, stdout) < 0);
+        if (c == 'v')
+            exit(printf("nbmrw (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION) < 0);
         if (c == '?')
             exit(2);
 

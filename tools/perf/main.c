@@ -36,7 +36,8 @@ static const char help[] =
     "                   beside N competing processes, with AMPHORA_WAIT=spin, block and adaptive in\n"
     "                   turn: median and 99th percentile of single calls\n"
     "  --json           one JSON object a line\n"
-    "  --list           what each test measures\n";
+    "  --list           what each test measures\n"
+    "  --version        the version\n";
 /* clang-format on */
 
 /* ---- options ---- */
@@ -69,7 +70,7 @@ static bool set_option(const struct option_row *row, const char *value)
     return true;
 }
 
-static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
+static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p, bool *version_p)
 {
     /* clang-format off */
     const struct option_row rows[] = {
@@ -78,6 +79,7 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p)
         { "-deadline", NULL, &o->deadline, NULL }, { "-loaded", &o->loaded, NULL, NULL },
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
+        { "-version", NULL, NULL, version_p },
     };
 
     /* clang-format on */
@@ -525,16 +527,22 @@ int main(int argc, char **argv)
         .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm"
     };
     bool want_help = false;
+    bool want_version = false;
 
     amph_stdout_check();
 
     if (argc == 2 && strcmp(argv[1], "--first-call") == 0)
         return perf_first_call_child();
-    if (!parse(&opt, argc, argv, &want_help))
+    if (!parse(&opt, argc, argv, &want_help, &want_version))
         return 2;
 
     if (want_help) {
         fputs(help, stdout);
+        return 0;
+    }
+
+    if (want_version) {
+        printf("amphora-perf (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
         return 0;
     }
 

@@ -35,7 +35,8 @@ static void usage(FILE *out)
         "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
         "  --json          one JSON object a line\n"
         "  --svg FILE      bandwidth by size as a picture\n"
-        "  --check         only the figures that have a target; exit 1 where one is missed\n",
+        "  --check         only the figures that have a target; exit 1 where one is missed\n"
+        "  --version       the version\n",
         BENCH_SAMPLES);
     /* clang-format on */
 }
@@ -84,15 +85,17 @@ static bool parse_number(int option, const char *text, unsigned min, unsigned ma
 
 static bool parse(struct bench_options *o, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        { "json", no_argument, NULL, 'j' },  { "svg", required_argument, NULL, 's' },
-        { "check", no_argument, NULL, 'C' }, { "list", no_argument, NULL, 'l' },
-        { "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 }
-    };
+    static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
+                                           { "svg", required_argument, NULL, 's' },
+                                           { "check", no_argument, NULL, 'C' },
+                                           { "list", no_argument, NULL, 'l' },
+                                           { "help", no_argument, NULL, 'h' },
+                                           { "version", no_argument, NULL, 'v' },
+                                           { NULL, 0, NULL, 0 } };
     int c;
     bool ok = true;
 
-    while (ok && (c = getopt_long(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
+    while (ok && (c = getopt_long_only(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
         switch (c) {
         case 'n':
             ok = parse_number(c, optarg, 1, 1024, &o->threads);
@@ -129,6 +132,9 @@ static bool parse(struct bench_options *o, int argc, char **argv)
             break;
         case 'h':
             usage(stdout);
+            exit(0);
+        case 'v':
+            printf("upc-bench (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
             exit(0);
         default:
             ok = false;

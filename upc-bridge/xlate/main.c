@@ -81,11 +81,16 @@ int main(int argc, char **argv)
     const char *in_name = NULL;
 
     for (int i = 1; i < argc; i++) {
+        const char *word = argv[i] + (argv[i][0] == '-' && argv[i][1] == '-');
+
         if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
             xl.static_threads = parse_count(argv[++i]);
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
             out_name = argv[++i];
-        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+        else if (strcmp(word, "-version") == 0) {
+            printf("upcxlate (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+            return fflush(stdout) != 0;
+        } else if (strcmp(word, "-help") == 0 || strcmp(word, "-h") == 0) {
             puts("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
                  "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) "
                  "to C on Amphora's UPC library.");
