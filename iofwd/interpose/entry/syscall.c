@@ -204,7 +204,7 @@ static long sys_utimensat(const long *a)
 
 static long sys_futimesat(const long *a)
 {
-    return P(1) ? amph_do_utimes(I(0), P(1), P(2), 0) : amph_do_futimes(I(0), P(2));
+    return amph_do_futimesat(I(0), P(1), P(2));
 }
 
 /* ---- waiting: the kernel's calls have the length of a set of signals with it, and say in the

@@ -795,6 +795,12 @@ int amph_do_futimes(int fd, const struct timeval *times)
     return amph_do_futimens(fd, times ? ts : NULL);
 }
 
+/* Without a path it is about the descriptor, as the kernel's utimensat; the C library's own is not. */
+int amph_do_futimesat(int dir, const char *path, const struct timeval *times)
+{
+    return path ? amph_do_utimes(dir, path, times, 0) : amph_do_futimes(dir, times);
+}
+
 int amph_do_utime(const char *path, const struct utimbuf *times)
 {
     if (times && !amph_ip_can_read(times, sizeof *times))

@@ -475,6 +475,11 @@ static void own_at(int d, int fd)
     T(fchownat(d, "at", getuid(), (gid_t)-1, 0));
     T(futimens(fd, NULL));
     T(futimens(fd, (struct timespec[2]){ { 1, 2 }, { 3, 4 } }));
+
+    /* Java sets the times of a copy in this way */
+    T(futimesat(fd, NULL, (struct timeval[2]){ { 5, 6 }, { 7, 8 } }));
+    T(fstat(fd, &st));
+    T(st.st_mtim.tv_nsec);
     T(faccessat(d, "at", W_OK, 0));
     T(fstat(fd, &st));
     T(st.st_mtim.tv_nsec);
