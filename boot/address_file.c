@@ -66,6 +66,7 @@ char *amph_boot_standing_print(const struct amph_standing *set)
     if (set->watch_pid)
         fprintf(out, "watch %" PRIu64 "\n", set->watch_pid);
 
+    fprintf(out, "count %" PRIu32 "\n", set->n);
     for (uint32_t i = 0; i < set->n; i++) {
         fprintf(out, "server %s %" PRIu64 " ", set->server[i].host, set->server[i].pid);
         put_hex(out, set->server[i].value, set->server[i].value_len);
@@ -95,6 +96,15 @@ static bool take_server(struct amph_standing *set, const char *rest)
     return true;
 }
 
+/* Is the text whole?  nservers: what it says, or UINT32_MAX. */
+static bool is_whole(const struct amph_standing *set, bool has_prefix, uint32_t nservers)
+{
+    static const uint8_t no_key[AMPH_KEY_BYTES];
+
+    return has_prefix && set->n > 0 && (nservers == UINT32_MAX || nservers == set->n) &&
+           memcmp(set->key, no_key, sizeof no_key) != 0;
+}
+
 static bool take_line(struct amph_standing *set, const char *word, const char *rest)
 {
     size_t n;
@@ -119,8 +129,9 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
 enum amph_status amph_boot_standing_parse(const char *text, const char *from,
                                           struct amph_standing *set_p)
 {
-    static const uint8_t no_key[AMPH_KEY_BYTES];
     struct amph_standing set = { .n = 0 };
+    uint32_t nservers = UINT32_MAX;
+    bool has_prefix = false;
     size_t first = strlen(first_line);
     bool ok = strncmp(text, first_line, first) == 0;
     char *copy = ok ? strdup(text + first) : NULL;
@@ -133,19 +144,25 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
         if (*rest)
             *rest++ = 0;
 
-        ok = take_line(&set, line, rest);
+        if (strcmp(line, "count") == 0)
+            ok = sscanf(rest, "%" SCNu32, &nservers) == 1;
+        else
+            ok = take_line(&set, line, rest);
+
+        has_prefix |= strcmp(line, "prefix") == 0;
     }
 
     free(copy);
-    if (ok && set.n > 0 && memcmp(set.key, no_key, sizeof no_key) != 0) {
+    if (ok && is_whole(&set, has_prefix, nservers)) {
         *set_p = set;
         return AMPH_OK;
     }
 
     amph_boot_standing_free(&set);
-    amph_error("%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, server "
-               "...); start iofwd-server -daemon again",
-               from);
+    amph_error(
+        "%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, prefix, "
+        "server ...); start iofwd-server -daemon again",
+        from);
     return AMPH_ERR_PROTO;
 }
 
@@ -170,7 +187,9 @@ int amph_boot_standing_open(const char *path, int flags)
 {
     struct stat st;
     bool wary = others_write_beside(path);
-    int fd = open(path, flags | O_CLOEXEC | (wary ? O_NOFOLLOW | O_NONBLOCK : 0), 0600);
+
+    /* it does not wait where the path is a FIFO */
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | (wary ? O_NOFOLLOW : 0), 0600);
 
     if (fd < 0 || !wary ||
         (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || st.st_uid == 0)))

@@ -80,6 +80,8 @@ struct amph_jobfile {
 /* Errors of read: AMPH_ERR_NOENT (no such file), AMPH_ERR_DENIED, AMPH_ERR_PROTO (another version,
  * damaged); logged. */
 enum amph_status amph_boot_jobfile_read(const char *path, struct amph_jobfile *file_p);
+/* Is it a whole address file of a job?  Logs nothing. */
+bool amph_boot_jobfile_is(const char *path);
 /* Creates path with mode 0600; it must not exist. */
 enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_jobfile *file);
 

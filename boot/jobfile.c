@@ -13,6 +13,9 @@
 #include "boot/control.h"
 
 static const char first_line[] = "amphora-job 1\n";
+enum {
+    TEXT_MAX = 1024
+};
 
 static bool hex_decode(const char *text, uint8_t *out, size_t len_bytes)
 {
@@ -48,34 +51,49 @@ static char *find_line(char *text, const char *word, char *value, size_t cap)
     return NULL;
 }
 
-static enum amph_status parse(const char *path, char *text, struct amph_jobfile *file)
+static bool is_of_job(const char *text)
+{
+    return strncmp(text, first_line, sizeof first_line - 1) == 0;
+}
+
+/* Returns whether the text is whole. */
+static bool parse(char *text, struct amph_jobfile *file)
 {
     char key[2 * AMPH_KEY_BYTES + 1];
 
-    if (strncmp(text, first_line, sizeof first_line - 1) != 0) {
-        amph_error("the address file %s does not start with \"amphora-job 1\"; it is of another "
-                   "version, or none: AMPHORA_JOB or -servers of iofwd-run names it",
-                   path);
-        return AMPH_ERR_PROTO;
-    }
+    return is_of_job(text) && find_line(text, "address", file->address, sizeof file->address) &&
+           find_line(text, "key", key, sizeof key) && hex_decode(key, file->key, sizeof file->key);
+}
 
-    if (!find_line(text, "address", file->address, sizeof file->address) ||
-        !find_line(text, "key", key, sizeof key) || !hex_decode(key, file->key, sizeof file->key)) {
-        amph_error("the address file %s is damaged: it lacks a line \"address ...\" or \"key "
-                   "...\"; start the job again",
-                   path);
-        return AMPH_ERR_PROTO;
-    }
+/* Returns false with errno. */
+static bool read_text(const char *path, char *text, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
 
-    return AMPH_OK;
+    if (fd < 0)
+        return false;
+
+    ssize_t n = read(fd, text, cap - 1);
+
+    close(fd);
+    text[n < 0 ? 0 : n] = 0;
+    return true;
+}
+
+bool amph_boot_jobfile_is(const char *path)
+{
+    char text[TEXT_MAX];
+    struct amph_jobfile file;
+
+    return read_text(path, text, sizeof text) && parse(text, &file);
 }
 
 enum amph_status amph_boot_jobfile_read(const char *path, struct amph_jobfile *file_p)
 {
-    char text[1024];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[TEXT_MAX];
+    struct amph_jobfile file;
 
-    if (fd < 0) {
+    if (!read_text(path, text, sizeof text)) {
         enum amph_status st = amph_status_from_errno(errno);
         const char *hint = "";
 
@@ -88,21 +106,22 @@ enum amph_status amph_boot_jobfile_read(const char *path, struct amph_jobfile *f
         return st == AMPH_ERR_NOENT || st == AMPH_ERR_DENIED ? st : AMPH_ERR_SYS;
     }
 
-    ssize_t n = read(fd, text, sizeof text - 1);
-
-    close(fd);
-    if (n < 0)
-        n = 0;
-
-    text[n] = 0;
-
-    struct amph_jobfile file;
-    enum amph_status st = parse(path, text, &file);
-
-    if (st == AMPH_OK)
+    if (parse(text, &file)) {
         *file_p = file;
+        return AMPH_OK;
+    }
 
-    return st;
+    if (is_of_job(text))
+        amph_error("the address file %s is damaged: it lacks a line \"address ...\" or \"key "
+                   "...\"; start the job again",
+                   path);
+    else
+        amph_error("the address file %s does not start with \"amphora-servers 1\" or "
+                   "\"amphora-job 1\"; it is of another version, or none: AMPHORA_JOB or -servers "
+                   "of iofwd-run names it",
+                   path);
+
+    return AMPH_ERR_PROTO;
 }
 
 enum amph_status amph_boot_jobfile_write(const char *path, const struct amph_jobfile *file)

@@ -20,6 +20,7 @@
 #include "base/platform.h"
 #include "base/program/stdout_check.h"
 #include "base/status.h"
+#include "boot/control.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"
 #include "iofwd/instrument/instrument.h"
@@ -242,13 +243,34 @@ static char *library_path(const struct given *g)
     return path;
 }
 
+/* An address file may be missing until the servers start, but one that is there must be whole. */
+static void check_address_file(const char *path)
+{
+    struct amph_standing set = { .n = 0 };
+
+    if (access(path, R_OK) != 0 || amph_boot_jobfile_is(path))
+        return;
+
+    if (!amph_boot_standing_is(path))
+        die(EXIT_FAILED, "%s is not an address file of I/O servers", path);
+
+    if (amph_boot_standing_read(path, &set) != AMPH_OK)
+        exit(EXIT_FAILED);
+
+    amph_boot_standing_free(&set);
+}
+
 /* Returns the forwarded paths: the given ones, else the servers' exports. */
 static char *prefixes(const struct given *g)
 {
     struct amph_standing set = { .n = 0 };
 
-    if (g->prefix)
+    if (g->prefix) {
+        if (g->server)
+            check_address_file(g->server);
+
         return strdup(g->prefix);
+    }
 
     if (access(g->server, R_OK) != 0)
         die(EXIT_FAILED,

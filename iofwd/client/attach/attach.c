@@ -31,6 +31,7 @@
 #include "base/os/limits.h"
 #include "base/log.h"
 #include "base/os/thread.h"
+#include "boot/control.h"
 #include "boot/standing.h"
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/versions.h"
@@ -740,8 +741,7 @@ static int errno_of_open(enum amph_status st)
     }
 }
 
-/* Was it logged why amph_boot_attach failed?  So it was if the address file is missing, damaged or not for
- * this user. */
+/* Was it logged why amph_boot_attach failed?  An address file was missing, damaged or another user's. */
 static bool is_logged(enum amph_status st)
 {
     const char *path = amph_env_str(AMPH_ENV_JOB);
@@ -749,7 +749,8 @@ static bool is_logged(enum amph_status st)
     if (!path[0])
         return false;
 
-    return st == AMPH_ERR_NOENT || (st == AMPH_ERR_PROTO && amph_boot_standing_is(path)) ||
+    return st == AMPH_ERR_NOENT ||
+           (st == AMPH_ERR_PROTO && (amph_boot_standing_is(path) || !amph_boot_jobfile_is(path))) ||
            (st == AMPH_ERR_DENIED && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0);
 }
 

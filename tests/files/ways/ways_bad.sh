@@ -51,12 +51,13 @@ no_trap=$(can "$builddir/iofwd-run" -servers "$addresses" -trap true)
 
 # by WAY ADDRESS-FILE: prints the file of the servers, or the local one of that name
 by() {
+    bounded="timeout -k 1 25"
     case $1 in
-    wrapper) env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped" "$pre/in" ;;
-    wrapper-static) env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped-static" "$pre/in" ;;
-    instrument) env AMPHORA_JOB="$2" "$bin/instrumented" "$pre/in" ;;
-    iofwd-mount) "$MOUNT" -servers "$2" "$mp_dir/at" && "$bin/show" "$mp_dir/at/in" ;;
-    *) "$builddir/iofwd-run" -servers "$2" "-$1" "$bin/show" "$pre/in" ;;
+    wrapper) $bounded env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped" "$pre/in" ;;
+    wrapper-static) $bounded env AMPHORA_JOB="$2" IOFWD_PREFIX="$pre" "$bin/wrapped-static" "$pre/in" ;;
+    instrument) $bounded env AMPHORA_JOB="$2" "$bin/instrumented" "$pre/in" ;;
+    iofwd-mount) $bounded "$MOUNT" -servers "$2" "$mp_dir/at" && "$bin/show" "$mp_dir/at/in" ;;
+    *) $bounded "$builddir/iofwd-run" -servers "$2" "-$1" "$bin/show" "$pre/in" ;;
     esac
 }
 
@@ -112,6 +113,28 @@ for way in $ways; do
     name="$way: the servers are found"
     possible $way "$name" || continue
     mp_try "$name" works $way
+done
+
+# Address files that are none, beside servers that answer.
+: >"$mp_dir/empty"
+head -c 3000 /dev/urandom >"$mp_dir/random"
+mkfifo "$mp_dir/fifo"
+sed '$d' "$addresses" >"$mp_dir/cut"
+sed '/^prefix/d' "$addresses" >"$mp_dir/prefixless"
+sed 's/^\(server .* .*\)....$/\1/' "$addresses" >"$mp_dir/short"
+for way in $ways; do
+    for cause in "an empty address file:empty" "random bytes:random" "a FIFO as address file:fifo" "an address file without its last line:cut" \
+        "an address file without prefixes:prefixless" "an address file with shorter addresses:short"; do
+        name="$way: ${cause%:*}: one sentence, or IOFWD_OPTIONAL goes on"
+        possible $way "$name" || continue
+        mp_try "$name" missing $way "$mp_dir/${cause#*:}"
+    done
+done
+making() {
+    fails "$builddir/iofwd-instrument" -server "$mp_dir/$1" -prefix "$pre" -o "$mp_dir/made" "$bin/show" && [ ! -e "$mp_dir/made" ]
+}
+for file in empty random fifo cut prefixless; do
+    mp_try "instrument: built with an address file that is none: $file" making $file
 done
 
 # Hung servers: all ways at once, because each takes 10 s.  One user's runs by mount wait for each other, unless they have a folder each.
