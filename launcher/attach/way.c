@@ -222,13 +222,16 @@ static void leave_preload(void)
 bool amph_attach_way_set_preload(void)
 {
     char *library = amph_program_library(AMPH_PRELOAD_NAME);
-    char *list = library ? amph_program_preload_list(library) : NULL;
+    bool suits = library && amph_program_can_preload(library);
+    char *list = suits ? amph_program_preload_list(library) : NULL;
     bool ok = list && setenv("LD_PRELOAD", list, 1) == 0;
 
-    if (!ok)
+    if (!library)
         amph_say("the library %s, which forwards file calls, is found neither beside iofwd-run nor "
                  "in %s; install amphora again",
                  AMPH_PRELOAD_NAME, AMPH_MODULEDIR);
+    else if (suits && !ok)
+        amph_say("no memory");
 
     free(library);
     free(list);

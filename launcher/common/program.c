@@ -207,6 +207,34 @@ static bool is_ours(const char *path, size_t n)
     return false;
 }
 
+bool amph_program_can_preload(const char *path)
+{
+    struct amph_image library;
+
+    if (path[strcspn(path, ": ")]) {
+        amph_say(
+            "the library %s, which forwards file calls, cannot be preloaded, because LD_PRELOAD "
+            "takes no path with a blank or a colon; install amphora at another path",
+            path);
+        return false;
+    }
+
+    if (access(path, R_OK) != 0) {
+        amph_say("the library %s, which forwards file calls, cannot be read: %s", path,
+                 strerror(errno));
+        return false;
+    }
+
+    amph_program_look(path, &library);
+    if (library.machine && library.kind != AMPH_IMAGE_OTHER_MACHINE && !library.damaged)
+        return true;
+
+    amph_say("the library %s, which forwards file calls, is damaged or not built for this machine; "
+             "install amphora again",
+             path);
+    return false;
+}
+
 char *amph_program_preload_list(const char *add)
 {
     const char *now = amph_env_foreign("LD_PRELOAD");

@@ -43,6 +43,9 @@ int amph_program_explain(const char *path, const char *host, int error);
  * in those given to configure.  NULL if it does not exist. */
 char *amph_program_own(const char *name);
 char *amph_program_library(const char *name);
+/* Can the dynamic linker preload the library at path?  It would print a line and start the program
+ * without.  If not, prints why and returns false. */
+bool amph_program_can_preload(const char *path);
 /* Returns the list of LD_PRELOAD without our library, with `add` (unless NULL) appended; allocated. */
 char *amph_program_preload_list(const char *add);
 

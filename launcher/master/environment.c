@@ -138,7 +138,7 @@ static enum amph_status find_preload(struct amph_launch *l)
         l->preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
 
     if (l->preload)
-        return AMPH_OK;
+        return !is_used_here || amph_program_can_preload(l->preload) ? AMPH_OK : AMPH_ERR_NOENT;
 
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
              "in %s; install amphora again",

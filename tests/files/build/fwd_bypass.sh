@@ -231,6 +231,23 @@ IOFWD_STRICT=1 attach "$bin/dynamic" >"$mp_dir/out" 2>&1
 test $? -eq 7
 mp_report $? "IOFWD_STRICT=1: other programs run" "$mp_dir/out"
 
+# The library itself: the dynamic linker would print a line and start the program without it.
+elsewhere() {
+    mkdir -p "$1/bin" "$1/lib/amphora"
+    cp "$run" "$1/bin/iofwd-run" && cp "$builddir/.libs/libiofwd_preload.so" "$1/lib/amphora/"
+}
+for where in "a blank" a:colon; do
+    elsewhere "$mp_dir/$where"
+    timeout -k 5 60 "$mp_dir/$where/bin/iofwd-run" -servers "$file" -preload "$bin/dynamic" >"$mp_dir/out" 2>&1
+    test $? -eq 1 && grep -q 'LD_PRELOAD takes no path with a blank or a colon' "$mp_dir/out" && ! grep -q '^ERROR' "$mp_dir/out"
+    mp_report $? "an installation that LD_PRELOAD cannot name ($where)" "$mp_dir/out"
+done
+elsewhere "$mp_dir/damaged"
+head -c 3000 "$builddir/.libs/libiofwd_preload.so" >"$mp_dir/damaged/lib/amphora/libiofwd_preload.so"
+timeout -k 5 60 "$mp_dir/damaged/bin/iofwd-run" -servers "$file" -preload "$bin/dynamic" >"$mp_dir/out" 2>&1
+test $? -eq 1 && grep -q 'libiofwd_preload.so, which forwards file calls, is damaged' "$mp_dir/out"
+mp_report $? "a damaged preload library" "$mp_dir/out"
+
 # Under amphora-run.
 job() {
     timeout -k 5 60 "$AMPHORA_RUN" -n 3 -servers 1 -iofwd "/fwd=$mp_dir/kept" "$@" </dev/null
