@@ -382,10 +382,13 @@ void amph_env_print(FILE *out)
         if (strcmp(group, texts[i].group) != 0)
             fprintf(out, "# %s\n", group = texts[i].group);
 
+        /* the value of a time has its unit */
+        const char *unit = rows[i].type == AMPH_ENV_TYPE_DUR ? "" : texts[i].unit;
+
         amph_env_show(&rows[i], &v->in_force, text, sizeof text);
         fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text,
                 v->set ? "environment" : "default", amph_env_allowed(&rows[i]),
-                texts[i].unit[0] ? ", " : "", texts[i].unit, texts[i].help);
+                unit[0] ? ", " : "", unit, texts[i].help);
     }
 
     fprintf(out, "# accepted, without effect\n");

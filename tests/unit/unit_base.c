@@ -118,6 +118,7 @@ Test(env, settings_are_printed_in_groups_with_readable_times)
     fclose(out);
     cr_assert_not_null(strstr(text, "GASNET_EXITTIMEOUT=5s "));
     cr_assert_not_null(strstr(text, "AMPHORA_SPIN=20us "));
+    cr_assert_null(strstr(text, "5ms, ns"), "the unit of a time is in its value");
 
     const char *job = strstr(text, "# job\n");
 

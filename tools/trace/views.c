@@ -22,8 +22,8 @@ void trace_say_losses(sqlite3 *db, const char *schema, FILE *out)
         { "SELECT count(*) FROM %1$s.processes WHERE recorder <> 'preload'",
           "%lld processes were recorded by iofwd-trap or iofwd-mount, which see the forwarded "
           "calls of a program only: its local calls are not here.\n" },
-        { "SELECT count(*) FROM %1$s.calls WHERE NOT failed AND (name = 'io_uring_setup' OR (name LIKE "
-          "'io_uring_queue_init%%' AND result = 0))",
+        { "SELECT count(*) FROM %1$s.calls WHERE NOT failed AND (name = 'io_uring_setup' OR "
+          "(name LIKE 'io_uring_queue_init%%' AND result = 0))",
           "%lld rings of io_uring were made: their operations are not recorded.\n" },
         { "SELECT unfinished FROM %1$s.losses", "%lld calls had not returned when their thread or "
                                                 "process ended (exec and exit never do).\n" },
