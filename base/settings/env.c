@@ -387,8 +387,8 @@ void amph_env_print(FILE *out)
 
         amph_env_show(&rows[i], &v->in_force, text, sizeof text);
         fprintf(out, "%s=%s  (%s; %s%s%s) %s\n", rows[i].name, text,
-                v->set ? "environment" : "default", amph_env_allowed(&rows[i]),
-                unit[0] ? ", " : "", unit, texts[i].help);
+                v->set ? "environment" : "default", amph_env_allowed(&rows[i]), unit[0] ? ", " : "",
+                unit, texts[i].help);
     }
 
     fprintf(out, "# accepted, without effect\n");

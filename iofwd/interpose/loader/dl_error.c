@@ -45,7 +45,7 @@ static void make_key(void)
                                    0;
 }
 
-/* Replaces the kept text.  Without memory there is none. */
+/* Replaces the kept text.  Without memory no text is kept. */
 static void keep(const char *text)
 {
     free(amph_ip_thread.dl_error.kept);
