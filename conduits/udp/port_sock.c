@@ -74,6 +74,7 @@ struct sock_port {
     unsigned streak;   /* receive calls in a row that found something */
     size_t last_bytes; /* length of the datagram received last */
     uint32_t refused;
+    bool said_unreachable;
     struct dest *dest; /* [max_peers] */
     union name own;    /* our address, with port 0 */
     struct lane lane[LANES];
@@ -591,6 +592,19 @@ static int send_datagrams(const struct sock_port *p, struct mmsghdr *out, unsign
     return sendmsg(p->fd, &out->msg_hdr, MSG_DONTWAIT) >= 0 ? 1 : -1;
 }
 
+/* A network that cannot be reached may come back, so datagrams are sent again.  But a job whose processes
+ * have never heard of each other must not wait in silence for its timeout. */
+static void say_unreachable(struct sock_port *p, int err)
+{
+    if (p->said_unreachable || p->last_bytes)
+        return;
+
+    p->said_unreachable = true;
+    amph_warn("udp: nothing can be sent: %s; tried again until AMPHORA_UDP_TIMEOUT (is the network "
+              "up? AMPHORA_INTERFACE chooses another address)",
+              strerror(err));
+}
+
 static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, unsigned n)
 {
     if (n == 1 && send_one(p, v) >= 0)
@@ -613,6 +627,9 @@ static unsigned send_some(struct sock_port *p, const struct amph_port_out *v, un
             int err = errno; /* error of an earlier datagram or of this one */
 
             read_errors(p);
+            if (err != ECONNREFUSED)
+                say_unreachable(p, err);
+
             sent = err != ECONNREFUSED;
         } else if (sent < 0) {
             if (covers[at] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE))

@@ -78,4 +78,20 @@ mp_queue "udp: members with and without authentication" refused 'AMPHORA_UDP_MAC
     sh -c 'AMPHORA_UDP_MAC=$AMPHORA_RANK exec "$@"' sh "$builddir/tests/am/am_reset" nothing "$mp_dir"
 mp_queue "udp: a member without a socket" refused 'its host refuses all packets.*; check the network' \
     "$builddir/tests/am/am_reset" deaf "$mp_dir"
+
+# A network name space whose loopback interface is down.
+cut_off() {
+    job=$mp_dir/job.$mp_queued
+    AMPHORA_SMP=0 AMPHORA_UDP_TIMEOUT=2s timeout -k 5 60 unshare -rn "$AMPHORA_RUN" -n 2 -conduit udp -timeout 50 \
+        "$builddir/tests/am/am_reset" nothing "$mp_dir" >"$job.out" 2>&1
+    rc=$?
+    cat "$job.out"
+    echo "exit code $rc"
+    [ $rc = 1 ] && grep -q 'udp: nothing can be sent: Network is unreachable' "$job.out"
+}
+if unshare -rn true 2>/dev/null; then
+    mp_queue "udp: a host whose network is down says so" cut_off
+else
+    mp_skip "udp: a host whose network is down says so" "no network name spaces here"
+fi
 mp_done
