@@ -74,6 +74,9 @@ struct amph_am_config {
     bool use_smp; /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
     bool loopback_only;                 /* the whole job is on this machine */
+    /* address or interface on which to listen if AMPHORA_INTERFACE is not set; NULL: that of the
+     * route to other hosts.  Used while the endpoint is opened. */
+    const char *interface;
     uint32_t incoming; /* opening fails if descriptors for as many connections from peers lack */
     /* amph_am_host_id of the job's name for this host; peers with another one never use smp */
     uint64_t host_id;

@@ -22,13 +22,14 @@
 static enum amph_status open_conduit(struct amph_am_ep *ep, int which,
                                      const struct amph_conduit_ops *ops)
 {
+    const char *interface = amph_env_str(AMPH_ENV_INTERFACE);
     const struct amph_cx_config cx_cfg = {
         .name = ep->cfg.name,
         .max_peers = ep->max_peers,
         .threaded = ep->threaded,
         .loopback_only = ep->cfg.loopback_only,
         .incoming = ep->cfg.incoming,
-        .interface = amph_env_str(AMPH_ENV_INTERFACE),
+        .interface = interface[0] || !ep->cfg.interface ? interface : ep->cfg.interface,
         .upcalls = &amph_am_upcalls,
         .up = ep,
     };

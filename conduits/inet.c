@@ -69,15 +69,10 @@ static bool interface_ip(const char *name, struct sockaddr_storage *sa)
     return found;
 }
 
-/* Finds the source address of the route to far_away: connects a datagram socket, which sends
- * nothing, and asks for its local address. */
-static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
+/* Finds the source address of the route to `to`: connects a datagram socket, which sends nothing, and
+ * asks for its local address. */
+static bool source_ip(struct sockaddr_storage to, struct sockaddr_storage *sa)
 {
-    struct sockaddr_storage to;
-
-    if (!parse_ip(far_away, &to))
-        return false;
-
     /* the port is at the same offset in both families */
     ((struct sockaddr_in *)&to)->sin_port = htons(9);
 
@@ -93,6 +88,34 @@ static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
 
     close(fd);
     return ok;
+}
+
+static bool route_ip(const char *far_away, struct sockaddr_storage *sa)
+{
+    struct sockaddr_storage to;
+
+    return parse_ip(far_away, &to) && source_ip(to, sa);
+}
+
+static void print_ip(const struct sockaddr_storage *sa, char *text)
+{
+    const void *ip = sa->ss_family == AF_INET6
+                         ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
+                         : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
+
+    if (!inet_ntop(sa->ss_family, ip, text, INET6_ADDRSTRLEN))
+        strcpy(text, "?");
+}
+
+bool amph_conduit_inet_source(const struct sockaddr_storage *to, char *text)
+{
+    struct sockaddr_storage sa;
+
+    if (!source_ip(*to, &sa))
+        return false;
+
+    print_ip(&sa, text);
+    return true;
 }
 
 static bool choose(const char *interface, bool loopback_only, struct sockaddr_storage *sa)
@@ -145,12 +168,10 @@ enum amph_status amph_conduit_inet_choose(const char *conduit, bool loopback_onl
 
 void amph_conduit_inet_report(const struct sockaddr_storage *sa, int err)
 {
-    char text[INET6_ADDRSTRLEN] = "?";
-    const void *ip = sa->ss_family == AF_INET6
-                         ? (const void *)&((const struct sockaddr_in6 *)sa)->sin6_addr
-                         : (const void *)&((const struct sockaddr_in *)sa)->sin_addr;
+    char text[INET6_ADDRSTRLEN];
 
-    inet_ntop(sa->ss_family, ip, text, sizeof text);
+    print_ip(sa, text);
+
     const char *remedy = amph_limit_remedy(err);
 
     amph_error_shared("cannot listen on %s: %s%s", text, strerror(err),

@@ -21,6 +21,9 @@ size_t amph_conduit_inet_len(const struct sockaddr_storage *sa);
  * logged: AMPH_ERR_NOENT; AMPH_ERR_ARG for 0.0.0.0 and ::, to which peers cannot send. */
 enum amph_status amph_conduit_inet_choose(const char *conduit, bool loopback_only,
                                           const char *interface, struct sockaddr_storage *sa_p);
+/* The source address, with port 0, of the route to another host's address, as text (room for
+ * INET6_ADDRSTRLEN).  false: there is no route. */
+bool amph_conduit_inet_source(const struct sockaddr_storage *to, char *text);
 /* Logs why an address cannot be listened on. */
 void amph_conduit_inet_report(const struct sockaddr_storage *sa, int err);
 

@@ -25,6 +25,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/fs/beneath.c \
 	iofwd/client/attach/attach.c \
 	iofwd/client/attach/dead_servers.c \
+	iofwd/client/attach/endpoint.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
 	iofwd/client/trace_callers.c \

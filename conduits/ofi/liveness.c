@@ -48,6 +48,13 @@ static int start_probe(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t
     if (!p->unheard_s)
         p->unheard_s = (uint32_t)(now / AMPH_NS_PER_S);
 
+    /* From the address from which libfabric connects: another one may have a route. */
+    struct sockaddr_storage own = cx->listen_addr;
+
+    ((struct sockaddr_in *)&own)->sin_port = 0; /* at the same offset in both families */
+    if (own.ss_family == sa.ss_family)
+        bind(cx->probe_fd, (struct sockaddr *)&own, (socklen_t)amph_ofi_sockaddr_len(&own));
+
     if (connect(cx->probe_fd, (struct sockaddr *)&sa, (socklen_t)amph_ofi_sockaddr_len(&sa)) == 0)
         return 0;
 

@@ -42,6 +42,7 @@
  *
  *   attach/             opening, fork, exec and end of a client
  *   attach/attach.c     opens the client and its links
+ *   attach/endpoint.c   the client's endpoint: its network and address
  *   attach/dead_servers.c   detects servers that cannot be reached any more, and reports them
  *   attach/lifecycle.c  fork, exec and exit; holds; files as text
  *   attach/mpmd.c       jobs of other launchers with programs that are no GASNet clients
@@ -178,6 +179,16 @@ static inline uint32_t amph_client_server_number(const struct amph_fwd_client *c
 /* client/attach/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
+/* client/attach/endpoint.c */
+enum amph_status amph_client_open_endpoint(struct amph_fwd_client *cl);
+
+/* The number of a process's host in the job description; that of this process for a rank of no job. */
+static inline uint32_t amph_client_host_of(const struct amph_fwd_client *cl, uint32_t rank)
+{
+    uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
+    return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
+}
+
 /* client/attach/dead_servers.c */
 /* Returns whether the servers are standing ones, without a launcher. */
 bool amph_client_is_standing(const struct amph_fwd_client *cl);

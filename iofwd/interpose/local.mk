@@ -216,6 +216,7 @@ preload_scripts = \
 	tests/files/calls/fwd_calls.sh \
 	tests/files/data/fwd_collect.sh \
 	tests/files/process/fwd_daemon.sh \
+	tests/files/process/fwd_networks.sh \
 	tests/files/data/fwd_direct.sh \
 	tests/files/calls/fwd_errno.sh \
 	tests/files/failover/fwd_failover.sh \

@@ -58,12 +58,6 @@ _Thread_local struct amph_client_thread amph_client_thread;
 
 /* ---- the handshake ---- */
 
-static uint32_t host_of(const struct amph_fwd_client *cl, uint32_t rank)
-{
-    uint32_t all = cl->job->nproc[AMPH_COMPUTE] + cl->job->nproc[AMPH_SERVER];
-    return rank < all ? cl->job->proc[rank].host : cl->job->self_host;
-}
-
 static enum amph_status look_up(struct amph_fwd_client *cl, uint32_t server,
                                 struct amph_fwd_server_addr *addr_p)
 {
@@ -116,8 +110,9 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
     if (st != AMPH_OK)
         return st;
 
-    return amph_fwd_control_connect(&addr, host_of(cl, server) == host_of(cl, cl->rank),
-                                    deadline_ns, fd_p);
+    return amph_fwd_control_connect(
+        &addr, amph_client_host_of(cl, server) == amph_client_host_of(cl, cl->rank), deadline_ns,
+        fd_p);
 }
 
 /* Moves the connection to a high descriptor number, away from those that the program expects to
@@ -364,7 +359,7 @@ static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
         uint64_t until = deadline(cl);
         int fd;
 
-        if (host_of(cl, link->server) != host_of(cl, cl->rank) ||
+        if (amph_client_host_of(cl, link->server) != amph_client_host_of(cl, cl->rank) ||
             connect_server(cl, link->server, until, &fd) != AMPH_OK)
             continue;
 
@@ -450,14 +445,6 @@ enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_
     return AMPH_OK;
 }
 
-static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
-                          const char *why)
-{
-    struct amph_fwd_client *cl = amph_am_user(ep);
-    if (peer < cl->nlinks)
-        amph_client_link_dead(cl, &cl->link[peer], why);
-}
-
 /* ---- opening the client ---- */
 
 /* Occupies all free small descriptor numbers while the client opens, so that the client's
@@ -482,48 +469,6 @@ static int fill_small_fds(int fds[AMPH_CLIENT_FDS_FROM])
         close(fd);
 
     return n;
-}
-
-/* Runs in every wait on the endpoint: for a reply, a record, a slot, room to send. */
-static void on_tick(struct amph_am_ep *ep)
-{
-    amph_client_check(amph_am_user(ep));
-}
-
-static enum amph_status open_endpoint(struct amph_fwd_client *cl)
-{
-    struct amph_am_config cfg = { .name = "iofwd",
-                                  .domain = 2,
-                                  .max_peers = cl->nlinks,
-                                  .threaded = true,
-                                  .use_smp = amph_env_bool(AMPH_ENV_SMP),
-                                  .loopback_only = !cl->job->several_machines,
-                                  .on_peer_error = on_peer_error,
-                                  .user = cl };
-
-    cfg.host_id = amph_am_host_id(cl->job->nhosts ? cl->job->host_name[host_of(cl, cl->rank)]
-                                                  : NULL);
-    memcpy(cfg.key, cl->job->key, AMPH_KEY_BYTES);
-
-    enum amph_status st = AMPH_OK;
-
-    amph_fwd_note_oversubscribed(cl->job, host_of(cl, cl->rank));
-    if (amph_fwd_needs_network(cl->job))
-        st = amph_fwd_choose_network(cl->job, &cfg.net);
-
-    if (st == AMPH_OK)
-        st = amph_am_open(&cfg, &cl->ep);
-
-    if (st != AMPH_OK)
-        return st;
-
-    amph_am_set_tick(cl->ep, on_tick);
-
-    struct amph_am_entry reply = {
-        .fn = (void *)amph_client_on_reply, .kinds = 2, .dirs = 3, .nargs = 0, .name = "iofwd reply"
-    };
-
-    return amph_am_register(cl->ep, FWD_AM_REPLY, &reply);
 }
 
 static enum amph_status open_area(struct amph_fwd_client *cl)
@@ -808,7 +753,7 @@ static int open_client(struct amph_fwd_client **client_p)
 
     if (st == AMPH_OK) {
         amph_shm_set_maker(make_memory, cl);
-        st = open_endpoint(cl);
+        st = amph_client_open_endpoint(cl);
     }
 
     if (st == AMPH_OK)
