@@ -33,6 +33,7 @@ libamphora_la_SOURCES += \
 	base/os/limits.h \
 	base/log.h \
 	base/log_json.h \
+	base/visible.h \
 	base/program/note.h \
 	base/program/stdout_check.h \
 	base/program/open_mpi.h \

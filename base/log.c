@@ -2,6 +2,7 @@
 /* The log; see log.h.  Layer: base. */
 #include "base/log.h"
 #include "base/log_json.h"
+#include "base/visible.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,11 +129,14 @@ AMPH_PRINTF(2, 3) static void put(struct line *l, const char *fmt, ...)
         l->len += (size_t)n < LINE_ROOM - l->len ? (size_t)n : LINE_ROOM - l->len - 1;
 }
 
+/* A message may contain a client's path, which must not look like another line. */
 static void line_text(struct line *l, const char *message)
 {
     char request[AMPH_LOG_REQUEST_BYTES];
 
-    put(l, "amphora: %s%s%s", state.identity, state.identity[0] ? ": " : "", message);
+    put(l, "amphora: %s%s", state.identity, state.identity[0] ? ": " : "");
+    amph_visible(l->text + l->len, LINE_ROOM - l->len - sizeof request - 16, message);
+    l->len += strlen(l->text + l->len);
     if (request_id(request)[0])
         put(l, " [request %s]", request);
 }

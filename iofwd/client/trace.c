@@ -61,7 +61,7 @@ static void show_file(struct amph_fwd_text *t, const struct amph_fwd_file *file)
     amph_client_recorder_name(file, path);
     pthread_mutex_unlock(&amph_client_recorder.lock);
     if (path[0])
-        amph_fwd_text_put(t, "<%s>", path);
+        amph_fwd_show_name(t, path);
     else if (file && file->nparts && amph_fwd_file_print(file, name, sizeof name))
         amph_fwd_text_put(t, "<%s>", name);
     else
@@ -144,7 +144,7 @@ static void show_result(struct amph_fwd_text *t, const struct amph_fwd_call_desc
     int64_t result = amph_client_result(desc, args);
 
     if (last && last->word == FWD_OUT_NEWFILE && path[0])
-        amph_fwd_text_put(t, "<%s>", path);
+        amph_fwd_show_name(t, path);
     else if (last && last->word == FWD_OUT_NEWFILE)
         show_file(t, *(struct amph_fwd_file *const *)((const char *)args + last->client_at));
     else if (last && last->word == FWD_OUT_SFLAGS)

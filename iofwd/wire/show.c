@@ -222,6 +222,22 @@ void amph_fwd_show_bytes(struct amph_fwd_text *t, const void *bytes, size_t len,
     amph_fwd_text_put(t, shown < len ? "\"..." : "\"");
 }
 
+void amph_fwd_show_name(struct amph_fwd_text *t, const char *path)
+{
+    amph_fwd_text_put(t, "<");
+    for (const char *at = path; *at; at++) {
+        bool is_bracket = *at == '<' || *at == '>';
+        bool digit_follows = at[1] >= '0' && at[1] <= '9';
+
+        if (is_bracket)
+            amph_fwd_text_put(t, digit_follows ? "\\%03o" : "\\%o", (unsigned)*at);
+        else
+            show_byte(t, (unsigned char)*at, digit_follows);
+    }
+
+    amph_fwd_text_put(t, ">");
+}
+
 /* ---- records and errors ---- */
 
 void amph_fwd_show_stat(struct amph_fwd_text *t, const struct stat *st)

@@ -57,6 +57,8 @@ void amph_fwd_text_put(struct amph_fwd_text *t, const char *format, ...) AMPH_PR
 
 /* The bytes as a literal of C, as strace prints them: at most 32 of them, unless all is set. */
 void amph_fwd_show_bytes(struct amph_fwd_text *t, const void *bytes, size_t len, bool all);
+/* A path between < and >, as strace prints that of a descriptor. */
+void amph_fwd_show_name(struct amph_fwd_text *t, const char *path);
 
 /* A value without a pointer, by its word. */
 void amph_fwd_show_value(struct amph_fwd_text *t, unsigned word, uint64_t value);

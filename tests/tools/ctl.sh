@@ -63,6 +63,15 @@ grep -Eq '^ +0 .* serving ' "$mp_dir/out" && grep -Eq '^ +1 .* serving ' "$mp_di
     grep -q 'server_calls  *[1-9][0-9]* calls: ' "$mp_dir/out"
 mp_report $? "status, clients and files as text" "$mp_dir/out"
 
+# a name that would be a line of its own, and command the terminal of whoever looks
+client names "exec 5>'/fwd/$(printf 'new\nline\033[31mred')'"
+{
+    "$ctl" files -servers "$file" && "$ctl" top -by file -count 1 -interval 0.1 -servers "$file"
+} >"$mp_dir/out" 2>&1
+test "$(grep -cF '/fwd/new\nline\033[31mred' "$mp_dir/out")" = 2 && ! grep -q -e "$(printf '\033')" -e '^line' "$mp_dir/out"
+mp_report $? "control characters of names are visible" "$mp_dir/out"
+leave names
+
 {
     json status 'sum(s["server_bytes_written"] for s in d["servers"])'
     json status 'sum(s["server_bytes_read"] for s in d["servers"])'

@@ -41,6 +41,7 @@ iofwd/trap iofwd/client/client.h
 iofwd/interpose iofwd/client/client.h
 iofwd/interpose iofwd/client/api/interface.h
 iofwd/interpose base/log_json.h
+iofwd/interpose base/visible.h
 iofwd/interpose base/platform.h
 iofwd/interpose base/settings/env_defs.h
 iofwd/interpose base/settings/env_parse.h

@@ -25,11 +25,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/visible.h"
 #include "boot/boot.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/watch.h"
 
 /* ---- answers ---- */
+
+/* For a path as text for a terminal. */
+#define CTL_TEXT_BYTES (AMPH_VISIBLE_WIDEST * 4096 + 8)
 
 struct ctl_cell {
     enum amph_fwd_item_kind kind;

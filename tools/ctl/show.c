@@ -231,7 +231,7 @@ static void print_cell(const struct amph_fwd_column *c, const struct ctl_row *ro
 {
     const struct ctl_cell *cell = ctl_cell_of(row, c->name);
     uint64_t value = cell ? cell->value : 0;
-    char a[16], b[16];
+    char a[16], b[16], text[CTL_TEXT_BYTES];
 
     if (c->form == FWD_FORM_BYTES || c->form == FWD_FORM_LEVEL_BYTES)
         printf(" %8s", ctl_bytes((double)value, a));
@@ -239,7 +239,7 @@ static void print_cell(const struct amph_fwd_column *c, const struct ctl_row *ro
         printf(" %8s %8s", ctl_time(amph_fwd_latency_share_ns(cell->latency, 0.5), a),
                ctl_time(amph_fwd_latency_share_ns(cell->latency, 0.99), b));
     else if (c->form == FWD_FORM_TEXT)
-        printf(" %-8s", ctl_text_of(row, c->name));
+        printf(" %-8s", amph_visible(text, sizeof text, ctl_text_of(row, c->name)));
     else
         printf(" %8" PRIu64, value);
 }

@@ -234,14 +234,15 @@ static const char *cell_text(const struct ctl_column *c, double value, char out[
 
 void ctl_view_line(const struct ctl_view *view, const struct ctl_line *line, char *out, size_t size)
 {
-    char cell[CTL_CELL_BYTES];
+    char cell[CTL_CELL_BYTES], text[CTL_TEXT_BYTES];
 
     out[0] = 0;
     for (size_t i = 0; i < view->ncolumns; i++) {
         const struct ctl_column *c = &view->column[i];
 
         if (c->form == CTL_TEXT)
-            append(out, size, "%s%-9s", i ? " " : "", line->text[i]);
+            append(out, size, "%s%-9s", i ? " " : "",
+                   amph_visible(text, sizeof text, line->text[i]));
         else
             append(out, size, "%s%9s", i ? " " : "", cell_text(c, line->value[i], cell));
     }

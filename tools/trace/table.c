@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
 #include "tools/trace/trace.h"
 
 enum {
@@ -35,7 +36,15 @@ static bool keep(struct answer *a, const char *value)
         a->room = room;
     }
 
-    return (a->cells[a->n++] = strdup(value ? value : "")) != NULL;
+    const char *text = value ? value : "";
+    size_t bytes = AMPH_VISIBLE_WIDEST * (strlen(text) + 1) + 1;
+    char *cell = malloc(bytes);
+
+    a->cells[a->n++] = cell;
+    if (cell)
+        amph_visible(cell, bytes, text);
+
+    return cell != NULL;
 }
 
 /* Prints column c of a line, as wide as the column: text on the left, numbers on the right. */

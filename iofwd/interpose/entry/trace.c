@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log_json.h"
+#include "base/visible.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/fault_check.h"
@@ -383,7 +384,10 @@ static void show_fd(struct amph_fwd_text *t, int fd, const char *name)
     if (fd == AT_FDCWD)
         amph_fwd_text_put(t, "AT_FDCWD");
     else
-        amph_fwd_text_put(t, name[0] ? "%d<%s>" : "%d", fd, name);
+        amph_fwd_text_put(t, "%d", fd);
+
+    if (fd != AT_FDCWD && name[0])
+        amph_fwd_show_name(t, name);
 }
 
 /* The length of the data that argument i points to; below 0: not known. */
@@ -594,10 +598,13 @@ void amph_ip_debug_line(const char *format, ...)
     va_start(ap, format);
     vsnprintf(message, sizeof message, format, ap);
     va_end(ap);
+    if (!amph_ip_state.json)
+        amph_fwd_text_put(&t, "amphora: process %d: ", (int)getpid());
+
     if (amph_ip_state.json)
         put_object(&t, message);
     else
-        amph_fwd_text_put(&t, "amphora: process %d: %s", (int)getpid(), message);
+        t.len += strlen(amph_visible(line + t.len, t.room - t.len, message));
 
     line[t.len] = '\n';
     if (!amph_ip_log_take(line, t.len + 1))

@@ -458,6 +458,23 @@ earlier 1 "$run" -record "$mp_dir/r" true
 earlier 1 timeout 60 "$AMPHORA_RUN" -n 2 -timeout 50 -record "$mp_dir/r" true
 earlier 0 env PMI_RANK=1 "$run" -record "$mp_dir/r" true
 
+# names that would command the terminal, or be lines of their own
+rm -rf "$mp_dir/r"
+bell=$(printf 'new\nline\033[31mred')
+# shellcheck disable=SC2016
+"$run" -record "$mp_dir/r" sh -c 'echo text >"$1"; cat "$1"' sh "$mp_dir/work/$bell" >"$mp_dir/out" 2>&1
+for command in files summary; do
+    "$trace" "$command" "$mp_dir/r" >"$mp_dir/out.$command" 2>&1
+done
+"$trace" sql "$mp_dir/r" "SELECT path FROM calls WHERE path LIKE '%red'" >"$mp_dir/out.sql"
+cat "$mp_dir"/out.* >"$mp_dir/out"
+grep -qF '/new\nline\033[31mred' "$mp_dir/out.files" && grep -qF '/new\nline\033[31mred' "$mp_dir/out.sql" && ! grep -q "$(printf '\033')" "$mp_dir/out" &&
+    ! grep -q '^line' "$mp_dir/out"
+mp_report $? "control characters of names are visible in tables" "$mp_dir/out"
+"$trace" sql "$mp_dir/r" "SELECT path FROM calls WHERE path LIKE '%red' LIMIT 1" -json >"$mp_dir/out"
+grep -qF '/new\u000aline\u001b[31mred"' "$mp_dir/out"
+mp_report $? "control characters of names are what they are in JSON" "$mp_dir/out"
+
 # former VERSION ANSWER: a run of dd that a former version recorded: reads of /dev/zero, and as many forwarded writes
 former() {
     for form in plain packed; do

@@ -147,6 +147,20 @@ AMPHORA_LOG=debug timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir
 grep -q '/fwd/lines is lines in the export ' "$mp_dir/out"
 mp_report $? "AMPHORA_LOG=debug: exports" "$mp_dir/out"
 
+# ---- a line is one line ----
+
+name=$(printf 'new\nline<\033>7')
+# shellcheck disable=SC2016
+run -trace="$mp_dir/trace.names" sh -c 'echo text >"$1"; cat "$1"' sh "/fwd/$name" >"$mp_dir/null" 2>&1
+cp "$mp_dir/trace.names" "$mp_dir/out"
+grep -qF '</fwd/new\nline\74\33\0767>' "$mp_dir/out" && ! grep -q '^line' "$mp_dir/out"
+mp_report $? "control characters of an open file's name, as strace prints them" "$mp_dir/out"
+
+AMPHORA_LOG=debug timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 50 cat "/fwd/none$name" >"$mp_dir/out" 2>&1
+grep -qF '/fwd/nonenew\nline<\033>7 is forwarded' "$mp_dir/out" &&
+    grep -qF ': open of /fwd/nonenew\nline<\033>7' "$mp_dir/out" && ! grep -q '^line' "$mp_dir/out"
+mp_report $? "AMPHORA_LOG=debug: control characters of names, in lines of clients and servers" "$mp_dir/out"
+
 # ---- off: one load and one branch that is not taken ----
 
 if [ "$(uname -m)" = x86_64 ] && command -v gdb >/dev/null && ! nm -D "$builddir/.libs/libiofwd_preload.so" | grep -q __asan; then
