@@ -461,6 +461,7 @@ static void late(void)
     amph_ip_state.inherited_locks = NULL;
     if (amph_ip_state.on) {
         amph_ip_environment_preload();
+        amph_ip_quick_exit_watch();
         amph_ip_stream_enlarge();
         amph_ip_mpi_job_check();
     }

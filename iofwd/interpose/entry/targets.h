@@ -223,6 +223,8 @@ int amph_ip_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*
                          void *arg);
 void amph_do_exit_now(int status) AMPH_NORETURN;
 void amph_ip_exit_now(enum amph_client_route way, int status) AMPH_NORETURN;
+/* called once, before the program can register functions for quick_exit */
+void amph_ip_quick_exit_watch(void);
 
 /* start.c */
 /* Copies a forwarded file into memory, if it may be used in this way.  Returns a local descriptor,

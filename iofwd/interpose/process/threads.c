@@ -63,16 +63,30 @@ FILE *amph_do_popen(const char *command, const char *type)
     return amph_ip_note_stream(libc_popen(command, type));
 }
 
-/* _exit runs no destructors, so the client's coalesced data is flushed here. */
+/* _exit and quick_exit run no destructors, so the client's coalesced data and the changes of mapped
+ * files are written here. */
+static void end_without_destructors(void)
+{
+    if (amph_ip_inside != 0 || amph_ip_thread.ending || amph_ip_table_exit())
+        return;
+
+    amph_ip_log_put();
+    amph_ip_maps_flush(NULL);
+    amph_ip_rank_end();
+    if (amph_ip_client.loaded)
+        amph_ip_client.fwd.ending();
+}
+
+/* The C library's quick_exit ends the process by a call of its own.  Its functions run in reverse order,
+ * so that the program's may still write. */
+void amph_ip_quick_exit_watch(void)
+{
+    (void)at_quick_exit(end_without_destructors);
+}
+
 void amph_ip_exit_now(enum amph_client_route way, int status)
 {
-    if (amph_ip_inside == 0 && !amph_ip_thread.ending && !amph_ip_table_exit()) {
-        amph_ip_log_put();
-        amph_ip_maps_flush(NULL);
-        amph_ip_rank_end();
-        if (amph_ip_client.loaded)
-            amph_ip_client.fwd.ending();
-    }
+    end_without_destructors();
 
     if (way == AMPH_IP_LIBC && !amph_ip_thread.ending) {
         amph_ip_thread.ending = true;

@@ -5,7 +5,8 @@
  * thread and a function of atexit write to a stream on FILE, which only exit flushes.
  *
  * WHAT: plain; aio: after a request that a thread of Amphora executes; signal: the function of atexit
- * waits for a signal that ends the process.
+ * waits for a signal that ends the process.  quick: main ends the process by quick_exit instead, after
+ * writes by a descriptor, the last of them by a function of at_quick_exit.
  */
 #define _GNU_SOURCE 1
 #include <aio.h>
@@ -60,6 +61,21 @@ static int write_aio(const char *path)
     return aio_return(&cb) == sizeof text - 1 ? 0 : -1;
 }
 
+static int quick_fd;
+
+static void at_quick(void)
+{
+    (void)!write(quick_fd, "at quick exit\n", 14);
+}
+
+static void end_quickly(const char *path)
+{
+    quick_fd = open(path, O_WRONLY | O_APPEND);
+    at_quick_exit(at_quick);
+    (void)!write(quick_fd, "second write\n", 13);
+    quick_exit(5);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
@@ -75,6 +91,9 @@ int main(int argc, char **argv)
 
     if (strcmp(what, "aio") == 0 && write_aio(argv[2]) != 0)
         return 2;
+
+    if (strcmp(what, "quick") == 0)
+        end_quickly(argv[2]);
 
     atexit(at_exit);
     first = pthread_self();

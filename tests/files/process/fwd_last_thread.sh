@@ -31,6 +31,7 @@ for conduit in ${MP_CONDUITS:-smp tcp udp}; do
     ends plain "$conduit" 0 'main\nsecond thread\nat exit\n'
     ends aio "$conduit" 0 'main\nrequests\nsecond thread\nat exit\n'
     ends signal "$conduit" 143 'main\nsecond thread\nat exit\n'
+    IOFWD_CONSISTENCY=session ends quick "$conduit" 5 'main\nsecond write\nat quick exit\n'
 
     mp_wanted "a GASNet client after a non-blocking write: $conduit" || continue
     processes=2
