@@ -33,9 +33,11 @@ compare() {
 }
 
 for way in preload mount trap; do
-    while read -r name program; do
+    while read -r name program excluded; do
         mp_wanted "$name by $way" || continue
-        if command -v "$program" >/dev/null; then
+        if [ "$excluded" = $way ]; then
+            mp_skip "$name by $way" "doc/limits.md excludes it"
+        elif command -v "$program" >/dev/null; then
             compare "$name" $way
         else
             mp_skip "$name by $way" "there is no $program"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of Debian, sourced by fwd_debian.sh: each function works in the present directory, prints what it found there, and
-# leaves only files that are the same in each run.  debian_programs lists them: NAME PROGRAM.
+# leaves only files that are the same in each run.  debian_programs lists them: NAME PROGRAM, and the ways that doc/limits.md excludes: fpc
+# and go are static, some databases need memory that processes share, and mksh low descriptors.
 debian_programs='emacs emacs
 vim vim
 mercurial hg
@@ -21,7 +22,31 @@ tcl tclsh
 lua lua5.4
 guile guile
 awk gawk
-perl perl'
+perl perl
+parsers bison
+subversion svn
+cvs cvs
+fossil fossil
+gnupg gpg
+ada gnatmake
+pascal fpc preload
+images mksquashfs
+disks qemu-img
+netcdf ncgen
+documents gs
+copies cpio
+mirrors rsync
+history git
+packages dpkg-deb
+shells fish
+mksh mksh trap
+gdbm gdbmtool trap
+db db5.3_load
+lmdb mdb_load trap
+wal sqlite3 trap
+javac javac
+go go preload
+core gdb'
 
 in_emacs() {
     printf 'hello\nworld\n' >in.txt
@@ -279,4 +304,289 @@ in_perl() {
         print -s "a", "\n"; opendir D, "."; print join(",", sort grep !/^\./, readdir D), "\n"; print `cat a | wc -c`;
         rename "a", "z"; print((stat "z")[7], "\n"); unlink "z"; @ARGV = ("b"); $^I = ".bak"; while (<>) { s/1/one/; print }'
     rm h.db s
+}
+
+in_parsers() {
+    cat >calc.y <<'END'
+%{
+#include <stdio.h>
+int yylex(void);
+void yyerror(const char *text) { fprintf(stderr, "%s\n", text); }
+%}
+%token NUMBER
+%left '+'
+%left '*'
+%%
+lines: | lines expr '\n' { printf("%d\n", $2); };
+expr: NUMBER | expr '+' expr { $$ = $1 + $3; } | expr '*' expr { $$ = $1 * $3; };
+%%
+int main(void) { return yyparse(); }
+END
+    cat >scan.l <<'END'
+%{
+#include "calc.tab.h"
+extern int yylval;
+%}
+%option noyywrap nounput noinput
+%%
+[0-9]+ { yylval = atoi(yytext); return NUMBER; }
+[+*\n] { return yytext[0]; }
+%%
+END
+    bison -d -v calc.y
+    flex -o scan.c scan.l
+    gcc -c scan.c calc.tab.c && gcc -o calc scan.o calc.tab.o && cp calc "$TMPDIR/calc.$$"
+    printf '2+3*4\n7*6\n' >sums
+    "$TMPDIR/calc.$$" <sums
+    printf 'define(f, `$1 and $2'"'"')dnl\nf(one, two)\ninclude(sums)divert(1)last\ndivert(0)first\n' >m.m4
+    m4 m.m4 | tee m.txt
+    printf 'global f\nsection .text\nf: mov eax, 42\nret\n' >f.asm
+    nasm -f elf64 -o f.o f.asm && objdump -d f.o | tail -n 2
+    rm "$TMPDIR/calc.$$" calc
+}
+
+in_subversion() {
+    svnadmin create r
+    mkdir w && (cd w && seq 500 >a && mkdir d && echo x >d/b)
+    svn import -q -m one w "file://$PWD/r/trunk"
+    svn checkout -q "file://$PWD/r/trunk" c
+    (cd c && sed -i s/250/changed/ a && svn diff | tail -n 6 && svn commit -q -m two && svn copy -q a z && svn commit -q -m three && svn update -q && svn status &&
+        svn log -q | grep -c '^r' && svn cat -r 2 a | cksum)
+    svnadmin verify -q r && svnadmin dump -q r | grep -c Node-path && svnadmin hotcopy r h && svnadmin pack -q h && svnlook youngest h
+    rm -rf r h c/.svn
+}
+
+in_cvs() {
+    cvs -d "$PWD/r" init
+    mkdir w && (cd w && seq 100 >a && cvs -Q -d "$PWD/../r" import -m one m v1 r1)
+    cvs -Q -d "$PWD/r" checkout m
+    (cd m && sed -i s/50/fifty/ a && cvs -Q commit -m two && cvs -Q diff -r 1.1 a | grep -v '^[-+]\{3\}' | tail -n 4; cvs log a | grep -c '^revision' && cvs -Q annotate a 2>/dev/null | grep -c 1.2)
+    echo one >v && ci -q -i -u -mfirst -t-text v && co -q -l v && echo two >>v && ci -q -u -msecond v && rcsdiff -q -r1.1 v; rlog v | grep -c '^revision'
+    rm -rf r m/CVS v,v
+}
+
+in_fossil() {
+    export USER=u
+    fossil init -A u r.fossil | grep -c project-id
+    mkdir w && cd w && fossil open -f ../r.fossil >/dev/null && seq 300 >a && mkdir d && echo x >d/b && fossil add a d >/dev/null && fossil commit -m one --no-warnings >/dev/null
+    sed -i s/150/changed/ a && fossil diff | tail -n 5 && fossil commit -m two --no-warnings >/dev/null && fossil timeline -n 9 | grep -c user && fossil test-integrity -R ../r.fossil | tail -n 1
+    fossil update --quiet prev >/dev/null; grep -c changed a; fossil close && cd .. && rm r.fossil
+}
+
+in_gnupg() {
+    export GNUPGHOME="$TMPDIR/g.$$"
+    mkdir -m 700 "$GNUPGHOME"
+    seq 20000 >n
+    gpg --batch -q --pinentry-mode loopback --passphrase p --symmetric -o n.gpg n && gpg --batch -q --pinentry-mode loopback --passphrase p -o m -d n.gpg && cmp n m && echo same
+    gpg --batch -q --pinentry-mode loopback --passphrase '' --quick-gen-key t@t default default never 2>/dev/null
+    gpg --batch -q --detach-sign n && gpg --batch -q --verify n.sig n 2>/dev/null && echo good
+    gpg --batch -q --armor --export t@t | grep -c PUBLIC
+    gpgconf --kill all
+    rm -rf n.gpg n.sig "$GNUPGHOME"
+}
+
+in_ada() {
+    cat >t.adb <<'END'
+with Ada.Text_IO; use Ada.Text_IO;
+with Ada.Direct_IO;
+with Ada.Directories;
+procedure T is
+   package D is new Ada.Direct_IO (Integer);
+   F : D.File_Type;
+   L : File_Type;
+   N : Integer;
+begin
+   D.Create (F, D.Inout_File, "d");
+   for I in 1 .. 1000 loop D.Write (F, I * I); end loop;
+   D.Read (F, N, 77);
+   Put_Line (Integer'Image (N) & D.Count'Image (D.Size (F)));
+   D.Close (F);
+   Create (L, Out_File, "l");
+   for I in 1 .. 100 loop Put_Line (L, Integer'Image (I)); end loop;
+   Close (L);
+   Open (L, Append_File, "l"); Put_Line (L, "end"); Close (L);
+   Open (L, In_File, "l");
+   while not End_Of_File (L) loop Skip_Line (L); end loop;
+   Put_Line (Count'Image (Line (L)));
+   Delete (L);
+   Put_Line (Boolean'Image (Ada.Directories.Exists ("l")) & Ada.Directories.File_Size'Image (Ada.Directories.Size ("d")));
+end T;
+END
+    gnatmake -q t.adb && mv t "$TMPDIR/t.$$" && "$TMPDIR/t.$$"
+    rm "$TMPDIR/t.$$" t.ali
+}
+
+in_pascal() {
+    cat >t.pas <<'END'
+program t;
+type r = record a: longint; b: string[20]; end;
+var f: file of r; x: r; l: text; i, s: longint;
+begin
+  assign(f, 'd'); rewrite(f);
+  for i := 1 to 500 do begin x.a := i * i; x.b := 'row'; write(f, x); end;
+  seek(f, 76); read(f, x); writeln(x.a, ' ', filesize(f)); close(f);
+  assign(l, 'l'); rewrite(l); for i := 1 to 100 do writeln(l, i); close(l);
+  append(l); writeln(l, 1000); close(l);
+  reset(l); s := 0; while not eof(l) do begin readln(l, i); s := s + i; end; close(l);
+  writeln(s); rename(l, 'k'); mkdir('e'); chdir('e'); chdir('..'); rmdir('e');
+end.
+END
+    fpc -v0 t.pas >/dev/null && mv t "$TMPDIR/t.$$" && "$TMPDIR/t.$$"
+    rm "$TMPDIR/t.$$"
+}
+
+in_images() {
+    mkdir -p t/d && seq 20000 >t/a && ln t/a t/h && ln -s a t/l && head -c 300000 /dev/zero >t/z && echo x >t/d/x && touch -d 2001-01-01 t/a t/z t/d/x t/d t
+    mksquashfs t s.img -quiet -no-progress -all-root -mkfs-time 0 -processors 2 >/dev/null && unsquashfs -q -n -d u s.img >/dev/null && diff -r t u && echo same
+    unsquashfs -s s.img | grep -c Compression
+    xorriso -outdev x.iso -map t / -commit -quiet 2>/dev/null; xorriso -osirrox on -indev x.iso -extract / v 2>/dev/null; diff -r t v && echo same
+    truncate -s 3M f.img && mformat -i f.img -N 1234 :: && mcopy -i f.img t/a t/z :: && mdir -b -i f.img :: && mcopy -n -i f.img ::a b && cmp t/a b && mdel -i f.img ::z && mdir -b -i f.img ::
+    chmod -R u+w v; rm -rf s.img x.iso f.img u v
+}
+
+in_disks() {
+    qemu-img create -q -f qcow2 a.qcow2 20M
+    qemu-io -f qcow2 -c 'write -P 7 1M 3M' -c 'write -P 9 10M 64k' -c 'flush' a.qcow2 | grep -c wrote
+    qemu-img convert -O raw a.qcow2 a.raw && cksum a.raw && qemu-img convert -O qcow2 -c a.raw b.qcow2 && qemu-img compare a.qcow2 b.qcow2 && qemu-img check a.qcow2 | head -n 1
+    qemu-img snapshot -c s a.qcow2 && qemu-io -f qcow2 -c 'write -P 1 2M 1M' a.qcow2 >/dev/null && qemu-img snapshot -a s a.qcow2 && qemu-img compare a.qcow2 a.raw
+    qemu-img resize -q a.qcow2 30M && qemu-img info a.qcow2 | grep 'virtual size'
+    rm ./*.qcow2
+}
+
+in_netcdf() {
+    printf 'netcdf t { dimensions: x = 100, t = unlimited; variables: int a(t, x); double b(x); a:units = "m"; data: b = ' >t.cdl
+    seq -s, 100 | tr -d '\n' >>t.cdl
+    echo '; a = 1, 2, 3; }' >>t.cdl
+    ncgen -k nc3 -o 3.nc t.cdl && ncdump -h 3.nc && ncgen -k nc4 -o 4.nc t.cdl && ncdump -v b 4.nc | tail -n 3 && nccopy -d 5 4.nc 5.nc && ncdump -s -h 5.nc | grep -c Deflate
+    h5ls -r 4.nc | head -n 5; h5repack -f GZIP=3 4.nc 6.nc && h5diff 4.nc 6.nc && echo same; h5dump -d /b -s 3 -c 4 6.nc | tail -n 6; h5stat 6.nc | grep -c Filename
+    rm 4.nc 5.nc 6.nc
+}
+
+in_documents() {
+    export MAN_DISABLE_SECCOMP=1 # doc/limits.md
+    printf '.TH T 1\n.SH NAME\nt \\- text\n.PP\n.B bold\nwords\n' >t.1
+    groff -man -Tutf8 t.1 | head -n 5; groff -man -Tps t.1 | grep -v '^%%CreationDate' >t.ps; man -l t.1 | tail -n 3
+    gs -q -dBATCH -dNOPAUSE -sDEVICE=pbmraw -r30 -sOutputFile=p%d.pbm t.ps && cksum p1.pbm && gs -q -dBATCH -dNOPAUSE -sDEVICE=pdfwrite -sOutputFile=t.pdf t.ps
+    qpdf --linearize --deterministic-id t.pdf l.pdf && qpdf --check l.pdf | tail -n 1; qpdf --show-npages l.pdf
+    printf '<r><a n="1">x</a><a n="2">y</a></r>' >t.xml
+    printf '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:template match="a"><xsl:value-of select="@n"/>,</xsl:template></xsl:stylesheet>' >t.xsl
+    xsltproc -o t.out t.xsl t.xml && cat t.out && xmllint --format --output f.xml t.xml && cat f.xml && xmllint --xpath '//a[2]/text()' f.xml
+    jq -n '[range(100)] | {n: length, s: add}' >j.json && jq -c . j.json; printf 'helo wrld\n' >w && aspell -l en list <w
+    rm t.pdf l.pdf t.ps
+}
+
+in_copies() {
+    mkdir -p s/d && seq 30000 >s/a && ln s/a s/h && ln -s a s/l && mkfifo s/f && truncate -s 5M s/sparse && echo end >>s/sparse && chmod 4711 s/h && touch -d '2001-02-03 04:05:06.789' s/a s/d
+    find s | sort | cpio -o --quiet -H newc >c.cpio && mkdir c && (cd c && cpio -idm --quiet <../c.cpio && stat -c '%n %h %a %y' s/a && ls s) && cpio -it --quiet <c.cpio
+    pax -w -x ustar -f p.pax s && mkdir p && (cd p && pax -r -pe -f ../p.pax && stat -c '%n %h %a' s/a) && pax -f p.pax | sort
+    tar -cSf t.tar --listed-incremental=i s && echo new >s/n && rm s/l && tar -cSf u.tar --listed-incremental=i s && mkdir t && tar -C t -xf t.tar --listed-incremental=/dev/null && tar -C t -xf u.tar --listed-incremental=/dev/null && diff -r s/d t/s/d && cmp s/sparse t/s/sparse && ls t/s && tar -dSf u.tar && stat -c '%b' t/s/sparse | awk '{ print $1 < 100 }'
+    for z in 'zstd -q -T2 -19' 'xz -T2' 'lzip' 'bzip2' 'gzip -n'; do cp s/a z && $z z && ls z.* && cat z.* | ${z%% *} -dc | cmp - s/a && rm z.*; rm -f z; done
+    zstd -q --train s/a c/s/a t/s/a s/d/.. -o dict 2>/dev/null; zstd -q --long s/a -o q.zst && zstd -q -d --rm q.zst -o q && cmp q s/a && ls q*
+    dd if=s/sparse of=copy conv=sparse bs=64k status=none && cmp copy s/sparse && cp --sparse=always --preserve=all s/sparse copy2 && cmp copy2 copy
+    rm -rf i c.cpio p.pax t.tar u.tar dict s/f c/s/f p/s/f t/s/f
+}
+
+in_mirrors() {
+    mkdir -p s/d/e && for i in $(seq 60); do seq "$i" 500 >"s/d/$i"; done && ln s/d/1 s/one && ln s/d/1 s/d/e/one && ln -s ../1 s/d/e/l && truncate -s 3M s/hole && chmod 600 s/d/7 && touch -d 2001-01-01 s/d/[0-9]*
+    rsync -aHS s/ a/ && diff -r s a && stat -c %h a/one && rsync -aHSi --delete s/ a/
+    sleep 1.1 && rm s/d/2 s/one && echo more >>s/d/3 && mv s/d/4 s/d/new && rsync -aHSi --delete s/ a/ | sort && diff -r s a && stat -c %h a/d/1
+    echo again >>s/d/5 && rsync -aH --link-dest="$PWD/a" s/ b/ && stat -c %h b/d/6 b/d/5 && rsync -a --inplace --no-whole-file s/d/5 a/d/5 && cmp s/d/5 a/d/5
+    rsync -a --delete --backup --backup-dir="$PWD/old" --fuzzy --partial-dir=.p --exclude e s/d/ b/d/ && ls old b/d | cksum; rsync -acn --out-format=%n s/ b/ | sort
+    rsync -a --write-batch=w.b s/ n/ && rsync -a --read-batch=w.b m/ && diff -r n m && echo same; rm -f w.b*
+}
+
+in_history() {
+    export GIT_AUTHOR_DATE='@1000000000 +0000' GIT_COMMITTER_DATE='@1000000000 +0000' GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
+    git init -q -b main a && cd a && for i in $(seq 20); do seq "$i" 200 >f; echo "$i" >"g$i"; git add . && git commit -qm "$i"; done
+    git clone -q --bare . ../b.git && git clone -q ../b.git ../c && git gc -q --aggressive && git fsck --strict 2>&1 && git repack -qadb && git count-objects -v | grep -c packs
+    git worktree add -q ../w HEAD~5 2>/dev/null && (cd ../w && git log --oneline | wc -l) && git worktree remove ../w && git worktree list | wc -l
+    git bisect start -q HEAD HEAD~15 >/dev/null && git bisect run sh -c 'test ! -e g12' | grep -c 'first bad' && git bisect reset -q 2>/dev/null
+    echo x >>f && git stash -q && git stash pop -q && git diff --stat && git checkout -q f && git format-patch -q -3 -o ../p && git checkout -q -b side HEAD~3 && git am -q ../p/*.patch && git diff main --stat
+    git checkout -q -b third main~6 && echo z >z && git add z && git commit -qm z && git rebase -q main 2>&1; git log --oneline | wc -l; git bundle create -q ../x.bundle main && git clone -q -b main ../x.bundle ../y && git -C ../y log --format=%H -1
+    git tag -a -m t v1 && git push -q ../b.git v1 main 2>&1 && git archive --format=tar v1 | tar t | wc -l && git blame -s f | tail -n 1 && git grep -c 199 | head -n 3 && git sparse-checkout set --no-cone g1 && ls && git reflog | wc -l
+    cd .. && git -C c fetch -q --tags && git -C c tag && git -C c fsck 2>/dev/null && rm -rf a/.git b.git c/.git y/.git x.bundle
+}
+
+in_packages() {
+    mkdir -p t/DEBIAN t/usr/share/t && seq 1000 >t/usr/share/t/n && ln -s n t/usr/share/t/l && printf 'Package: t\nVersion: 1.0\nArchitecture: all\nMaintainer: m <m@m>\nDescription: text\n' >t/DEBIAN/control
+    chmod -R go-w,a+rX t; SOURCE_DATE_EPOCH=1000000000 dpkg-deb --root-owner-group -Zxz -b t t.deb && dpkg-deb -I t.deb | tail -n 5 && dpkg-deb -c t.deb | awk '{ print $1, $6, $7, $8 }' && dpkg-deb -x t.deb x && diff -r t/usr x/usr && dpkg-deb -e t.deb c && cat c/control
+    mkdir db && dpkg --root="$PWD" --admindir="$PWD/db" --info t.deb >/dev/null && ar t t.deb && ar p t.deb debian-binary && dpkg-scanpackages . 2>/dev/null | grep -c '^Package'
+}
+
+in_shells() {
+    for sh in ${1:-dash bash ksh}; do
+        echo "$sh"
+        $sh -c 'for i in 1 2 3; do echo $i >>o; done; while read -r x; do y=$y$x; done <o; echo $y; (cd / && pwd); { echo e >&2; } 2>>o; cat o | tr 1 x; exec <o; read -r z; echo $z; trap "echo bye >>o" EXIT; cat <<E
+here $y
+E
+[ -s o ] && test o -nt / && echo newer; echo *; rm -f none; umask 077; : >u; ls -l u | cut -c1-10'
+        cat o; rm o u
+    done
+    [ $# = 0 ] || return 0
+    fish -N -c 'for i in 1 2 3; echo $i >>o; end; while read x; set y $y$x; end <o; echo $y; cat o | string replace 1 x; set n (count *); echo $n; test -s o; and echo full; mkdir -p d/e; cd d/e; cd ../..; rm -r d'
+    tcsh -f -c 'foreach i (1 2 3)
+echo $i >>t
+end
+cat t; set n = `wc -l <t`; echo $n; if (-s t) echo full; pushd / >/dev/null; popd >/dev/null; echo *'
+}
+
+in_mksh() {
+    in_shells mksh
+}
+
+in_gdbm() {
+    for i in $(seq 300); do echo "store k$i v$((i * i))"; done >in
+    { echo 'open g.db'; cat in; echo 'count'; echo 'fetch k17'; echo 'delete k18'; echo 'reorganize'; echo count; } >cmds && gdbmtool -q -f cmds && gdbm_dump g.db | grep -c '^#'
+    rm g.db
+}
+
+btree() {
+    printf 'VERSION=3\nformat=print\ntype=btree\nHEADER=END\n'
+    for i in $(seq 100 299); do printf ' k%s\n v%s\n' "$i" "$i"; done
+    echo DATA=END
+}
+
+# The size of a page comes from st_blksize, which differs.
+in_db() {
+    btree >d.txt
+    db5.3_load -f d.txt b.db && db5.3_verify b.db && db5.3_dump -p b.db | grep -v db_pagesize | cksum && db5.3_stat -d b.db | grep keys
+    rm b.db
+}
+
+in_lmdb() {
+    btree >d.txt
+    mdb_load -f d.txt -n m.db && mdb_stat -n m.db | tail -n 1 && mdb_dump -p -n m.db | grep -c '^ k' && mdb_copy -n -c m.db m2.db && mdb_dump -p -n m2.db | tail -n 2
+    rm m.db* m2.db*
+}
+
+in_wal() {
+    sqlite3 w.db 'pragma journal_mode = wal; create table t (a); insert into t values (1), (2); select sum(a) from t;'
+    (for i in 1 2 3 4 5; do sqlite3 -cmd '.timeout 20000' w.db 'insert into t values (3)'; done) &
+    for i in 1 2 3 4 5; do sqlite3 -cmd '.timeout 20000' w.db 'insert into t values (4)'; done
+    wait
+    sqlite3 w.db 'pragma wal_checkpoint(truncate); pragma integrity_check; select count(*), sum(a) from t'
+    rm -f w.db*
+}
+
+in_javac() {
+    mkdir -p s/p && printf 'package p; public class A { public static int f(int x) { return x * x; } }' >s/p/A.java && printf 'import p.A; public class M { public static void main(String[] a) throws Exception { System.out.println(A.f(12)); try (var o = new java.io.RandomAccessFile("r", "rw")) { o.seek(1000); o.writeUTF("text"); System.out.println(o.length()); } } }' >s/M.java
+    javac -d c -sourcepath s s/M.java && ls -R c && java -Xshare:auto -cp c M && jar cf m.jar -C c . && jar tf m.jar | sort && java -cp m.jar M && javap -cp c p.A | tail -n 3
+    rm m.jar
+}
+
+in_go() {
+    export GOCACHE="$PWD/cache" GOPATH="$PWD/path" GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=0
+    mkdir -p m/q && cd m && printf 'module t\n\ngo 1.18\n' >go.mod && printf 'package q\n\nfunc F(x int) int { return x * x }\n' >q/q.go && printf 'package q\n\nimport "testing"\n\nfunc TestF(t *testing.T) {\n\tif F(3) != 9 {\n\t\tt.Fatal()\n\t}\n}\n' >q/q_test.go
+    printf 'package main\n\nimport (\n\t"fmt"\n\t"t/q"\n)\n\nfunc main() { fmt.Println(q.F(12)) }\n' >main.go
+    go vet ./... && go build -trimpath -ldflags=-buildid= -o "$TMPDIR/go.$$" . && "$TMPDIR/go.$$" && cksum <"$TMPDIR/go.$$" && gofmt -l . && go list ./...
+    rm -rf "$TMPDIR/go.$$" ../cache ../path
+}
+
+in_core() {
+    printf '#include <stdlib.h>\nint answer = 42;\nstatic void f(int x) { answer += x; abort(); }\nint main(int c, char **v) { f(c); return 0; }\n' >p.c
+    gcc -g -O0 -o p p.c && cp p "$TMPDIR/p.$$"
+    gdb -q -batch -nx -ex 'set startup-with-shell off' -ex run -ex 'generate-core-file core.x' -ex 'bt 3' "$TMPDIR/p.$$" 2>&1 | grep -c 'SIGABRT\|Saved corefile'
+    gdb -q -batch -nx -ex 'print answer' -ex 'frame function f' -ex 'print x' "$TMPDIR/p.$$" core.x 2>/dev/null | grep '^\$'
+    readelf -h core.x | grep Type; gdb -q -batch -nx -ex 'info line f' -ex 'list f' p 2>&1 | tail -n 3
+    rm core.x p "$TMPDIR/p.$$"
 }
