@@ -98,6 +98,32 @@ static uint64_t hash_of_traces(uint64_t h)
     return hash(h, text);
 }
 
+/* Opens and locks a file that another process may remove (remove_list).  -1: see errno. */
+static int open_locked(const char *path)
+{
+    struct stat opened, named;
+
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+            return -1;
+
+        errno = 0;
+        if (flock(fd, LOCK_EX) == 0 && fstat(fd, &opened) == 0 && stat(path, &named) == 0 &&
+            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
+            return fd;
+
+        int err = errno;
+
+        close(fd);
+        if (err != ENOENT && err != EINTR && err != 0) {
+            errno = err;
+            return -1;
+        }
+    }
+}
+
 /* Opens the user's directory and locks the list of this set. */
 static bool open_registry(struct registry *r, const char *address_file, const char *prefixes)
 {
@@ -122,8 +148,8 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
     }
 
     snprintf(path, sizeof path, "%s/%s.lock", r->dir, r->name);
-    r->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (r->lock < 0 || flock(r->lock, LOCK_EX) != 0) {
+    r->lock = open_locked(path);
+    if (r->lock < 0) {
         amph_say("-mount: %s: %s", path, strerror(errno));
         return false;
     }
@@ -210,6 +236,89 @@ static bool join_process(long pid, char *const *prefix)
     return ok;
 }
 
+/* The process of an entry HASH.PID of a list; 0: the name is another one. */
+static long process_of(const char *name)
+{
+    char *end;
+    const char *dot = strchr(name, '.');
+    long pid = dot ? strtol(dot + 1, &end, 10) : 0;
+
+    return pid > 0 && !*end ? pid : 0;
+}
+
+/* Does the process of this entry live?  When an entry is read while it is written, it has no contents. */
+static bool lives(const char *path, long pid)
+{
+    unsigned long long ticks = 0;
+    FILE *f = fopen(path, "re");
+
+    if (!f || fscanf(f, "%llu", &ticks) != 1)
+        ticks = 0;
+
+    if (f)
+        fclose(f);
+
+    return ticks && started(pid) == ticks;
+}
+
+/* Removes the lock of a list without entries, unless a process has just locked it. */
+static void remove_list(const char *path)
+{
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlink(path);
+
+    close(fd);
+}
+
+/* Handles one file of the user's directory.  *members_p counts the living processes of the list so far,
+ * whose lock comes last. */
+static void remove_if_left(const struct registry *r, const char *name, unsigned *members_p)
+{
+    char path[PATH_MAX];
+    long pid = process_of(name);
+
+    snprintf(path, sizeof path, "%s/%s", r->dir, name);
+    if (pid && started(pid) == 0)
+        unlink(path);
+    else if (pid)
+        ++*members_p;
+    else if (*members_p == 0 && strcmp(strchr(name, '.'), ".lock") == 0)
+        remove_list(path);
+}
+
+/* Removes what the ended programs of other sets have left. */
+static void remove_others(const struct registry *r)
+{
+    struct dirent **file;
+    char list[sizeof r->name] = "";
+    unsigned members = 0;
+    int n = scandir(r->dir, &file, NULL, alphasort); /* a list's processes, and then its lock */
+
+    for (int i = 0; i < n; i++) {
+        const char *name = file[i]->d_name;
+        const char *dot = strchr(name, '.');
+        size_t len = strlen(r->name);
+
+        if (dot == name + len && strncmp(name, r->name, len) != 0) {
+            if (strncmp(list, name, len) != 0)
+                members = 0;
+
+            memcpy(list, name, len);
+            remove_if_left(r, name, &members);
+        }
+
+        free(file[i]);
+    }
+
+    if (n >= 0)
+        free(file);
+}
+
 /* Joins an existing namespace, and removes processes that have ended from the list. */
 static bool join_any(const struct registry *r, char *const *prefix)
 {
@@ -219,32 +328,17 @@ static bool join_any(const struct registry *r, char *const *prefix)
     bool joined = false;
 
     while (dir && !joined && (d = readdir(dir)) != NULL) {
-        char *end;
         char path[PATH_MAX];
-        unsigned long long ticks = 0;
+        long pid = process_of(d->d_name);
 
-        if (strncmp(d->d_name, r->name, len) != 0 || d->d_name[len] != '.')
-            continue;
-
-        long pid = strtol(d->d_name + len + 1, &end, 10);
-
-        if (*end || pid <= 0)
+        if (!pid || strncmp(d->d_name, r->name, len) != 0 || d->d_name[len] != '.')
             continue;
 
         snprintf(path, sizeof path, "%s/%s", r->dir, d->d_name);
-
-        FILE *f = fopen(path, "re");
-
-        if (!f || fscanf(f, "%llu", &ticks) != 1)
-            ticks = 0;
-
-        if (f)
-            fclose(f);
-
-        if (!ticks || started(pid) != ticks)
-            unlink(path);
-        else
+        if (lives(path, pid))
             joined = join_process(pid, prefix);
+        else
+            unlink(path);
     }
 
     if (dir)
@@ -629,6 +723,9 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
 
     char *cwd = getcwd(NULL, 0);
     bool ok = join_any(&r, prefix);
+
+    if (!ok)
+        remove_others(&r);
 
     if (ok && cwd && chdir(cwd) != 0)
         amph_say("-mount: the working directory is not there in the namespace; it is / now");

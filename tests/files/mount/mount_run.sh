@@ -130,6 +130,17 @@ optional_ends() {
 mp_try "no /dev/fuse: one sentence" optional_ends
 mp_try "IOFWD_OPTIONAL=1 goes on without it" optional_goes_on
 
+# Each place for lines makes a namespace of its own, whose files in the user's directory the next program removes when all have ended.
+leaves_one_set() {
+    mkdir -m 700 "$mp_dir/runtime"
+    for k in 1 2 3; do
+        XDG_RUNTIME_DIR=$mp_dir/runtime IOFWD_TRACE=$mp_dir/lines$k run true || return 1
+    done
+    ls "$mp_dir/runtime"/*
+    [ "$(ls "$mp_dir"/runtime/iofwd-mount-*/*.lock | wc -l)" = 1 ] && [ "$(ls "$mp_dir"/runtime/iofwd-mount-* | wc -l)" -le 2 ]
+}
+mp_try "files of ended namespaces are removed" leaves_one_set
+
 # As another user, with a /dev/fuse that he may open, and with a prefix that exists, or whose parent does.
 as_nobody() {
     dir=$mp_dir/nobody
