@@ -694,9 +694,13 @@ static int go_away(struct watch *w)
         if (n != 1)
             return 1; /* it has said why */
 
-        printf("iofwd-server: process %ld, %u server%s, address file %s\n", (long)pid,
-               w->d->nservers, w->d->nservers == 1 ? "" : "s", w->d->address_file);
-        fflush(stdout);
+        /* not by stdout: the servers run, also if nobody can read this */
+        if (dprintf(STDOUT_FILENO, "iofwd-server: process %ld, %u server%s, address file %s\n",
+                    (long)pid, w->d->nservers, w->d->nservers == 1 ? "" : "s",
+                    w->d->address_file) < 0)
+            amph_warn("the servers run as process %ld; standard output cannot be written: %m",
+                      (long)pid);
+
         return 0;
     }
 

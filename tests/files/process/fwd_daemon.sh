@@ -96,6 +96,14 @@ mp_report $? "an MPI program's ranks attach to server (rank mod S)" "$mp_dir/out
 } >"$mp_dir/out" 2>&1
 grep -qx served "$mp_dir/out" && test ! -e "$file" && grep -q 'ended$' "$mp_dir/log"
 mp_report $? "a daemon that is started with closed standard descriptors" "$mp_dir/out"
+{
+    up 1 >/dev/full
+    echo "exit code $?"
+    timeout 20 "$run" -servers "$file" cat /fwd/closed
+    down
+} >"$mp_dir/out" 2>&1
+grep -qx "exit code 0" "$mp_dir/out" && grep -q "standard output cannot be written: No space left" "$mp_dir/out" && grep -qx served "$mp_dir/out"
+mp_report $? "a daemon whose standard output cannot be written serves" "$mp_dir/out"
 
 # What goes wrong is said.
 {
