@@ -123,6 +123,10 @@ says "the compiler's errors name the line of the source" 1 "wrong_c.upc:9:.*inco
     "$upcc" -Werror -c "$from/wrong_c.upc" -o "$mp_dir/w.o"
 says "an unknown pragma of UPC is a warning" 0 "words.upc:16: upcxlate: warning: '#pragma upc lazy' is unknown" \
     "$upcc" -c "$from/words.upc" -o "$mp_dir/words.o"
+"$upcc" -Wall -T 2 "$from/pragmas.upc" -o "$mp_dir/pragmas" >"$mp_dir/out" 2>&1
+sed -n 's/.*pragmas.upc:\([0-9]*\): warning: ignoring .#pragma unknown .*/\1/p' "$mp_dir/out" | tr '\n' ' ' >"$mp_dir/lines"
+test "$(cat "$mp_dir/lines")" = "4 6 10 13 14 17 "
+mp_report $? "unknown pragmas are named with their lines" "$mp_dir/out"
 says "assert in main names main" 134 "main: Assertion" sh -c '"$1" -DFALSE "$2/words.upc" -o "$3/false" && "$4" -n 1 "$3/false"' \
     sh "$upcc" "$from" "$mp_dir" "$upcrun"
 mp_done

@@ -316,6 +316,16 @@ static void lex_pragma(const char *p, const char *e)
     }
 }
 
+/* Puts a line marker in front of a directive that is kept, for the C compiler's messages. */
+static void mark_directive(void)
+{
+    xl_buf_fmt(&xl.lex.directive, "# %d \"", xl.lex.current_line);
+    for (const char *s = xl.lex.file[xl.lex.current_file].name; *s; s++)
+        xl_buf_fmt(&xl.lex.directive, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+
+    xl_buf_fmt(&xl.lex.directive, "\"%s\n", xl_lex_file_flags(xl.lex.current_file));
+}
+
 /* A line that begins with '#'; at points to it. */
 static void lex_directive(void)
 {
@@ -343,6 +353,7 @@ static void lex_directive(void)
     } else if (q = p, word_is(&q, e, "pragma") && word_is(&q, e, "pupc")) {
         ; /* for instrumented code, which this is not */
     } else {
+        mark_directive();
         xl_buf_add(&xl.lex.directive, xl.lex.at, (size_t)(e - xl.lex.at));
         xl_buf_add(&xl.lex.directive, "\n", 1);
     }

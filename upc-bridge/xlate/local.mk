@@ -86,6 +86,7 @@ EXTRA_DIST += \
 	tests/upc/programs/vector_add.upc \
 	tests/upc/programs/spin.upc \
 	tests/upc/programs/wait.upc \
+	tests/upc/programs/pragmas.upc \
 	tests/upc/programs/words.upc \
 	tests/upc/programs/wrong_c.upc
 EXTRA_DIST += tests/upc/refused

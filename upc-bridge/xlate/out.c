@@ -117,18 +117,30 @@ static void quote_name(FILE *f, const char *s)
     }
 }
 
+/* Writes the directives before the tokens up to this one, also before those that something else has
+ * replaced. */
+static void put_directives(FILE *f, int tok)
+{
+    while (xl.out.pragma_done < tok) {
+        const char *directive = xl.tokens[++xl.out.pragma_done].directive;
+
+        if (!directive)
+            continue;
+
+        if (!xl.out.line_start)
+            newline(f);
+
+        fputs(directive, f);
+        xl.out.file = -1; /* the next line needs a marker */
+        xl.out.line_start = true;
+    }
+}
+
 static void come_to(FILE *f, int tok)
 {
     const struct token *t = &xl.tokens[tok];
 
-    if (t->directive && tok > xl.out.pragma_done) {
-        if (!xl.out.line_start)
-            newline(f);
-
-        fputs(t->directive, f);
-        xl.out.file = -1;
-        xl.out.pragma_done = tok;
-    }
+    put_directives(f, tok);
 
     if (t->file == xl.out.file && t->line >= xl.out.line && t->line <= xl.out.line + 8) {
         while (xl.out.line < t->line)
