@@ -19,7 +19,7 @@ if ! echo 'int main(void) { return 0; }' >"$dir/t.c" || ! gcc $flags "$dir/t.c" 
     exit 0
 fi
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0
-gcc $flags -Dmain=upcxlate_main -c "$srcdir/upc-bridge/xlate/main.c" -o "$dir/main.o" >"$dir/out" 2>&1 &&
+gcc $flags -DPACKAGE_NAME='""' -DPACKAGE_VERSION='""' -Dmain=upcxlate_main -c "$srcdir/upc-bridge/xlate/main.c" -o "$dir/main.o" >"$dir/out" 2>&1 &&
     gcc $flags "$srcdir/tests/fuzz/fuzz_upcxlate.c" "$dir/main.o" $(ls "$srcdir"/upc-bridge/xlate/*.c |
         grep -v /main.c) -o "$dir/fuzz" >>"$dir/out" 2>&1
 result $? "upcxlate is built with the sanitizers"
