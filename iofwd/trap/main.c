@@ -74,13 +74,15 @@ int main(int argc, char **argv)
 
     bool checks = argc == 2 && (strcmp(argv[1], "-check") == 0 || strcmp(argv[1], "--check") == 0);
 
+    bool helps = argc == 2 && (strcmp(argv[1], "-help") == 0 || strcmp(argv[1], "--help") == 0);
+
     if (argc < 3 && !checks) {
-        fprintf(stderr,
+        fprintf(helps ? stdout : stderr,
                 "usage: iofwd-trap -check\n"
                 "       iofwd-trap FILE NAME [ARGUMENT]...\n"
                 "The first form says whether iofwd-run -trap is possible on this host.  The "
                 "second one is a part of\niofwd-run -trap, which sets its environment.\n");
-        return WRONG;
+        return helps ? 0 : WRONG;
     }
 
     if (!take_range())
