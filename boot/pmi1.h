@@ -43,7 +43,10 @@ enum amph_status amph_boot_pmi_put(struct amph_pmi *pmi, const char *name, const
 enum amph_status amph_boot_pmi_get(struct amph_pmi *pmi, const char *name, void **data_p,
                                    size_t *len_p);
 enum amph_status amph_boot_pmi_barrier(struct amph_pmi *pmi);
+/* AMPH_OK also if the connection is closed already: another library of this process, MPI's, has said
+ * goodbye by it. */
 enum amph_status amph_boot_pmi_finalize(struct amph_pmi *pmi);
+bool amph_boot_pmi_is_closed(int fd);
 void amph_boot_pmi_abort(struct amph_pmi *pmi, int code); /* async-signal-safe */
 
 /* Copies the value of `word` in a line of the protocol, up to the next blank.  false: no such

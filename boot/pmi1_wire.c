@@ -395,8 +395,19 @@ enum amph_status amph_boot_pmi_barrier(struct amph_pmi *pmi)
     return ask(pmi, "cmd=barrier_in\n", "barrier_out");
 }
 
+bool amph_boot_pmi_is_closed(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n == 0 || (n < 0 && (errno == EBADF || errno == ECONNRESET));
+}
+
 enum amph_status amph_boot_pmi_finalize(struct amph_pmi *pmi)
 {
+    if (amph_boot_pmi_is_closed(pmi->fd))
+        return AMPH_OK;
+
     return ask(pmi, "cmd=finalize\n", "finalize_ack");
 }
 

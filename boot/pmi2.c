@@ -16,6 +16,7 @@
 #include "base/os/thread.h"
 #include "boot/control.h"
 #include "boot/kvs.h"
+#include "boot/pmi1.h"
 
 enum {
     TEXT_MAX = 1000,
@@ -420,6 +421,9 @@ static enum amph_status pmi2_fence(struct amph_kvs *kvs)
 
 static enum amph_status pmi2_finalize(struct amph_kvs *kvs)
 {
+    if (amph_boot_pmi_is_closed(own(kvs)->fd))
+        return AMPH_OK;
+
     return ask(own(kvs), "finalize", "%s", "");
 }
 

@@ -449,6 +449,7 @@ Test(pmi, values_are_split_to_what_the_server_takes)
     cr_assert_eq(amph_boot_pmi_barrier(&pmi), AMPH_ERR_PROTO, "a wrong answer is no answer");
     shutdown(fds[0], SHUT_RDWR);
     cr_assert_eq(amph_boot_pmi_barrier(&pmi), AMPH_ERR_PEER);
+    cr_assert_eq(amph_boot_pmi_finalize(&pmi), AMPH_OK, "MPI has finalized it before");
     pthread_join(thread, NULL);
 }
 
