@@ -7,6 +7,22 @@ builddir=$(cd "$builddir" && pwd)
 case $AMPHORA_RUN in /*) ;; *) AMPHORA_RUN=$(pwd)/$AMPHORA_RUN ;; esac
 export srcdir builddir
 
+# fwd_skip_all REASON: skips all cases, whose names are the lines of $names, and ends the test
+fwd_skip_all() {
+    echo "$names" >"$mp_dir/names"
+    while read -r name; do mp_skip "$name" "$1"; done <"$mp_dir/names"
+    mp_done
+    exit 0
+}
+
+# fwd_on_host HOST COMMAND...: in the network name space HOST, with that host name
+fwd_on_host() {
+    fwd_host=$1
+    shift
+    # shellcheck disable=SC2016 # for the shell inside
+    ip netns exec "$fwd_host" unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$fwd_host" "$@"
+}
+
 # fwd_tree DIR: everything in a directory, as text; files of 64 MiB or more are sparse ones here, with their data near both ends
 fwd_tree() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&

@@ -28,29 +28,15 @@ a compute process is stopped: tcp, messages
 a compute process is stopped: tcp, puts
 a compute process vanishes while it is stopped: tcp'
 
-skip_all() {
-    echo "$names" >"$mp_dir/names"
-    while read -r name; do mp_skip "$name" "$1"; done <"$mp_dir/names"
-    mp_done
-    exit 0
-}
-ip netns add $near 2>/dev/null && ip netns add $far || skip_all "makes hosts of network name spaces, which takes root and iproute2"
+ip netns add $near 2>/dev/null && ip netns add $far || fwd_skip_all "makes hosts of network name spaces, which takes root and iproute2"
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; ip netns del $near; ip netns del $far; rm -rf "$mp_dir"' EXIT
-ip link add eth0 netns $near type veth peer name eth0 netns $far || skip_all "cannot connect two name spaces"
+ip link add eth0 netns $near type veth peer name eth0 netns $far || fwd_skip_all "cannot connect two name spaces"
 for host in $near $far; do
     [ $host = $near ] && number=1 || number=2
     ip -n $host addr add 10.99.9.$number/24 dev eth0
     ip -n $host link set eth0 up
     ip -n $host link set lo up
 done
-
-# on HOST COMMAND...: there, under that name
-on() {
-    on_host=$1
-    shift
-    # shellcheck disable=SC2016 # for the shell inside
-    ip netns exec "$on_host" unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$on_host" "$@"
-}
 
 # The network drops everything in both directions (nobody has the address that the packets bear), and carries it again.
 cut() {
@@ -106,10 +92,10 @@ forwarding() {
     mp_wanted "a server vanishes: $forwarding_name" || mp_wanted "the server drops the files of the client that vanished: $forwarding_name" ||
         return 0
     rm -f "$mp_dir/pid" "$mp_dir/addresses" "$mp_dir/ready" "$mp_dir/kept/x"
-    on $far "$builddir/iofwd-server" -daemon -conduit "$1" -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
+    fwd_on_host $far "$builddir/iofwd-server" -daemon -conduit "$1" -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/addresses" \
         -pid-file "$mp_dir/pid" >"$mp_dir/server" 2>&1 || cat "$mp_dir/server"
     server=$(awk '/^server/ { print $3 }' "$mp_dir/addresses")
-    on $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh "$mp_dir/${2:-lines}" "$mp_dir/ready" \
+    fwd_on_host $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh "$mp_dir/${2:-lines}" "$mp_dir/ready" \
         >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
     if ! mp_until 30 test -s "$mp_dir/ready" || ! mp_until 30 held; then
@@ -153,7 +139,7 @@ printf '%s\n%s\n' $near $far >"$mp_dir/hosts"
 # only the processes can notice
 computing() {
     rm -f "$mp_dir/ready" "$mp_dir/receiver" "$mp_dir/enough"
-    on $near timeout 150 "$AMPHORA_RUN" -n 2 -conduit "$1" -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 140 \
+    fwd_on_host $near timeout 150 "$AMPHORA_RUN" -n 2 -conduit "$1" -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 140 \
         "$builddir/tests/${3:-am/am_reset}" "$2" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
     mp_until 30 test -e "$mp_dir/ready" || echo "the job did not begin" >>"$mp_dir/out"

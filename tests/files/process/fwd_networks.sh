@@ -11,16 +11,10 @@ by the network that leads to the servers: udp
 by a network that does not lead to the servers: tcp
 by a network that does not lead to the servers: udp'
 
-skip_all() {
-    echo "$names" >"$mp_dir/names"
-    while read -r name; do mp_skip "$name" "$1"; done <"$mp_dir/names"
-    mp_done
-    exit 0
-}
-ip netns add $near 2>/dev/null && ip netns add $far || skip_all "makes hosts of network name spaces, which takes root and iproute2"
+ip netns add $near 2>/dev/null && ip netns add $far || fwd_skip_all "makes hosts of network name spaces, which takes root and iproute2"
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; ip netns del $near; ip netns del $far; rm -rf "$mp_dir"' EXIT
 ip link add eth1 netns $near type veth peer name eth0 netns $far && ip link add eth0 netns $near type veth peer name spare netns $near ||
-    skip_all "cannot connect two name spaces"
+    fwd_skip_all "cannot connect two name spaces"
 ip -n $near addr add 10.99.8.1/24 dev eth0
 ip -n $near addr add 10.99.9.1/24 dev eth1
 ip -n $far addr add 10.99.9.2/24 dev eth0
@@ -31,20 +25,12 @@ for link in "$near spare" "$near eth0" "$near eth1" "$near lo" "$far eth0" "$far
 done
 ip -n $near route add default via 10.99.8.254 dev eth0
 
-# on HOST COMMAND...: there, under that name
-on() {
-    on_host=$1
-    shift
-    # shellcheck disable=SC2016 # for the shell inside
-    ip netns exec "$on_host" unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' sh "$on_host" "$@"
-}
-
 export AMPHORA_SMP=0 AMPHORA_TCP_TIMEOUT=2s AMPHORA_UDP_TIMEOUT=2s
 mkdir "$mp_dir/kept"
 echo "from the server" >"$mp_dir/kept/text"
 
 up() {
-    on $far timeout 20 "$builddir/iofwd-server" -daemon -servers 1 -conduit "$1" -interface 10.99.9.2 -iofwd "/fwd=$mp_dir/kept" \
+    fwd_on_host $far timeout 20 "$builddir/iofwd-server" -daemon -servers 1 -conduit "$1" -interface 10.99.9.2 -iofwd "/fwd=$mp_dir/kept" \
         -address-file "$mp_dir/addresses" -pid-file "$mp_dir/pid" -log "$mp_dir/log"
 }
 
@@ -54,7 +40,7 @@ down() {
 }
 
 client() {
-    on $near timeout -k 5 40 env "$@" "$builddir/iofwd-run" -servers "$mp_dir/addresses" cat /fwd/text
+    fwd_on_host $near timeout -k 5 40 env "$@" "$builddir/iofwd-run" -servers "$mp_dir/addresses" cat /fwd/text
 }
 
 leads() {
