@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* clang-format off */
 static const char schema_text[] =
@@ -340,6 +341,39 @@ sqlite3 *trace_database(void)
     trace_fail("SQLite cannot be used: %s", sqlite3_errmsg(db));
     sqlite3_close(db);
     return NULL;
+}
+
+/* Allows what reads the tables of the run, and nothing that changes them or reaches another file. */
+static int allow(void *arg, int action, const char *first, const char *second, const char *schema,
+                 const char *view)
+{
+    static const char *const pragmas[] = { "table_info",    "table_xinfo",   "table_list",
+                                           "database_list", "function_list", "compile_options" };
+
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+        return SQLITE_OK;
+    case SQLITE_FUNCTION: /* its name is the second text */
+        return strcasecmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+    case SQLITE_UPDATE: /* asked for json_each; a query cannot change this table */
+        return strcmp(first, "sqlite_master") == 0 ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_PRAGMA:
+        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
+            if (strcasecmp(first, pragmas[i]) == 0)
+                return SQLITE_OK;
+
+        return SQLITE_DENY;
+    default:
+        return SQLITE_DENY;
+    }
+}
+
+void trace_read_only(sqlite3 *db)
+{
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_set_authorizer(db, allow, NULL);
 }
 
 sqlite3 *trace_open(const char *dir)

@@ -39,7 +39,12 @@ static bool is_option(const char *word, const char *name)
 static int run_sql(const char *dir, const char *query, enum trace_form form)
 {
     sqlite3 *db = trace_open(dir);
-    int code = db ? trace_print(db, stdout, form, query) : 1;
+    int code = 1;
+
+    if (db) {
+        trace_read_only(db);
+        code = trace_print(db, stdout, form, query);
+    }
 
     sqlite3_close(db);
     return code;

@@ -200,6 +200,11 @@ int trace_refused(sqlite3 *db)
         return trace_fail(
             "a sum exceeds 64 bits: unless the query makes it, numbers of the record are damaged; "
             "record the run again");
+    if (sqlite3_errcode(db) == SQLITE_AUTH || strncmp(text, "not authorized", 14) == 0)
+        return trace_fail("the query does more than read the tables of the run (%s): iofwd-trace "
+                          "sql takes SELECT, "
+                          "and changes no table and no file",
+                          text);
 
     return trace_fail("%s", text);
 }
@@ -212,7 +217,7 @@ int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
     int code;
 
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, &rest) != SQLITE_OK)
-        return trace_fail("%s", sqlite3_errmsg(db));
+        return trace_refused(db);
 
     if (!stmt)
         return trace_fail("no query is given");

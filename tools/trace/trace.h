@@ -58,6 +58,8 @@ int64_t trace_zero(const struct amph_trace *t);
 /* An empty database with the functions of iofwd-trace; NULL: after a sentence. */
 sqlite3 *trace_database(void);
 sqlite3 *trace_open(const char *dir);
+/* From here on, queries of this database may read its tables, and do nothing else. */
+void trace_read_only(sqlite3 *db);
 
 /* Says why the last query has failed, and gives 1. */
 int trace_refused(sqlite3 *db);

@@ -522,6 +522,30 @@ rm -rf "$mp_dir/r"
 test "$(sql "$mp_dir/r" "SELECT sum(bytes) FROM calls WHERE class = 'write' AND path LIKE '%/copied'")" = "$(stat -c %s "$mp_dir/big")" &&
     test "$(sql "$mp_dir/r" "SELECT count(*) FROM calls WHERE class = 'write' AND path LIKE '%/big'")" = 0
 mp_report $? "cp writes its copy, not its source" "$mp_dir/out"
+# only_reads QUERY...: each is refused with the sentence, and nothing is written
+only_reads() {
+    mkdir "$mp_dir/other"
+    cp "$(command -v true)" "$mp_dir/other/true"
+    (cd "$mp_dir/other" && ls) >"$mp_dir/other.before"
+    for query in "$@"; do
+        (cd "$mp_dir/other" && "$trace" sql "$mp_dir/r" "$query") >"$mp_dir/out" 2>&1
+        test $? = 1 && grep -q 'takes SELECT, and changes no table and no file' "$mp_dir/out" || { echo "$query" >>"$mp_dir/out" && return 1; }
+    done
+    (cd "$mp_dir/other" && ls) | diff - "$mp_dir/other.before" >"$mp_dir/out"
+}
+only_reads "ATTACH 'file' AS x" "VACUUM INTO 'file'" "SELECT load_extension('./true')" "PRAGMA main.journal_mode = wal" "PRAGMA temp_store_directory = '.'" \
+    "CREATE TABLE t(a)" "DELETE FROM events" "UPDATE events SET fd = 0" "DROP VIEW calls" "BEGIN" "PRAGMA writable_schema = 1" \
+    "CREATE VIRTUAL TABLE t USING fts5(a)" "CREATE TEMP TABLE t AS SELECT 1" "INSERT INTO names VALUES(1000, 'a', 'b')" "ANALYZE" "DETACH main" \
+    "PRAGMA main.user_version = 1" "SELECT * FROM pragma_journal_mode('wal')"
+mp_report $? "sql: what would write is refused" "$mp_dir/out"
+"$trace" sql "$mp_dir/r" "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 3), c AS (SELECT * FROM calls WHERE class = 'open')
+    SELECT (SELECT sum(i) FROM n) || errno_name(2) || (SELECT count(*) > 0 FROM c, all_calls, losses, json_each('[1]'))
+    || (SELECT count(*) > 20 FROM pragma_table_info('events')) AS x" >"$mp_dir/out" 2>&1
+test "$(tail -n 1 "$mp_dir/out")" = 6ENOENT11 && "$trace" sql "$mp_dir/r" "PRAGMA table_info(calls)" 2>&1 | grep -q start_ns
+status=$?
+"$trace" sql "$mp_dir/r" "UPDATE sqlite_master SET sql = 'a'" >>"$mp_dir/out" 2>&1
+test $? = 1 && test $status = 0
+mp_report $? "sql: what only reads is answered" "$mp_dir/out"
 "$trace" sql "$mp_dir/r" "SELECT 1; SELECT 2" >"$mp_dir/out" 2>&1
 test $? = 1 && grep -q 'one query at a time.*SELECT 2' "$mp_dir/out" && "$trace" sql "$mp_dir/r" "SELECT 1;" >>"$mp_dir/out" 2>&1
 mp_report $? "a second query is refused" "$mp_dir/out"
