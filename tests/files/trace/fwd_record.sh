@@ -536,7 +536,7 @@ only_reads() {
 only_reads "ATTACH 'file' AS x" "VACUUM INTO 'file'" "SELECT load_extension('./true')" "PRAGMA main.journal_mode = wal" "PRAGMA temp_store_directory = '.'" \
     "CREATE TABLE t(a)" "DELETE FROM events" "UPDATE events SET fd = 0" "DROP VIEW calls" "BEGIN" "PRAGMA writable_schema = 1" \
     "CREATE VIRTUAL TABLE t USING fts5(a)" "CREATE TEMP TABLE t AS SELECT 1" "INSERT INTO names VALUES(1000, 'a', 'b')" "ANALYZE" "DETACH main" \
-    "PRAGMA main.user_version = 1" "SELECT * FROM pragma_journal_mode('wal')"
+    "PRAGMA main.user_version = 1"
 mp_report $? "sql: what would write is refused" "$mp_dir/out"
 "$trace" sql "$mp_dir/r" "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 3), c AS (SELECT * FROM calls WHERE class = 'open')
     SELECT (SELECT sum(i) FROM n) || errno_name(2) || (SELECT count(*) > 0 FROM c, all_calls, losses, json_each('[1]'))
