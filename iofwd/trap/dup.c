@@ -26,8 +26,10 @@ static int before_close(struct amph_trap_call *c, int fd)
     struct amph_trap_file *file;
     int err = amph_trap_file_of(c, fd, &file, NULL);
 
-    if (!err && c->process)
+    if (!err && c->process) {
         amph_trap_number_freed(c->process, fd);
+        amph_trap_map_closed(c->process, fd);
+    }
 
     if (!err && file) {
         amph_trap_lock_drop(file, amph_trap_process_pid(c->process));

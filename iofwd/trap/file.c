@@ -2,12 +2,12 @@
 /*
  * iofwd-trap: open files, and the placeholders that stand for them in the program.
  *
- * A placeholder is an empty, sealed memory file that is open for writing only, so that a call that
- * reaches it by mistake (by a number that the filter does not know, after a message) fails.  Its inode
- * number leads to the record, and its mode is one that no other memory file has, so that none is taken
- * for it.  Where the file is mapped, a placeholder of a second kind takes its number: one that can be
- * read, whose pages hold the file's data (map.c).  inotify says when the last descriptor of a
- * placeholder has been closed, in whichever process.
+ * A placeholder is a sealed memory file that is open for writing only, so that a call that reaches it by
+ * mistake (by a number that the filter does not know, after a message) fails.  It has one byte, since
+ * readers take an empty file for done.  Its inode number leads to the record, and its mode is one that no
+ * other memory file has, so that none is taken for it.  Where the file is mapped, a placeholder of a
+ * second kind takes its number for a while: one that can be read, whose pages hold the file's data (map.c).
+ * inotify says when the last descriptor of a placeholder has been closed, in whichever process.
  *
  * Layer: iofwd.  Thread rule: any thread; one lock guards the tables, another one the events.
  */
@@ -51,7 +51,8 @@ static struct {
     pthread_mutex_t lock;
     struct placeholder *by_ino[BUCKETS];
     struct placeholder *by_watch[BUCKETS];
-    dev_t dev; /* of memory files */
+    dev_t dev;        /* of memory files */
+    _Atomic bool any; /* a file has been open */
     int inotify;
     pthread_mutex_t reaping; /* events are read and worked on */
 } files = { .lock = PTHREAD_MUTEX_INITIALIZER, .reaping = PTHREAD_MUTEX_INITIALIZER };
@@ -244,7 +245,8 @@ static int make_memory(const char *name, bool sealed, int flags)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
     if (fchmod(memory, S_IRUSR | S_IWUSR) == 0 &&
-        (!sealed || fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0))
+        (!sealed || (ftruncate(memory, 1) == 0 &&
+                     fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0)))
         own_fd = open(path, flags | O_CLOEXEC);
 
     int err = errno;
@@ -261,6 +263,7 @@ int amph_trap_file_readable(struct amph_trap_file *file, int *own_fd_p)
     if (own_fd < 0)
         return errno;
 
+    lseek(own_fd, INT64_MAX, SEEK_SET); /* read fails there */
     atomic_fetch_add(&file->refs, 1);
 
     int err = enter(file, own_fd, MARK_READABLE, IN_CLOSE_NOWRITE);
@@ -314,6 +317,8 @@ int amph_trap_file_make(const struct amph_fwd_file *given, const char *name, int
         err = enter(file, own_fd, MARK, IN_CLOSE_WRITE);
         if (err)
             amph_trap_file_put(file);
+        else
+            atomic_store_explicit(&files.any, true, memory_order_relaxed);
     }
 
     if (err) {
@@ -406,6 +411,33 @@ int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **
         close(own_fd);
 
     return 0;
+}
+
+int amph_trap_file_passed(struct amph_trap_call *c, int fd)
+{
+    if (fd < 0 || !atomic_load_explicit(&files.any, memory_order_relaxed) ||
+        amph_trap_process_of(c, NULL) != 0)
+        return 0;
+
+    int own_fd = amph_trap_fd_of(c->process, fd);
+
+    if (own_fd < 0)
+        return 0; /* the kernel's to say */
+
+    struct amph_trap_file *file = amph_trap_file_of_own(own_fd);
+    bool passed = file && file->file.nparts;
+
+    close(own_fd);
+    if (passed && amph_trap_first_time(c, AMPH_TRAP_SAID_PASSED))
+        amph_trap_say("descriptor %d of process %d is %s, which a message has brought there: under "
+                      "-trap a forwarded file cannot be used by its receiver; iofwd-run -mount "
+                      "PROGRAM makes that possible",
+                      fd, (int)c->n.pid,
+                      file->name && file->name[0] ? file->name : "a forwarded file");
+
+    amph_trap_file_put(file);
+    c->refused |= passed;
+    return passed ? EBADF : 0;
 }
 
 bool amph_trap_has_file(struct amph_trap_call *c, struct amph_trap_file **file_p, int *ret_p)

@@ -162,11 +162,11 @@ size_t amph_trap_filter(struct sock_filter *out, size_t room, int low_fds, int f
     put(&m, BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
     result(&m, SECCOMP_RET_USER_NOTIF);
     load(&m, offsetof(struct seccomp_data, nr));
+    often(&m);
 #ifdef __x86_64__
     put(&m, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
     result(&m, SECCOMP_RET_USER_NOTIF);
 #endif
-    often(&m);
     search(&m, number, n);
     return m.full ? 0 : m.n;
 }

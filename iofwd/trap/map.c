@@ -5,16 +5,27 @@
  * it was at that time, which is enough for private mappings and for those that are only read.  A shared
  * mapping that is written would be lost, and is refused.
  *
- * Layer: iofwd.  Thread rule: any thread.
+ * When the thread makes its next reported call, its mapping exists, and the common placeholder takes the
+ * number back.  Otherwise a process to which the descriptor is passed on could read what was mapped as if
+ * it were the file.
+ *
+ * Layer: iofwd.  Thread rule: any thread; a process's list of threads that map is under its lock
+ * `numbering`.
  */
 #include "iofwd/trap/trap.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "iofwd/trap/process.h"
 
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define CL amph_trap.cl
@@ -100,26 +111,179 @@ static bool is_cloexec(const struct amph_trap_call *c, int fd)
     return flags & O_CLOEXEC;
 }
 
-/* Puts a placeholder that can be read in the place of descriptor fd, if it is none yet.  *own_fd_p: a
- * copy of what the descriptor is now. */
+/* ---- threads that map ---- */
+
+/* A thread that maps descriptor fd, from its call of mmap to the next call that is reported. */
+struct amph_trap_mapper {
+    struct amph_trap_mapper *next;
+    pid_t tid;
+    int fd;
+    int common; /* own descriptor of the common placeholder; -1: another one of the list has it */
+    ino_t readable; /* the placeholder that has the number now */
+};
+
+static struct amph_trap_mapper *find_mapper(const struct amph_trap_process *p, int fd)
+{
+    struct amph_trap_mapper *m = p->mappers;
+
+    while (m && m->fd != fd)
+        m = m->next;
+
+    return m;
+}
+
+static ino_t inode_of(int own_fd)
+{
+    struct stat st;
+
+    return fstat(own_fd, &st) == 0 ? st.st_ino : 0;
+}
+
+static void take_out(struct amph_trap_process *p, struct amph_trap_mapper **at)
+{
+    struct amph_trap_mapper *m = *at;
+
+    *at = m->next;
+    if (m->common >= 0)
+        close(m->common);
+
+    free(m);
+    if (!p->mappers)
+        atomic_fetch_sub(&amph_trap.mapping, 1);
+}
+
+/* Gives the number back to the common placeholder, unless another thread still maps what has it, or the
+ * program has put something else there. */
+static void give_back(struct amph_trap_call *c, struct amph_trap_mapper *m)
+{
+    struct amph_trap_mapper *other = c->process->mappers;
+
+    while (other && (other == m || other->fd != m->fd || other->readable != m->readable))
+        other = other->next;
+
+    if (other) {
+        if (m->common >= 0)
+            other->common = m->common;
+
+        m->common = -1;
+        return;
+    }
+
+    /* it is about to be closed anyway */
+    if (m->common < 0 || (c->n.data.nr == SYS_close && AMPH_TRAP_INT(c, 0) == m->fd))
+        return;
+
+    int own_fd = amph_trap_fd_of(c->process, m->fd);
+
+    if (own_fd < 0)
+        return;
+
+    if (inode_of(own_fd) == m->readable)
+        amph_trap_give_fd(c, m->common, m->fd, is_cloexec(c, m->fd));
+
+    close(own_fd);
+}
+
+/* Has the thread made its mapping?  It has if it makes another call, or has ended. */
+static bool has_mapped(const struct amph_trap_call *c, const struct amph_trap_mapper *m)
+{
+    return m->tid == (pid_t)c->n.pid ||
+           (syscall(SYS_tgkill, c->process->pid, m->tid, 0) != 0 && errno == ESRCH);
+}
+
+void amph_trap_map_over(struct amph_trap_call *c)
+{
+    struct amph_trap_process *p;
+
+    if (!atomic_load_explicit(&amph_trap.mapping, memory_order_relaxed) ||
+        amph_trap_process_of(c, &p) != 0)
+        return;
+
+    pthread_mutex_lock(&p->numbering);
+    for (struct amph_trap_mapper **at = &p->mappers; *at;) {
+        if (!has_mapped(c, *at)) {
+            at = &(*at)->next;
+            continue;
+        }
+
+        give_back(c, *at);
+        take_out(p, at);
+    }
+
+    pthread_mutex_unlock(&p->numbering);
+}
+
+void amph_trap_map_closed(struct amph_trap_process *p, int fd)
+{
+    pthread_mutex_lock(&p->numbering);
+    for (struct amph_trap_mapper **at = &p->mappers; *at;)
+        if (fd < 0 || (*at)->fd == fd)
+            take_out(p, at);
+        else
+            at = &(*at)->next;
+
+    pthread_mutex_unlock(&p->numbering);
+}
+
+/* Puts a placeholder that can be read in the place of descriptor fd, if it is none yet, and notes that
+ * the caller maps it.  *own_fd_p: a copy of what the descriptor is now. */
 static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file *file,
                          int *own_fd_p)
 {
-    int readable;
-
-    if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) == O_RDONLY)
-        return 0;
-
-    int err = amph_trap_file_readable(file, &readable);
+    struct amph_trap_process *p = c->process;
+    struct amph_trap_mapper *m = calloc(1, sizeof *m);
+    int readable = -1;
+    int err = m ? 0 : ENOMEM;
 
     if (err)
         return err;
 
-    err = amph_trap_give_fd(c, readable, fd, is_cloexec(c, fd));
-    close(*own_fd_p);
+    pthread_mutex_lock(&p->numbering);
+
+    const struct amph_trap_mapper *other = find_mapper(p, fd);
+    int now = amph_trap_fd_of(p, fd);
+
+    *m = (struct amph_trap_mapper){ .tid = (pid_t)c->n.pid, .fd = fd, .common = -1 };
+    if (now >= 0 && other && inode_of(now) == other->readable) {
+        readable = now;
+        now = -1;
+    } else if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+        readable = *own_fd_p; /* a copy that was made while another thread mapped */
+        *own_fd_p = -1;
+    } else {
+        err = amph_trap_file_readable(file, &readable);
+        if (!err)
+            err = amph_trap_give_fd(c, readable, fd, is_cloexec(c, fd));
+
+        if (!err) {
+            m->common = *own_fd_p;
+            *own_fd_p = -1;
+        }
+    }
+
+    if (!err) {
+        m->readable = inode_of(readable);
+        m->next = p->mappers;
+        if (!p->mappers)
+            atomic_fetch_add(&amph_trap.mapping, 1);
+
+        p->mappers = m;
+    } else {
+        free(m);
+    }
+
+    pthread_mutex_unlock(&p->numbering);
+    if (now >= 0)
+        close(now);
+
+    if (*own_fd_p >= 0)
+        close(*own_fd_p);
+
     *own_fd_p = readable;
     return err;
 }
+
+/* ---- mmap ---- */
 
 static void say_refused(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
@@ -163,7 +327,9 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
             err = stage(file, own_fd, (off_t)A(5), A(1));
     }
 
-    close(own_fd);
+    if (own_fd >= 0)
+        close(own_fd);
+
     amph_trap_file_put(file);
     return err ? err : AMPH_TRAP_CONTINUE;
 }

@@ -94,7 +94,11 @@ static int file_of_name(struct amph_trap_call *c, const struct named *named,
     if (!named->pid || named->pid == (pid_t)c->n.pid) {
         int err = amph_trap_file_of(c, named->fd, file_p, NULL);
 
-        return err == EBADF ? 0 : err; /* the kernel says that there is no such name */
+        if (!err && !*file_p)
+            err = amph_trap_file_passed(c, named->fd);
+
+        return err == EBADF && !c->refused ? 0
+                                           : err; /* the kernel says that there is no such name */
     }
 
     int pidfd = (int)syscall(SYS_pidfd_open, named->pid, 0);
@@ -359,7 +363,10 @@ static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *
 
     int err = amph_trap_file_of(c, dir, &file, NULL);
 
-    return err || !file ? err : forwarded(p, file, "");
+    if (err || file)
+        return err ? err : forwarded(p, file, "");
+
+    return amph_trap_file_passed(c, dir);
 }
 
 static void start(struct amph_trap_path *p)

@@ -43,6 +43,7 @@ static void process_put(struct amph_trap_process *p)
         return;
 
     amph_trap_fs_end(p);
+    amph_trap_map_closed(p, -1);
     close(p->pidfd);
     pthread_mutex_destroy(&p->numbering);
     free(p->used);

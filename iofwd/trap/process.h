@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iofwd-trap: the record of a process, for process.c, fs.c, number.c and memory.c, each of which owns
- * some fields.
+ * iofwd-trap: the record of a process, for process.c, fs.c, number.c, map.c and memory.c, each of which
+ * owns some fields.
  *
  * Layer: iofwd.  Thread rule: as the fields say.
  */
@@ -17,6 +17,7 @@
 #include "iofwd/trap/trap.h"
 
 struct own_fs;
+struct amph_trap_mapper;
 
 struct amph_trap_process {
     struct amph_trap_process *next; /* of its hash chain */
@@ -34,6 +35,8 @@ struct amph_trap_process {
     /* number.c */
     pthread_mutex_t numbering; /* from the search for a number to its use */
     _Atomic uint64_t *used;    /* numbers of the range, the first is bit 0; may say too much */
+
+    struct amph_trap_mapper *mappers; /* map.c, under `numbering` */
 };
 
 /* ---- fs.c ---- */

@@ -213,6 +213,7 @@ static int carry_out(struct amph_trap_call *c)
     const struct amph_fwd_caller caller = { (pid_t)c->n.pid, descriptor_of(c, row) };
 
     amph_fwd_set_caller(caller);
+    amph_trap_map_over(c);
 
     uint64_t since = amph_fwd_traces() ? amph_now_ns() : 0;
     uint64_t calls = amph_fwd_traced_calls();

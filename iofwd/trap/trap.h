@@ -9,7 +9,9 @@
  * A forwarded file is an open placeholder in the program: a memory file of no use, whose inode the
  * supervisor knows again.  So dup, fork, exec, close-on-exec and messages with descriptors are the
  * kernel's work, and an inotify watch reports the last close.  poll, select and epoll find a regular
- * file.  The memory of the placeholder holds the file's data where the program maps it.
+ * file.  Where the program maps the file, the memory of another placeholder holds its data.  What reads
+ * or writes a placeholder itself, as a process to which a message brings it, gets an error: it is open
+ * for writing only, and sealed.
  *
  * CONTINUE of a local call is no decision about rights: a program may change a path between the look
  * of the supervisor and that of the kernel, and then reaches what it may reach anyway.  What it may
@@ -47,7 +49,7 @@
  *   control.c     fcntl and ioctl
  *   dup.c         copies of descriptors, and their end
  *   copy.c        calls on two open files
- *   socket.c      sockets below a prefix, and descriptors in messages, which are refused
+ *   socket.c      sockets below a prefix, which are refused
  *   lock.c        record locks and flock
  *   map.c         mappings
  *   wait.c        calls that wait: the signals that end them
@@ -121,9 +123,10 @@ struct amph_trap {
     int low_fds; /* descriptors below are reported, and dup2 makes forwarded files of them */
     int first_fd, last_fd; /* of forwarded files in the program; last_fd carries directories */
     _Atomic pid_t program;
-    _Atomic bool low_used;   /* a forwarded file has been copied to one of the low descriptors */
-    _Atomic bool limit_said; /* that the program has lowered its limit of descriptors too far */
-    _Atomic bool cwd_used;   /* some process's working directory is ours to know */
+    _Atomic bool low_used;    /* a forwarded file has been copied to one of the low descriptors */
+    _Atomic bool limit_said;  /* that the program has lowered its limit of descriptors too far */
+    _Atomic bool cwd_used;    /* some process's working directory is ours to know */
+    _Atomic unsigned mapping; /* processes with threads whose mmap may not be over (map.c) */
 };
 
 extern struct amph_trap amph_trap;
@@ -269,6 +272,9 @@ int amph_trap_file_readable(struct amph_trap_file *file, int *own_fd_p);
  * or AMPH_TRAP_GONE. */
 int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **file_p,
                       int *own_fd_p);
+/* Descriptor fd of the caller has a number whose data calls are not reported.  If it is a forwarded file,
+ * which a message has brought there: EBADF after a sentence, once a process.  Else 0. */
+int amph_trap_file_passed(struct amph_trap_call *c, int fd);
 /* The same of a descriptor of the supervisor. */
 struct amph_trap_file *amph_trap_file_of_own(int own_fd);
 void amph_trap_file_put(struct amph_trap_file *file);
@@ -332,6 +338,13 @@ int amph_trap_local_path(struct amph_trap_call *c, const char *path, int at, con
 
 /* fcntl(fd, F_DUPFD, min) of argument 0. */
 int amph_trap_copy_above(struct amph_trap_call *c, int min, bool cloexec);
+
+/* ---- map.c ---- */
+
+/* A call of a thread is reported: mappings that it made before exist by now. */
+void amph_trap_map_over(struct amph_trap_call *c);
+/* Descriptor fd of the process (below 0: all of them) is about to be closed. */
+void amph_trap_map_closed(struct amph_trap_process *p, int fd);
 
 /* ---- lock.c ---- */
 

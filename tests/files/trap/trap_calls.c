@@ -150,11 +150,10 @@ static void select_and_poll(void)
     CHECK(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == -1 && errno == EPERM);
 }
 
-/* A message would bring a descriptor to a number below the range. */
-static void messages(void)
+/* A descriptor after its way through a message. */
+static int pass_on(int fd)
 {
     int pair[2];
-    int fd = make("m", "by message");
     char space[CMSG_SPACE(sizeof(int))] = "";
     char byte = 0;
     struct iovec iov = { &byte, 1 };
@@ -166,29 +165,68 @@ static void messages(void)
     *head = (struct cmsghdr){ CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS };
     memcpy(CMSG_DATA(head), &fd, sizeof fd);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-    if (forwarded) {
-        CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
-        CHECK(dup2(fd, 0) == 0);
-        memset(CMSG_DATA(head), 0, sizeof fd);
-        CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
-        expect(fd, 0, "by message");
+    CHECK(sendmsg(pair[0], &m, 0) == 1 && recvmsg(pair[1], &m, 0) == 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    close(pair[0]);
+    close(pair[1]);
+    return fd;
+}
 
-        /* a local one is passed on */
-        fd = memfd_create("local", 0);
-        CHECK(fd >= 0 && write(fd, "by message", 10) == 10);
-        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+/* What a receiver does with a forwarded file fails, and does not find an empty file. */
+static void cannot_be_used(int fd)
+{
+    char c = 0;
+    struct stat st;
+
+    CHECK(fd < 512 && read(fd, &c, 1) == -1 && errno == EBADF);
+    CHECK(pread(fd, &c, 1, 0) == -1 && errno == EBADF);
+    CHECK(write(fd, "x", 1) == -1 && errno == EPERM);
+    CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED && errno == EACCES);
+    CHECK(ftruncate(fd, 0) == -1);
+    CHECK(fstatat(fd, "", &st, AT_EMPTY_PATH) == -1 && errno == EBADF);
+#ifdef SYS_fstat
+    CHECK(syscall(SYS_fstat, fd, &st) == -1 || st.st_size != 0);
+#endif
+}
+
+/* A message brings a descriptor to a number below the range. */
+static void messages(void)
+{
+    char space[CMSG_SPACE(sizeof(int))] = "";
+    char c;
+    struct msghdr m = { .msg_control = space, .msg_controllen = sizeof space };
+    int fd = make("m", "by message");
+    int got = pass_on(fd);
+
+    if (forwarded) {
+        char name[32];
+        struct stat st;
+
+        cannot_be_used(got);
+        snprintf(name, sizeof name, "/proc/self/fd/%d", got);
+        CHECK(open(name, O_RDONLY) == -1 && errno == EBADF);
+        CHECK(dup2(fd, 0) == 0);
+        cannot_be_used(pass_on(0));
+
+        /* just mapped; the second time after a call that is reported */
+        CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+        got = pass_on(fd);
+        CHECK(read(got, &c, 1) == -1 && errno == EINVAL);
+        CHECK(stat("m", &st) == 0);
+        cannot_be_used(pass_on(fd));
+
+        /* local ones are passed on */
+        got = memfd_create("local", 0);
+        CHECK(got >= 0 && write(got, "by message", 10) == 10);
+        got = pass_on(got);
     }
 
-    CHECK(sendmsg(pair[0], &m, 0) == 1 && close(fd) == 0 && recvmsg(pair[1], &m, 0) == 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
     expect(fd, 0, "by message");
+    expect(got, 0, "by message");
 
     /* what the kernel finds wrong is its to refuse */
-    head->cmsg_len = 1;
-    CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EINVAL);
-    CHECK(sendmsg(pair[0], nowhere, 0) == -1 && errno == EFAULT);
-    m.msg_control = nowhere;
-    CHECK(sendmsg(pair[0], &m, 0) == -1 && errno == EFAULT);
+    CMSG_FIRSTHDR(&m)->cmsg_len = 1;
+    CHECK(sendmsg(got, &m, 0) == -1 && errno == ENOTSOCK);
 }
 
 /* ---- data ---- */
@@ -271,6 +309,66 @@ static void mappings(void)
           errno == EACCES);
     fd = open("map", O_PATH);
     CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED && errno == EBADF);
+}
+
+enum {
+    MAPPERS = 4,
+    PAGES = 64
+};
+
+static int mapped_fd;
+
+/* Maps pages in turn; other reported calls come between. */
+static void *map_pages(void *nth)
+{
+    for (int i = 0; i < 4 * PAGES; i++) {
+        int page = (i * 7 + *(int *)nth * 13) % PAGES;
+        const char *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, mapped_fd, (off_t)page * 4096);
+
+        CHECK(at != MAP_FAILED && at[0] == '0' + page && at[4095] == '0' + page);
+        CHECK(munmap((void *)(uintptr_t)at, 4096) == 0);
+        if (i % 3 == *(int *)nth % 3)
+            CHECK(access("pages", F_OK) == 0);
+    }
+
+    return NULL;
+}
+
+/* Threads map one descriptor at the same time, and close-on-exec survives it. */
+static void mapping_threads(void)
+{
+    char page[4096];
+    pthread_t thread[MAPPERS];
+    int nth[MAPPERS];
+
+    mapped_fd = open("pages", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    for (int i = 0; i < PAGES; i++) {
+        memset(page, '0' + i, sizeof page);
+        CHECK(pwrite(mapped_fd, page, sizeof page, (off_t)i * 4096) == 4096);
+    }
+
+    for (int i = 0; i < MAPPERS; i++) {
+        nth[i] = i;
+        CHECK(pthread_create(&thread[i], NULL, map_pages, &nth[i]) == 0);
+    }
+
+    for (int i = 0; i < MAPPERS; i++)
+        CHECK(pthread_join(thread[i], NULL) == 0);
+
+    CHECK(fcntl(mapped_fd, F_GETFD) == FD_CLOEXEC && pread(mapped_fd, page, 1, 4096) == 1);
+    CHECK(page[0] == '1');
+
+    /* each mapping shows the file as it was when it was mapped */
+    char *before = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, mapped_fd, 0);
+
+    if (forwarded) {
+        CHECK(before != MAP_FAILED && pwrite(mapped_fd, "new", 3, 0) == 3);
+
+        char *after = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, mapped_fd, 0);
+
+        CHECK(after != MAP_FAILED && memcmp(before, "000", 3) == 0 && memcmp(after, "new", 3) == 0);
+        CHECK(ftruncate(mapped_fd, 0) == 0 && before[4095] == '0');
+    }
 }
 
 static void copies(void)
@@ -562,6 +660,7 @@ int main(int argc, char **argv)
         { "bad_memory", bad_memory },
         { "large", large },
         { "mappings", mappings },
+        { "mapping_threads", mapping_threads },
         { "copies", copies },
         { "directories", directories },
         { "local_links", local_links },

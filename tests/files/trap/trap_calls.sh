@@ -4,14 +4,14 @@
 . "${srcdir:-.}/tests/files/trap/trap_lib.sh"
 trap_or_skip "iofwd-run -trap"
 build_static trap_calls
-cases="descriptors standard low_half local_in_range select_and_poll messages vectors bad_memory large mappings copies directories local_links
+cases="descriptors standard low_half local_in_range select_and_poll messages vectors bad_memory large mappings mapping_threads copies directories local_links
 working_directory masks leader_ends cannot_be_seen execute"
 for case in $cases; do
     both trap_calls "$case"
 done
 said descriptors "cannot become descriptor 100 .* IOFWD_TRAP_FDS=0-100,512-1023"
 said descriptors "cannot become descriptor 1023 .* IOFWD_TRAP_FDS=0-2,512-1024"
-said messages "descriptor 512 (/fwd/messages/m) cannot be passed on in a message under -trap"
+said messages "descriptor [0-9]* of process [0-9]* is /fwd/messages/m, which a message has brought there: .* iofwd-run -mount"
 said mappings "/fwd/mappings/map cannot be mapped for shared writing under -trap: iofwd-run -mount"
 said cannot_be_seen "does not let its parent look at its memory .*: its calls on files are refused; iofwd-run -mount"
 said execute "/fwd/execute/prog cannot be executed from there under -trap: .* iofwd-run -mount"
