@@ -415,17 +415,16 @@ int amph_trap_file_of(struct amph_trap_call *c, int fd, struct amph_trap_file **
 
 int amph_trap_file_passed(struct amph_trap_call *c, int fd)
 {
-    if (fd < 0 || !atomic_load_explicit(&files.any, memory_order_relaxed) ||
-        amph_trap_process_of(c, NULL) != 0)
+    if (fd < 0 || !atomic_load_explicit(&files.any, memory_order_relaxed))
         return 0;
 
-    int own_fd = amph_trap_fd_of(c->process, fd);
+    int own_fd = amph_trap_process_likely_fd(c, fd);
 
     if (own_fd < 0)
         return 0; /* the kernel's to say */
 
     struct amph_trap_file *file = amph_trap_file_of_own(own_fd);
-    bool passed = file && file->file.nparts;
+    bool passed = file && file->file.nparts && amph_trap_process_of(c, NULL) == 0;
 
     close(own_fd);
     if (passed && amph_trap_first_time(c, AMPH_TRAP_SAID_PASSED))

@@ -120,6 +120,8 @@ struct amph_trap_mapper {
     int fd;
     int common; /* own descriptor of the common placeholder; -1: another one of the list has it */
     ino_t readable; /* the placeholder that has the number now */
+    bool cloexec;   /* of the descriptor, unless a call of another thread may have changed that: */
+    bool is_changed;
 };
 
 static struct amph_trap_mapper *find_mapper(const struct amph_trap_process *p, int fd)
@@ -162,10 +164,13 @@ static void give_back(struct amph_trap_call *c, struct amph_trap_mapper *m)
         other = other->next;
 
     if (other) {
-        if (m->common >= 0)
+        if (m->common >= 0) {
             other->common = m->common;
+            other->cloexec = m->cloexec;
+            other->is_changed |= m->is_changed;
+            m->common = -1;
+        }
 
-        m->common = -1;
         return;
     }
 
@@ -179,7 +184,7 @@ static void give_back(struct amph_trap_call *c, struct amph_trap_mapper *m)
         return;
 
     if (inode_of(own_fd) == m->readable)
-        amph_trap_give_fd(c, m->common, m->fd, is_cloexec(c, m->fd));
+        amph_trap_give_fd(c, m->common, m->fd, m->is_changed ? is_cloexec(c, m->fd) : m->cloexec);
 
     close(own_fd);
 }
@@ -189,6 +194,19 @@ static bool has_mapped(const struct amph_trap_call *c, const struct amph_trap_ma
 {
     return m->tid == (pid_t)c->n.pid ||
            (syscall(SYS_tgkill, c->process->pid, m->tid, 0) != 0 && errno == ESRCH);
+}
+
+/* Does the call map the same descriptor again? */
+static bool maps_again(const struct amph_trap_call *c, const struct amph_trap_mapper *m)
+{
+    return m->tid == (pid_t)c->n.pid && c->n.data.nr == SYS_mmap && AMPH_TRAP_INT(c, 4) == m->fd;
+}
+
+/* May the call change close-on-exec? */
+static bool may_mark(const struct amph_trap_call *c)
+{
+    return c->n.data.nr == SYS_fcntl || c->n.data.nr == SYS_ioctl ||
+           c->n.data.nr == SYS_close_range;
 }
 
 void amph_trap_map_over(struct amph_trap_call *c)
@@ -201,7 +219,8 @@ void amph_trap_map_over(struct amph_trap_call *c)
 
     pthread_mutex_lock(&p->numbering);
     for (struct amph_trap_mapper **at = &p->mappers; *at;) {
-        if (!has_mapped(c, *at)) {
+        if (!has_mapped(c, *at) || maps_again(c, *at)) {
+            (*at)->is_changed |= may_mark(c);
             at = &(*at)->next;
             continue;
         }
@@ -225,61 +244,74 @@ void amph_trap_map_closed(struct amph_trap_process *p, int fd)
     pthread_mutex_unlock(&p->numbering);
 }
 
-/* Puts a placeholder that can be read in the place of descriptor fd, if it is none yet, and notes that
- * the caller maps it.  *own_fd_p: a copy of what the descriptor is now. */
+/* Puts a new placeholder that can be read in the place of the common one, *own_fd_p, which m takes over. */
+static int replace_common(struct amph_trap_call *c, struct amph_trap_mapper *m,
+                          struct amph_trap_file *file, int *own_fd_p)
+{
+    int readable;
+    int err = amph_trap_file_readable(file, &readable);
+
+    if (err)
+        return err;
+
+    m->cloexec = is_cloexec(c, m->fd);
+    err = amph_trap_give_fd(c, readable, m->fd, m->cloexec);
+    if (err) {
+        close(readable);
+        return err;
+    }
+
+    m->common = *own_fd_p;
+    *own_fd_p = readable;
+    return 0;
+}
+
+/* Notes that the caller maps descriptor fd, and sees to it that a placeholder that can be read has the
+ * number.  *own_fd_p: a copy of the descriptor, before and after. */
 static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file *file,
                          int *own_fd_p)
 {
     struct amph_trap_process *p = c->process;
     struct amph_trap_mapper *m = calloc(1, sizeof *m);
-    int readable = -1;
-    int err = m ? 0 : ENOMEM;
+    int err = 0;
 
-    if (err)
-        return err;
+    if (!m)
+        return ENOMEM;
 
     pthread_mutex_lock(&p->numbering);
+    *m = (struct amph_trap_mapper){ .tid = (pid_t)c->n.pid, .fd = fd, .common = -1 };
 
     const struct amph_trap_mapper *other = find_mapper(p, fd);
-    int now = amph_trap_fd_of(p, fd);
+    int now = other ? amph_trap_fd_of(p, fd) : -1;
 
-    *m = (struct amph_trap_mapper){ .tid = (pid_t)c->n.pid, .fd = fd, .common = -1 };
-    if (now >= 0 && other && inode_of(now) == other->readable) {
-        readable = now;
+    if (now >= 0 &&
+        inode_of(now) == other->readable) { /* another thread maps it, or this one has */
+        close(*own_fd_p);
+        *own_fd_p = now;
         now = -1;
-    } else if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) == O_RDONLY) {
-        readable = *own_fd_p; /* a copy that was made while another thread mapped */
-        *own_fd_p = -1;
-    } else {
-        err = amph_trap_file_readable(file, &readable);
-        if (!err)
-            err = amph_trap_give_fd(c, readable, fd, is_cloexec(c, fd));
-
-        if (!err) {
-            m->common = *own_fd_p;
-            *own_fd_p = -1;
-        }
+    } else if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) !=
+               O_RDONLY) { /* else a copy of such a one */
+        err = replace_common(c, m, file, own_fd_p);
     }
 
-    if (!err) {
-        m->readable = inode_of(readable);
-        m->next = p->mappers;
-        if (!p->mappers)
-            atomic_fetch_add(&amph_trap.mapping, 1);
-
-        p->mappers = m;
-    } else {
-        free(m);
-    }
-
-    pthread_mutex_unlock(&p->numbering);
     if (now >= 0)
         close(now);
 
-    if (*own_fd_p >= 0)
-        close(*own_fd_p);
+    m->readable = inode_of(*own_fd_p);
+    while (other && (other->tid != m->tid || other->fd != fd || other->readable != m->readable))
+        other = other->next;
 
-    *own_fd_p = readable;
+    if (err || other) {
+        free(m);
+    } else {
+        if (!p->mappers)
+            atomic_fetch_add(&amph_trap.mapping, 1);
+
+        m->next = p->mappers;
+        p->mappers = m;
+    }
+
+    pthread_mutex_unlock(&p->numbering);
     return err;
 }
 
@@ -327,9 +359,7 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
             err = stage(file, own_fd, (off_t)A(5), A(1));
     }
 
-    if (own_fd >= 0)
-        close(own_fd);
-
+    close(own_fd);
     amph_trap_file_put(file);
     return err ? err : AMPH_TRAP_CONTINUE;
 }

@@ -288,6 +288,28 @@ int amph_trap_process_of(struct amph_trap_call *c, struct amph_trap_process **pr
     return err;
 }
 
+int amph_trap_process_likely_fd(struct amph_trap_call *c, int fd)
+{
+    pid_t tid = (pid_t)c->n.pid;
+    int own_fd = -1;
+    bool known = false;
+
+    pthread_mutex_lock(&processes.lock);
+
+    const struct amph_trap_process *p = processes.thread[(unsigned)tid % THREADS].process;
+
+    if (p && processes.thread[(unsigned)tid % THREADS].tid == tid) {
+        known = true;
+        own_fd = (int)syscall(SYS_pidfd_getfd, p->pidfd, fd, 0);
+    }
+
+    pthread_mutex_unlock(&processes.lock);
+    if (!known && amph_trap_process_of(c, NULL) == 0)
+        own_fd = amph_trap_fd_of(c->process, fd);
+
+    return own_fd;
+}
+
 void amph_trap_process_end(struct amph_trap_call *c)
 {
     if (c->process)

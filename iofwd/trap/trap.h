@@ -168,6 +168,9 @@ char *amph_trap_buffer(void);
 /* The process of the call; holds a reference until the end of the call.  0, an errno value or
  * AMPH_TRAP_GONE. */
 int amph_trap_process_of(struct amph_trap_call *c, struct amph_trap_process **process_p);
+/* A copy of a descriptor of the thread's process by its last call, without a look whether the thread is
+ * another one's by now.  -1: none. */
+int amph_trap_process_likely_fd(struct amph_trap_call *c, int fd);
 void amph_trap_process_end(struct amph_trap_call *c);
 pid_t amph_trap_process_pid(const struct amph_trap_process *p);
 /* Ends what is kept of processes that have ended. */
