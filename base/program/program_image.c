@@ -382,9 +382,32 @@ const char *amph_image_machine_name(uint16_t machine)
     return "another kind of machine";
 }
 
+/* valgrind's tools (valgrind/memcheck-amd64-linux) are static and load the program with its libraries,
+ * those of LD_PRELOAD too. */
+static bool loads_programs(const struct amph_image *image)
+{
+    static const char folder[] = "/valgrind/";
+    static const char end[] = "-linux";
+
+    if (image->kind != AMPH_IMAGE_STATIC)
+        return false;
+
+    const char *name = strstr(image->path, folder);
+
+    if (!name)
+        return false;
+
+    name += sizeof folder - 1;
+
+    size_t len = strlen(name);
+
+    return !strchr(name, '/') && len >= sizeof end && strcmp(name + len - sizeof end + 1, end) == 0;
+}
+
 bool amph_image_evades(const struct amph_image *image)
 {
-    return image->kind != AMPH_IMAGE_UNKNOWN && image->kind != AMPH_IMAGE_FORWARDS;
+    return image->kind != AMPH_IMAGE_UNKNOWN && image->kind != AMPH_IMAGE_FORWARDS &&
+           !loads_programs(image);
 }
 
 size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)

@@ -260,6 +260,7 @@ preload_scripts += \
 	tests/files/calls/fwd_refused.sh \
 	tests/files/build/fwd_bypass.sh \
 	tests/files/process/fwd_relay.sh \
+	tests/files/calls/fwd_valgrind.sh \
 	tests/files/programs/fwd_real.sh \
 	tests/files/failover/fwd_soak.sh \
 	tests/files/failover/fwd_reset.sh \
@@ -279,7 +280,7 @@ preload_scripts += \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_patched
-preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_flags
+preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_valgrind tests/files/calls/fwd_flags
 preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables tests/files/process/fwd_tables_race
 preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofwd_last_thread
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
@@ -335,6 +336,8 @@ tests_files_calls_fwd_errno_SOURCES = tests/files/calls/fwd_errno.c tests/files/
 tests_files_calls_fwd_errno_LDFLAGS =
 tests_files_calls_fwd_pointers_SOURCES = tests/files/calls/fwd_pointers.c tests/files/fwd_say.h
 tests_files_calls_fwd_pointers_LDFLAGS =
+tests_files_calls_fwd_valgrind_SOURCES = tests/files/calls/fwd_valgrind.c
+tests_files_calls_fwd_valgrind_LDFLAGS =
 tests_files_calls_fwd_flags_SOURCES = tests/files/calls/fwd_flags.c tests/files/fwd_say.h
 tests_files_calls_fwd_flags_LDFLAGS =
 tests_files_process_fwd_last_thread_SOURCES = tests/files/process/fwd_last_thread.c

@@ -255,6 +255,26 @@ Test(program_image, not_programs)
     cr_assert_not(amph_image_evades(&image));
 }
 
+/* valgrind's tools are static, but load the program with its libraries. */
+Test(program_image, valgrind)
+{
+    static const char *const others[] = { "/usr/libexec/valgrind-linux",
+                                          "/opt/memcheck-amd64-linux", "/opt/valgrind/x/a-linux",
+                                          "/opt/valgrind/prog" };
+    struct amph_image image = { .kind = AMPH_IMAGE_STATIC,
+                                .path = "/usr/libexec/valgrind/memcheck-amd64-linux" };
+
+    cr_assert_not(amph_image_evades(&image));
+    image.kind = AMPH_IMAGE_GO;
+    cr_assert(amph_image_evades(&image));
+
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        image = (struct amph_image){ .kind = AMPH_IMAGE_STATIC };
+        snprintf(image.path, sizeof image.path, "%s", others[i]);
+        cr_assert(amph_image_evades(&image), "%s", others[i]);
+    }
+}
+
 /* A script that is its own interpreter, and one whose first line has no end. */
 Test(program_image, scripts)
 {

@@ -62,6 +62,7 @@ struct amph_ip_state {
     unsigned cancels;         /* threads cancelled up to now (cancel.c) */
     unsigned turns;           /* descriptors that dup2 made forwarded or local (fd/fd.c) */
     uint32_t mem_epoch;       /* increases whenever the program may have unmapped memory */
+    int mem_question;         /* how memory is asked for (fault_check.c) */
     uint64_t file_size_limit; /* RLIMIT_FSIZE as last read; UINT64_MAX: unlimited */
     unsigned temp_names; /* counts the names that were tried for temporary files (path/temp.c) */
     bool libc_found;     /* the whole table of the C library's functions is filled (libc_real.c) */
