@@ -8,6 +8,7 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,21 @@ static bool is_in(char *path, size_t directory_len, size_t cap_bytes, const char
 
     strcpy(path + directory_len, name);
     return libc_access(path, R_OK) == 0;
+}
+
+static int names_libamphora(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *name = slash ? slash + 1 : object->dlpi_name;
+
+    return strncmp(name, "libamphora.so", strlen("libamphora.so")) == 0;
+}
+
+/* Has the program a libamphora of its own?  dlopen with RTLD_NOLOAD would say so too, but searches
+ * all the linker's directories if it has none: 100 system calls for each process. */
+static bool has_libamphora(void)
+{
+    return dl_iterate_phdr(names_libamphora, NULL) != 0;
 }
 
 /* Opens libiofwd, which is in the preload library's own directory (build tree), one directory up
@@ -52,8 +68,7 @@ static void *open_library(void)
             continue;
 
         /* on failure the linker searches, or says why libiofwd cannot be loaded */
-        if (!dlopen("libamphora.so.0", RTLD_LAZY | RTLD_NOLOAD) &&
-            is_in(path, len, sizeof path, "libamphora.so.0"))
+        if (!has_libamphora() && is_in(path, len, sizeof path, "libamphora.so.0"))
             dlopen(path, RTLD_LAZY);
 
         (void)is_in(path, len, sizeof path, "libiofwd.so.0");

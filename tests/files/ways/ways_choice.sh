@@ -148,6 +148,7 @@ mp_report $? "the remedy forwards both" "$mp_dir/out"
 
 # What the choice costs a preloaded program: no system call more than if the way was given.
 name="the choice costs a preloaded program no system call"
+name2="the linker looks for our libraries in no directory that lacks them"
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     own=$(find "$builddir" -maxdepth 2 -path "*/.libs/iofwd-run" | head -n 1)
     for way in "" -preload; do
@@ -157,7 +158,13 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     tail -n 1 "$mp_dir/calls" "$mp_dir/calls-preload" >"$mp_dir/out"
     [ "$(awk 'END { print $(NF - 2) + 0 }' "$mp_dir/calls")" = "$(awk 'END { print $(NF - 2) + 0 }' "$mp_dir/calls-preload")" ]
     mp_report $? "$name" "$mp_dir/out"
+
+    echo text >"$mp_dir/kept/searched"
+    strace -f -e trace=open,openat -o "$mp_dir/opens" "${own:-$builddir/iofwd-run}" -servers "$addresses" -preload cat /fwd/searched >"$mp_dir/out" 2>&1
+    [ "$(cat "$mp_dir/out")" = text ] && ! grep -E 'lib(amphora|iofwd)[^"]*" *, .*ENOENT' "$mp_dir/opens" >"$mp_dir/out"
+    mp_report $? "$name2" "$mp_dir/out"
 else
     mp_skip "$name" "strace cannot be used here"
+    mp_skip "$name2" "strace cannot be used here"
 fi
 mp_done
