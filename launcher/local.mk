@@ -35,6 +35,7 @@ liblauncher_la_SOURCES = \
 	launcher/hosts/remote.c \
 	launcher/hosts/remote.h \
 	launcher/master/clocks.c \
+	launcher/master/records.c \
 	launcher/master/report.c \
 	launcher/master/suspend.c \
 	launcher/common/message.c \

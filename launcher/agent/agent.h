@@ -47,6 +47,8 @@
  *                 way = { count u32, count x connection u32, count u32, count x (host u32, way blob) }:
  *                 the connections of this host, and the ways below it.
  *   CLOCK         { stamp u64 }                  asks for this host's clock
+ *   PACK          { folder blob, bytes u64 }     compress the records of this host's processes below the folder,
+ *                                                if they take that many bytes
  *   BEAT          { } or { 1 u8 }                heartbeat, both ways, only over the network; with the
  *                                                byte, the launcher's last one until it is continued
  *
@@ -62,6 +64,7 @@
  *   FAILED        { rank u32, errno u32 }        answers SPAWN
  *   ORPHANS_GONE  { }                            answers ORPHANS
  *   CLOCK         { stamp u64, ns u64 }          answers CLOCK, at once
+ *   PACKED        { failed u8 }                  answers PACK, when that is done
  *   OUTPUT        { rank u32, stream u8 (1, 2), bytes }
  *   ENDED         { rank u32, by_signal u8, number u32, core u8 }   follows all its output
  */
@@ -104,6 +107,8 @@ enum amph_agent_type {
     AMPH_AGENT_LOST,
     AMPH_AGENT_SAID,
     AMPH_AGENT_CLOCK,
+    AMPH_AGENT_PACK,
+    AMPH_AGENT_PACKED,
     AMPH_AGENT_NTYPES
 };
 
@@ -118,7 +123,7 @@ enum {
     AMPH_CONN_CLOSED
 };
 
-#define AMPH_AGENT_VERSION 3
+#define AMPH_AGENT_VERSION 4
 
 /* The agent's main program on another host.  The stream is standard input and output.  silence_ns:
  * the agent exits if it receives nothing for this time (0: never). */

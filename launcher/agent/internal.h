@@ -55,6 +55,7 @@ struct amph_agent {
     size_t unacknowledged_bytes; /* output that the launcher has not written yet */
     int orphan_rounds;           /* signals sent to orphans so far */
     struct amph_timer orphan_timer;
+    pid_t packs; /* compresses this host's records; 0: none */
 
     /* only on other hosts than the launcher's */
     bool remote, quitting;

@@ -25,6 +25,7 @@
 #include "launcher/agent/internal.h"
 #include "launcher/master/jobdir.h"
 #include "launcher/common/reap.h"
+#include "launcher/common/record_pack.h"
 
 #define ORPHAN_GRACE_NS (200 * AMPH_NS_PER_MS)
 enum {
@@ -81,6 +82,31 @@ static void tell_end(struct amph_agent_proc *p, int status)
     amph_agent_send(p->agent, AMPH_AGENT_ENDED, body, amph_wr_len(&w));
 }
 
+static void tell_packed(struct amph_agent *a, bool failed)
+{
+    uint8_t body = failed;
+
+    a->packs = 0;
+    amph_agent_send(a, AMPH_AGENT_PACKED, &body, 1);
+}
+
+static void on_end(struct amph_agent *a, pid_t pid, int status)
+{
+    if (amph_agent_child_reaped(a, pid, status))
+        return;
+
+    if (pid == a->packs) {
+        tell_packed(a, status != 0);
+        return;
+    }
+
+    for (struct amph_agent_proc *p = a->procs; p; p = p->next)
+        if (p->pid == pid) {
+            tell_end(p, status);
+            return;
+        }
+}
+
 static void on_signal(void *arg, uint32_t events)
 {
     struct amph_agent *a = arg;
@@ -91,12 +117,8 @@ static void on_signal(void *arg, uint32_t events)
     while (read(a->signal_fd, &info, sizeof info) == sizeof info)
         ;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 && !amph_agent_child_reaped(a, pid, status))
-        for (struct amph_agent_proc *p = a->procs; p; p = p->next)
-            if (p->pid == pid) {
-                tell_end(p, status);
-                break;
-            }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        on_end(a, pid, status);
 }
 
 /* ---- orphans: what ended processes left behind ---- */
@@ -249,6 +271,19 @@ static void on_clock(struct amph_agent *a, struct amph_rd *r)
     amph_agent_send(a, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
 }
 
+static void on_pack(struct amph_agent *a, struct amph_rd *r)
+{
+    size_t len;
+    const char *dir = amph_rd_blob(r, &len);
+    uint64_t min_bytes = amph_rd_u64(r);
+    char *text = r->bad ? NULL : strndup(dir, len);
+
+    a->packs = text ? amph_record_pack_begin(text, min_bytes, a->inherit) : -1;
+    free(text);
+    if (a->packs <= 0)
+        tell_packed(a, a->packs < 0);
+}
+
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
 {
     a->launcher_stopped = amph_rd_left(r) > 0;
@@ -269,6 +304,7 @@ static void (*const orders[AMPH_AGENT_NTYPES])(struct amph_agent *a, struct amph
     [AMPH_AGENT_ADOPT] = amph_agent_adopt,
     [AMPH_AGENT_ROUTE] = amph_agent_route,
     [AMPH_AGENT_CLOCK] = on_clock,
+    [AMPH_AGENT_PACK] = on_pack,
     [AMPH_AGENT_BEAT] = on_beat,
 };
 

@@ -103,9 +103,9 @@ static uint64_t bytes_of(const char *dir)
 }
 
 /* In the child.  Its own calls are no part of the run. */
-static _Noreturn void execute_pack(char *program, char *dir)
+static _Noreturn void execute_pack(char *program, const char *dir)
 {
-    char *words[] = { program, "pack", "-ended", dir, NULL };
+    char *words[] = { program, "pack", "-ended", (char *)dir, NULL };
     int null = open("/dev/null", O_RDWR);
 
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDOUT_FILENO; fd++)
@@ -118,12 +118,48 @@ static _Noreturn void execute_pack(char *program, char *dir)
     _exit(127);
 }
 
+static bool has_enough(const char *dir, uint64_t min_bytes)
+{
+    return dir && dir[0] && min_bytes && bytes_of(dir) >= min_bytes;
+}
+
+static void say_not_installed(const char *dir)
+{
+    amph_say("the records below %s are not compressed: iofwd-trace is not installed "
+             "(IOFWD_TRACE_PACK=0 leaves them as they are)",
+             dir);
+}
+
+pid_t amph_record_pack_begin(const char *dir, uint64_t min_bytes,
+                             const struct amph_inherit *inherit)
+{
+    if (!has_enough(dir, min_bytes))
+        return 0;
+
+    char *program = amph_program_own("iofwd-trace");
+
+    if (!program) {
+        say_not_installed(dir);
+        return -1;
+    }
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        amph_inherit_restore(inherit);
+        execute_pack(program, dir);
+    }
+
+    free(program);
+    return child;
+}
+
 void amph_record_pack(void)
 {
     char *dir = strdup(amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR));
     uint64_t min_bytes = amph_env_size(AMPH_ENV_IOFWD_TRACE_PACK);
 
-    if (!dir || !dir[0] || !min_bytes || bytes_of(dir) < min_bytes) {
+    if (!has_enough(dir, min_bytes)) {
         free(dir);
         return;
     }
@@ -144,9 +180,7 @@ void amph_record_pack(void)
 
     release_signals(&before);
     if (!program)
-        amph_say("the records below %s are not compressed: iofwd-trace is not installed "
-                 "(IOFWD_TRACE_PACK=0 leaves them as they are)",
-                 dir);
+        say_not_installed(dir);
     else if (status != 0)
         amph_say("the records below %s are not all compressed; iofwd-trace pack %s tries it again "
                  "(IOFWD_TRACE_PACK=0 leaves them as they are)",

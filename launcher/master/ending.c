@@ -32,6 +32,7 @@
 #define DRAIN_NS (120 * AMPH_NS_PER_S)     /* for servers to write their buffered data */
 #define QUIT_NS (15 * AMPH_NS_PER_S)       /* for agents of this machine to exit */
 #define QUIT_FAR_NS (3 * AMPH_NS_PER_S)    /* for agents of other hosts to exit */
+#define PACK_NS (60 * AMPH_NS_PER_S)       /* for agents of other hosts to compress their records */
 #define CAUSE_NS (2 * AMPH_NS_PER_S)       /* for other output, before the message of the cause */
 #define SILENCE_NS (2 * AMPH_NS_PER_S)     /* for a frame of a host, while the job is being ended */
 
@@ -83,7 +84,7 @@ static void on_quit_late_far(void *arg)
     amph_timer_set(&l->loop, &l->step, QUIT_NS - QUIT_FAR_NS, on_quit_late, l);
 }
 
-static void quit(struct amph_launch *l)
+static void quit_agents(struct amph_launch *l)
 {
     if (l->phase == AMPH_PHASE_DONE)
         return;
@@ -97,6 +98,31 @@ static void quit(struct amph_launch *l)
         amph_tree_report(&l->agents[i], AMPH_AGENT_QUIT, NULL, 0);
 
     amph_timer_set(&l->loop, &l->step, QUIT_FAR_NS, on_quit_late_far, l);
+}
+
+static void on_pack_late(void *arg)
+{
+    amph_launch_records_give_up(arg);
+    quit_agents(arg);
+}
+
+/* Ends the job, all of whose processes have ended. */
+static void quit(struct amph_launch *l)
+{
+    if (l->phase >= AMPH_PHASE_PACK)
+        return;
+
+    l->phase = AMPH_PHASE_PACK;
+    if (amph_launch_records_pack(l))
+        amph_timer_set(&l->loop, &l->step, PACK_NS, on_pack_late, l);
+    else
+        quit_agents(l);
+}
+
+void amph_launch_packed(struct amph_lagent *agent, struct amph_rd *r)
+{
+    if (amph_launch_records_packed(agent, r) && agent->launch->phase == AMPH_PHASE_PACK)
+        quit_agents(agent->launch);
 }
 
 /* Shuts the servers down when no compute process needs them any more, and not earlier: a call that
@@ -120,7 +146,7 @@ static void on_kill_step(void *arg)
     if (l->kill_step++ < KILL_STEPS_MAX)
         amph_timer_set(&l->loop, &l->step, l->kill_step == 1 ? TERM_NS : KILL_NS, on_kill_step, l);
     else
-        quit(l);
+        quit_agents(l);
 }
 
 void amph_launch_cause_print(struct amph_launch *l)
@@ -271,6 +297,9 @@ static void advance(struct amph_launch *l)
 
     if (l->phase == AMPH_PHASE_ENDING && l->nliving[AMPH_COMPUTE] + l->nliving[AMPH_SERVER] == 0)
         quit(l);
+
+    if (l->phase == AMPH_PHASE_PACK && !amph_launch_records_wait(l))
+        on_pack_late(l);
 }
 
 void amph_launch_orphans_gone(struct amph_lagent *agent)
@@ -714,6 +743,11 @@ static void on_grace_over(void *arg)
 void amph_launch_job_signal(struct amph_launch *l, int sig)
 {
     bool ends = sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+
+    if (ends && l->phase == AMPH_PHASE_PACK) { /* the job's own exit code stays */
+        on_pack_late(l);
+        return;
+    }
 
     if (ends && (l->nsignals++ > 0 || l->phase != AMPH_PHASE_RUN)) {
         fail(l, AMPH_RANK_NONE, 128 + sig, "received signal %d (%s)%s", sig, strsignal(sig),

@@ -17,6 +17,7 @@
  *   suspend.c      job control: ^Z and fg
  *   progress.c     iofwd-ctl progress beside the job
  *   clocks.c       the clocks of a recorded job's hosts
+ *   records.c      the end of a recorded job: other hosts compress their records
  *
  * The other rooms of the launcher:
  *
@@ -95,6 +96,7 @@ struct amph_lagent {
     struct amph_launch *launch;
     uint32_t host;
     bool gone, orphans_gone;
+    bool packs; /* it compresses its host's records (records.c) */
     size_t unacknowledged_bytes; /* output that was not acknowledged yet */
 
     /* only on this machine */
@@ -129,6 +131,7 @@ enum amph_phase {
     AMPH_PHASE_DRAIN,   /* servers finish */
     /* the job has failed or gasnet_exit was called with an error: all processes are being ended */
     AMPH_PHASE_ENDING,
+    AMPH_PHASE_PACK, /* no process is left; other hosts compress their records */
     AMPH_PHASE_DONE /* agents quit */
 };
 
@@ -340,5 +343,19 @@ void amph_launch_clocks_finish(struct amph_launch *l);
 void amph_launch_clocks_answer(struct amph_lagent *agent, struct amph_rd *r);
 /* The number of the clock of an agent's host; 0: the job is not recorded. */
 uint64_t amph_launch_clocks_number(const struct amph_lagent *agent);
+
+/* ---- records.c ---- */
+
+/* When no process is left: asks the agents of other hosts to compress their hosts' records.  false: there
+ * is nothing to wait for. */
+bool amph_launch_records_pack(struct amph_launch *l);
+/* Do some still do that? */
+bool amph_launch_records_wait(const struct amph_launch *l);
+/* An agent has answered.  true: it was the last one. */
+bool amph_launch_records_packed(struct amph_lagent *agent, struct amph_rd *r);
+/* Says which hosts have not answered, because the time for it is over or they are lost. */
+void amph_launch_records_give_up(struct amph_launch *l);
+/* In ending.c: an agent has answered PACK. */
+void amph_launch_packed(struct amph_lagent *agent, struct amph_rd *r);
 
 #endif

@@ -147,6 +147,11 @@ void amph_launch_take(struct amph_lagent *agent, const struct amph_frame *frame)
         return;
     }
 
+    if (frame->type == AMPH_AGENT_PACKED) {
+        amph_launch_packed(agent, &r);
+        return;
+    }
+
     if (frame->type == AMPH_AGENT_CONN) {
         amph_launch_control_carried(agent, &r);
         return;
