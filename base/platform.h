@@ -23,6 +23,7 @@
 #define AMPH_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define AMPH_NORETURN __attribute__((noreturn))
 #define AMPH_COLD __attribute__((cold, noinline))
+#define AMPH_NOINLINE __attribute__((noinline))
 #define AMPH_HIDDEN __attribute__((visibility("hidden")))
 #define AMPH_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 #define AMPH_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))

@@ -318,7 +318,7 @@ function trace_args(c,    n, i, shown, s) {
 # Prints the traced variant of an entry.  It calls the entry again, which then has a stack frame.
 function make_traced(c,    type) {
     type = star(f_type[c])
-    print "static AMPH_COLD " type "traced_" f_name[c] "(" fixed ")\n{"
+    print "static AMPH_NOINLINE " type "traced_" f_name[c] "(" fixed ")\n{"
     print trace_args(c) "\n    struct amph_ip_trace_frame traced_frame;\n"
     print "    amph_ip_trace_begin(&traced_frame, AMPH_IP_NAME_" f_name[c] ", traced_arg);"
     if (f_type[c] == "void") print "    caught_" f_name[c] "(" args ");\n    amph_ip_trace_end(&traced_frame, 0);"

@@ -210,9 +210,10 @@ int amph_fwd_server_stats(struct amph_fwd_client *client, uint32_t server,
 uint32_t amph_fwd_client_number(const struct amph_fwd_client *client);
 size_t amph_fwd_client_servers(const struct amph_fwd_client *client, const uint32_t **servers_p);
 
-/* For the interposition: what this thread does from now on is added to *sum, and the client prints
- * no lines of its own; NULL: until here. */
-void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum);
+/* For the interposition: where the calling thread keeps the sum to which its requests are added.  While
+ * one is there, the client prints no lines of its own; NULL: none.  The place is the thread's as long as
+ * it runs, so that a frame costs one store. */
+struct amph_fwd_trace_sum **amph_fwd_trace_place(void);
 
 /*
  * Callers.  The supervisor of iofwd-run -trap and iofwd-mount make calls in the names of others, whom

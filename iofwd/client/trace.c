@@ -32,9 +32,9 @@
 
 #define LINE_BYTES 2048
 
-void amph_fwd_trace_frame(struct amph_fwd_trace_sum *sum)
+struct amph_fwd_trace_sum **amph_fwd_trace_place(void)
 {
-    amph_client_thread.trace_sum = sum;
+    return &amph_client_thread.trace_sum;
 }
 
 void amph_client_trace_request(const struct amph_fwd_client *cl,

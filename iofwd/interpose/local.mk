@@ -87,6 +87,7 @@ preload_sources = \
 	iofwd/interpose/entry/record_event.c \
 	iofwd/interpose/entry/record_event.h \
 	iofwd/interpose/entry/record_file.c \
+	iofwd/interpose/entry/record_plain.c \
 	iofwd/interpose/entry/record_tail.c \
 	iofwd/trace/format.h \
 	iofwd/trace/numbers.h \

@@ -100,7 +100,8 @@ static uint64_t offset_of(const struct context *c, uint64_t code, uint64_t lengt
     return next_offset(c) + (code & 1 ? steps * length : steps);
 }
 
-static void remember(struct state *s, struct context *to, const struct amph_trace_call *call)
+static void remember(struct state *s, struct context *to, const struct amph_trace_call *call,
+                     uint32_t word)
 {
     to->result = (uint64_t)call->result;
     to->offset = (uint64_t)call->offset;
@@ -110,7 +111,7 @@ static void remember(struct state *s, struct context *to, const struct amph_trac
     to->err = call->err;
     to->side = call->side;
     to->has = call->has;
-    s->last->next_word = call->commit;
+    s->last->next_word = word;
     s->last->next_fd = call->fd;
     s->last = to;
 }
@@ -198,11 +199,47 @@ static unsigned changed_of(const struct state *s, const struct amph_trace_extra 
     return changed;
 }
 
-/* extra: the call's, or NULL. */
-static uint8_t *put_call(struct state *s, uint8_t *at, const struct amph_trace_call *call,
-                         const struct amph_trace_extra *extra)
+/* Is the call as predicted, except for its times? */
+static bool is_predicted(const struct state *s, const struct context *c,
+                         const struct amph_trace_call *call, uint32_t word)
 {
-    struct context *c = context_of(s, call->commit, call->fd);
+    uint64_t differs = ((uint64_t)call->result ^ c->result) |
+                       ((uint64_t)call->offset ^ next_offset(c)) | (call->length ^ c->length) |
+                       (call->file ^ c->file);
+    uint32_t differs_too = (word ^ s->last->next_word) | (uint32_t)(call->fd ^ s->last->next_fd) |
+                           (call->flags ^ c->flags) | (uint32_t)(call->err ^ c->err) |
+                           (uint32_t)(call->side ^ c->side) | (uint32_t)(call->has ^ c->has);
+
+    return !(differs | differs_too) && call->end_ns && call->start_ns >= s->base_ns;
+}
+
+/* Writes such a call, which leaves only its offset to remember. */
+static uint8_t *put_predicted(struct state *s, uint8_t *at, struct context *c,
+                              const struct amph_trace_call *call,
+                              const struct amph_trace_extra *extra)
+{
+    unsigned changed = extra ? changed_of(s, extra) : 0;
+
+    at = amph_trace_put(at, (extra ? EXTRA : 0) | (changed ? OTHER : 0));
+    at = put_start(s, at, call->start_ns);
+    at = put_end(s, at, call);
+    if (extra)
+        at = put_extra(s, at, extra, changed);
+
+    c->offset = (uint64_t)call->offset;
+    s->last = c;
+    return at;
+}
+
+/* word: the call's without its lap; extra: the call's, or NULL. */
+static uint8_t *put_call(struct state *s, uint8_t *at, const struct amph_trace_call *call,
+                         uint32_t word, const struct amph_trace_extra *extra)
+{
+    struct context *c = context_of(s, word, call->fd);
+
+    if (is_predicted(s, c, call, word))
+        return put_predicted(s, at, c, call, extra);
+
     unsigned changed = extra ? changed_of(s, extra) : 0;
     bool same_bits = call->side == c->side && call->has == c->has;
     unsigned mask = 0;
@@ -211,7 +248,7 @@ static uint8_t *put_call(struct state *s, uint8_t *at, const struct amph_trace_c
     mask |= (uint64_t)call->offset != next_offset(c) ? OFFSET : 0;
     mask |= call->length != c->length ? LENGTH : 0;
     mask |= call->file != c->file ? TARGET : 0;
-    mask |= call->commit != s->last->next_word ? WORD : 0;
+    mask |= word != s->last->next_word ? WORD : 0;
     mask |= call->fd != s->last->next_fd ? FD : 0;
     mask |= extra ? EXTRA : 0;
     mask |= call->flags != c->flags ? FLAGS : 0;
@@ -224,7 +261,7 @@ static uint8_t *put_call(struct state *s, uint8_t *at, const struct amph_trace_c
     at = amph_trace_put(at, mask);
     at = put_start(s, at, call->start_ns);
     if (mask & WORD)
-        at = amph_trace_put(at, amph_trace_folded((uint64_t)call->commit - s->last->next_word));
+        at = amph_trace_put(at, amph_trace_folded((uint64_t)word - s->last->next_word));
     if (mask & FD)
         at = amph_trace_put(at, amph_trace_folded((uint64_t)(int64_t)call->fd -
                                                   (uint64_t)(int64_t)s->last->next_fd));
@@ -250,7 +287,7 @@ static uint8_t *put_call(struct state *s, uint8_t *at, const struct amph_trace_c
     if (extra)
         at = put_extra(s, at, extra, changed);
 
-    remember(s, c, call);
+    remember(s, c, call, word);
     return at;
 }
 
@@ -275,6 +312,14 @@ static const struct amph_trace_extra *extra_of(const struct amph_trace_call *cal
     return next->commit == word && next->extra.start_ns == call->start_ns ? &next->extra : NULL;
 }
 
+static uint8_t *put_as_it_is(uint8_t *at, const union amph_trace_slot *slot, uint32_t word)
+{
+    union amph_trace_slot copy = *slot;
+
+    copy.commit = word;
+    return amph_trace_put_raw(amph_trace_put(at, RAW), &copy, sizeof copy);
+}
+
 size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t lap, uint8_t *out,
                          uint32_t *slots_p)
 {
@@ -284,23 +329,23 @@ size_t amph_trace_encode(const union amph_trace_slot *slots, size_t n, uint32_t 
 
     begin(&s, AMPH_TRACE_VERSION);
     for (size_t i = 0; i < n; i++) {
-        union amph_trace_slot slot = slots[i];
+        const union amph_trace_slot *slot = &slots[i];
+        uint32_t word = slot->commit & ~(uint32_t)AMPH_TRACE_LAP;
 
-        if (!is_written(slot.commit, lap))
+        if (!is_written(slot->commit, lap))
             continue;
 
-        slot.commit &= ~(uint32_t)AMPH_TRACE_LAP;
         written++;
-        if (slot.commit >> 24 == AMPH_TRACE_CALL && can_differ(&slot.call)) {
+        if (word >> 24 == AMPH_TRACE_CALL && can_differ(&slot->call)) {
             const struct amph_trace_extra *extra = i + 1 < n
-                                                       ? extra_of(&slot.call, &slots[i + 1], lap)
+                                                       ? extra_of(&slot->call, &slots[i + 1], lap)
                                                        : NULL;
 
-            at = put_call(&s, at, &slot.call, extra);
+            at = put_call(&s, at, &slot->call, word, extra);
             written += extra != NULL;
             i += extra != NULL;
         } else
-            at = amph_trace_put_raw(amph_trace_put(at, RAW), &slot, sizeof slot);
+            at = put_as_it_is(at, slot, word);
     }
 
     *slots_p = written;
@@ -434,7 +479,7 @@ static void get_call(struct state *s, struct amph_trace_input *in, unsigned mask
 
     call->err = mask & ERROR ? (uint16_t)amph_trace_get(in) : c->err;
     get_end(s, in, mask, call);
-    remember(s, c, call);
+    remember(s, c, call, call->commit);
 }
 
 bool amph_trace_decode(const uint8_t *bytes, size_t len, unsigned version,

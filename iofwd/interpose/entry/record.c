@@ -103,6 +103,17 @@ static inline void name_call(struct amph_ip_recording *t, unsigned call)
     }
 }
 
+/* The same for a function, not a system call's number. */
+static inline void name_function(struct amph_ip_recording *t, unsigned name)
+{
+    if (AMPH_UNLIKELY(!(t->named[name / 8] & 1 << name % 8))) {
+        t->named[name / 8] |= (uint8_t)(1 << name % 8);
+        write_name(t, name, amph_ip_name_texts[name]);
+    }
+}
+
+_Static_assert((int)AMPH_IP_NAME_COUNT <= (int)NUMBERS, "each function has a bit of its own");
+
 void amph_ip_record_name(struct amph_ip_recording *t, unsigned number, const char *name)
 {
     unsigned bit = 2 * NUMBERS + number % AMPH_IP_EVENTS;
@@ -396,7 +407,7 @@ static int fd_before(const struct amph_ip_trace_frame *frame)
 }
 
 /* What is known of a call before it is made: enough to know it by if it never returns. */
-static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
+static AMPH_NOINLINE void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
 
@@ -435,6 +446,25 @@ static void look_up(struct amph_ip_recording *t, struct amph_ip_trace_frame *fra
     }
 }
 
+/* The same of a plain call. */
+static inline void look_up_plain(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame)
+{
+    int fd = (int)frame->arg[0];
+
+    frame->has = AMPH_TRACE_HAS_FD;
+    frame->known_fd = fd;
+    frame->is_on_map = false;
+    frame->is_forwarded_fd = amph_fdtab_class(fd) == FDTAB_FORWARDED;
+    frame->file = file_of(t, fd);
+}
+
+static inline const struct amph_ip_plan *plan_of(const struct amph_ip_trace_frame *frame)
+{
+    const struct amph_ip_plan *plan = &amph_ip_plans[frame->name];
+
+    return plan->has ? plan : NULL;
+}
+
 static void put_known(struct amph_trace_call *call, const struct amph_ip_trace_frame *frame)
 {
     call->has = (uint8_t)(frame->has | (frame->caused ? AMPH_TRACE_HAS_CAUSE : 0));
@@ -446,18 +476,26 @@ static void put_known(struct amph_trace_call *call, const struct amph_ip_trace_f
 uint64_t amph_ip_record_begin(struct amph_ip_trace_frame *frame)
 {
     struct amph_ip_recording *t = recording();
-    unsigned call = call_number(frame);
 
+    frame->plan = plan_of(frame);
     frame->slot = NULL;
     frame->has = 0;
+
+    unsigned call = frame->plan ? (unsigned)frame->name : call_number(frame);
+
     if (!t)
         return amph_ip_clock_plain();
 
-    name_call(t, call);
-    look_up(t, frame);
+    if (AMPH_LIKELY(frame->plan != NULL)) {
+        name_function(t, call);
+        look_up_plain(t, frame);
+    } else {
+        name_call(t, call);
+        look_up(t, frame);
+    }
 
     /* most of them are too small for a record */
-    bool waits = amph_ip_stdio_moves(frame);
+    bool waits = !frame->plan && amph_ip_stdio_moves(frame);
     union amph_trace_slot *slot = waits ? NULL : amph_ip_record_take(t, &frame->slot_number);
 
     frame->start_ns = amph_ip_clock_now(&t->clock);
@@ -670,13 +708,12 @@ static bool has_failed(const struct amph_ip_trace_frame *frame, int64_t result, 
                         : amph_ip_shape_failed(shape, result, err);
 }
 
-void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err, uint64_t end_ns)
+/* Of any call. */
+static AMPH_NOINLINE void end_any(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame,
+                                  int64_t result, int err, uint64_t end_ns)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
-    struct amph_ip_recording *t = amph_ip_thread.recording;
 
-    if (!t || !t->base || (frame->slot && frame->serial != t->serial))
-        return; /* in the child of a fork: the call is the parent's */
     if (shape->kind == AMPH_IP_SHAPE_FORKS && result == 0)
         return;
 
@@ -727,6 +764,17 @@ void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int e
         amph_ip_record_requests(frame, result);
 }
 
+void amph_ip_record_end(struct amph_ip_trace_frame *frame, int64_t result, int err, uint64_t end_ns)
+{
+    struct amph_ip_recording *t = amph_ip_thread.recording;
+
+    if (!t || !t->base || (frame->slot && frame->serial != t->serial))
+        return; /* in the child of a fork: the call is the parent's */
+
+    if (!frame->plan || !amph_ip_record_end_plain(t, frame, result, err, end_ns))
+        end_any(t, frame, result, err, end_ns);
+}
+
 void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget)
 {
     if (!dir || !dir[0])
@@ -744,6 +792,10 @@ void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget)
 
     if (!t)
         return;
+
+    for (int name = 0; name < AMPH_IP_NAME_COUNT; name++)
+        if (effects[name] == NONE)
+            amph_ip_record_plan(name);
 
     ask_cwd(t);
     amph_ip_state.trace |= AMPH_IP_TRACE_RECORD;

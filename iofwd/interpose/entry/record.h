@@ -78,6 +78,20 @@ uint64_t amph_ip_record_file(struct amph_ip_recording *t, int fd);
 /* record_async.c: writes records of the requests that a call has started, behind the call's own. */
 void amph_ip_record_requests(const struct amph_ip_trace_frame *frame, int64_t result);
 
+/* record_plain.c: where the arguments of a plain call belong in its record, by the number of its name. */
+struct amph_ip_plan {
+    uint8_t has; /* which members it sets; 0: not a plain call */
+    uint8_t length_at, offset_at, flags_at;
+};
+
+extern struct amph_ip_plan amph_ip_plans[] AMPH_HIDDEN;
+
+/* Finds out whether calls of the name are plain; none of them may have an effect on descriptors. */
+void amph_ip_record_plan(int name);
+/* Completes the record of a plain call.  false: it has none in the ring, and record.c writes another. */
+bool amph_ip_record_end_plain(struct amph_ip_recording *t, struct amph_ip_trace_frame *frame,
+                              int64_t result, int err, uint64_t end_ns);
+
 /* The next slot, empty, and its number.  NULL: there are no more. */
 static inline union amph_trace_slot *amph_ip_record_take(struct amph_ip_recording *t,
                                                          uint64_t *number_p)

@@ -119,7 +119,9 @@ struct amph_ip_state {
 struct amph_ip_thread {
     struct amph_ip_trace_frame *trace;   /* of the call that it is in, or NULL (entry/trace.c) */
     struct amph_ip_recording *recording; /* its recorder's buffer, or NULL (entry/record.c) */
-    const void *mpi_call;                /* of MPI-IO that it is in, or NULL (entry/mpi_io.c) */
+    struct amph_fwd_trace_sum *
+        *client_sum;      /* where the client looks for its frame's sum, or NULL */
+    const void *mpi_call; /* of MPI-IO that it is in, or NULL (entry/mpi_io.c) */
     /* set while it is in the C library's mremap for a forwarded mapping (memory/map.c).  If that
      * function is patched, the patch's own call goes to the kernel. */
     bool in_mremap;

@@ -123,10 +123,16 @@ bool amph_ip_trace_wanted(void)
            (uintptr_t)amph_ip_thread.trace < (uintptr_t)__builtin_frame_address(0);
 }
 
-static void tell_client(struct amph_fwd_trace_sum *sum)
+static inline void tell_client(struct amph_fwd_trace_sum *sum)
 {
-    if (__atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE))
-        amph_ip_client.direct->trace_frame(sum);
+    if (AMPH_UNLIKELY(!amph_ip_thread.client_sum)) {
+        if (!__atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE))
+            return;
+
+        amph_ip_thread.client_sum = amph_ip_client.direct->trace_place();
+    }
+
+    *amph_ip_thread.client_sum = sum;
 }
 
 void amph_ip_trace_client_loaded(void)
@@ -330,11 +336,19 @@ static void add_sum(struct amph_fwd_trace_sum *to, const struct amph_fwd_trace_s
     to->seq = sum->seq;
 }
 
-void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
+static AMPH_NOINLINE void print_end(const struct amph_ip_trace_frame *frame, int64_t result,
+                                    int err, uint64_t ns)
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->name];
+
+    if (is_shown(frame) && !amph_ip_stdio_is_small(frame, result, err) &&
+        !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
+        print(frame, true, result, err, ns);
+}
+
+void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
+{
     uint64_t end_ns = frame->recorded ? amph_ip_record_now() : now_ns();
-    uint64_t ns = end_ns - frame->start_ns;
     int err = errno;
 
     tell_client(frame->outer ? &frame->outer->sum : NULL);
@@ -346,10 +360,8 @@ void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
     if (frame->recorded)
         amph_ip_record_end(frame, result, err, end_ns);
 
-    if (amph_ip_state.trace & AMPH_IP_TRACE_LINES && is_shown(frame) &&
-        !amph_ip_stdio_is_small(frame, result, err) &&
-        !(shape->kind == AMPH_IP_SHAPE_FORKS && result == 0))
-        print(frame, true, result, err, ns);
+    if (amph_ip_state.trace & AMPH_IP_TRACE_LINES)
+        print_end(frame, result, err, end_ns - frame->start_ns);
 
     amph_ip_thread.trace = frame->outer;
     errno = err ? err : frame->saved_errno;

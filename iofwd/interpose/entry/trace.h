@@ -86,6 +86,7 @@ enum {
 };
 
 struct amph_trace_call;
+struct amph_ip_plan;
 
 /* One traced call, in the memory of its caller. */
 struct amph_ip_trace_frame {
@@ -103,9 +104,10 @@ struct amph_ip_trace_frame {
     struct amph_trace_call *slot; /* of the recorder; NULL: none */
     uint64_t slot_number;         /* in its file */
     uint32_t serial;              /* of that file */
-    uint64_t file;                /* number of the path, as far as it is known before the call */
-    uint8_t has;                  /* which members of its record mean something by then */
-    int known_fd;                 /* the descriptor, if it is one of them */
+    const struct amph_ip_plan *plan; /* record_plain.c; NULL: not a plain call */
+    uint64_t file;                   /* number of the path, as far as it is known before the call */
+    uint8_t has;                     /* which members of its record mean something by then */
+    int known_fd;                    /* the descriptor, if it is one of them */
     int saved_errno;
     bool recorded;
     bool caused;     /* a stream of the C library makes the call */
