@@ -142,17 +142,28 @@ __attribute__((noreturn)) static void end_as(int status)
 
 /* ---- messages of a static link ---- */
 
-/* Does the line name our archives, or an object of the C library that only they use? */
+static bool has_one_of(const char *line, size_t n, const char *const list[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memmem(line, n, list[i], strlen(list[i])))
+            return true;
+
+    return false;
+}
+
+/* Does the line name our archives, or an object of the C library that only they use?  gold names sources
+ * in their place, if there is debugging information: those that call dlopen or getaddrinfo. */
 static bool is_about_ours(const char *line, size_t n)
 {
     static const char *const names[] = { "libiofwd_wrap.a(", "libiofwd.a(", "libamphora.a(",
                                          "/libc.a(getwd.o)" };
+    static const char *const sources[] = { "/am/job.c:", "/boot/pmi1_wire.c:", "/boot/pmix.c:",
+                                           "/conduits/psm_absent.c:", "/conduits/registry.c:" };
+    static const char needs[] = "in statically linked applications requires";
 
-    for (size_t i = 0; i < AMPH_COUNTOF(names); i++)
-        if (memmem(line, n, names[i], strlen(names[i])))
-            return true;
-
-    return false;
+    return has_one_of(line, n, names, AMPH_COUNTOF(names)) ||
+           (memmem(line, n, needs, sizeof needs - 1) &&
+            has_one_of(line, n, sources, AMPH_COUNTOF(sources)));
 }
 
 static bool is_warning(const char *line, size_t n)

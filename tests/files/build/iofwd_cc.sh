@@ -97,11 +97,21 @@ if [ $static = yes ]; then
     check "a static link prints no warning that the program has not caused" sh -c '"$1" -static main.c helper.c 2>&1 | grep . && exit 1
         echo "char *mktemp(char *); int helper(void) { char a[] = \"XXXXXX\"; return !mktemp(a); }" >warned.c
         "$1" -static main.c warned.c 2>&1 | grep -c warning | grep -x 1' sh "$cc"
+    if command -v ld.gold >/dev/null; then
+        check "gold prints no warning of a static link that the program has not caused" sh -c '
+            "$1" -fuse-ld=gold -static main.c helper.c 2>&1 | grep . && exit 1
+            echo "#include <dlfcn.h>
+                int helper(void) { return !dlopen(\"x\", 1); }" >warned.c
+            "$1" -fuse-ld=gold -static main.c warned.c 2>&1 | grep -c "warned.c.*warning" | grep -x 1' sh "$cc"
+    else
+        mp_skip "gold prints no warning of a static link that the program has not caused" "there is no ld.gold here"
+    fi
     check "errors of a static link stay" sh -c '"$1" -static main.c 2>&1 | grep "undefined reference.*helper"' sh "$cc"
     printf '%s\n' "-static main.c" "helper.c" >words
     links "a static program by a response file" @words
 else
     mp_skip "a static link prints no warning that the program has not caused" "built without static libraries"
+    mp_skip "gold prints no warning of a static link that the program has not caused" "built without static libraries"
     mp_skip "errors of a static link stay" "built without static libraries"
     for name in "a static program" "a static PIE" "a static program with link-time optimisation" "a static program by a response file"; do
         mp_skip "links: $name" "built without static libraries"
