@@ -68,6 +68,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/two_names.c \
 	iofwd/client/attach/mpmd.c \
 	iofwd/client/data/segment.c \
+	iofwd/client/data/pipes.c \
+	iofwd/client/data/pipes.h \
 	iofwd/client/state.h \
 	iofwd/client/data/stripe.c \
 	iofwd/client/data/stripe.h \
@@ -116,6 +118,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/fs/path.c \
 	iofwd/server/clients.c \
 	iofwd/server/readers.c \
+	iofwd/server/pipes.c \
 	iofwd/server/references.c \
 	iofwd/server/state.c \
 	iofwd/server/state.h \

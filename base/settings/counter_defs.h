@@ -49,6 +49,9 @@
     COUNTER(SERVER_ERRORS, "server_errors", COUNT, "calls", "of these: calls that gave an error") \
     COUNTER(SERVER_BYTES_WRITTEN, "server_bytes_written", COUNT, "bytes", \
             "file data that clients have written by this I/O server") \
+    COUNTER(SERVER_BYTES_PIPED, "server_bytes_piped", COUNT, "bytes", \
+            "of these: bytes that the server has moved from clients' pipes to the file without " \
+            "another copy (IOFWD_PIPES)") \
     COUNTER(SERVER_BYTES_READ, "server_bytes_read", COUNT, "bytes", \
             "file data that clients have read by this I/O server") \
     COUNTER(SERVER_FILE_NS, "server_file_ns", COUNT, "ns", \

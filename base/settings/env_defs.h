@@ -157,6 +157,9 @@
         "file; 0: the value of the server's file system") \
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", \
         "data slots of a client at each of its servers") \
+    ENV(IOFWD_PIPES, "IOFWD_PIPES", INT, "16", "pipes", 0, 4096, "iofwd", \
+        "maximum number of pipes of a server, through which large writes of processes on its host " \
+        "travel, so that their data is copied once instead of twice; 0: none") \
     ENV(IOFWD_READERS, "IOFWD_READERS", INT, "2", "threads", 1, 16, "iofwd", \
         "maximum number of threads of a server that read one call's data for a client of its " \
         "host, " \

@@ -36,6 +36,7 @@
  *   data/data.h         one view of the four calls that move file data
  *   data/bulk.c         reads and writes of any size, in pieces
  *   data/tuning.c, .h   size and number of the pieces of large calls
+ *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes
  *   data/segment.c      access to buffers in the program's segment without a copy
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
  *   data/collective.c   collective (two-phase) reads and writes
@@ -69,6 +70,7 @@
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/data/data.h"
+#include "iofwd/client/data/pipes.h"
 #include "iofwd/client/state.h"
 #include "iofwd/client/data/tuning.h"
 #include "iofwd/wire/handshake.h"
@@ -132,9 +134,10 @@ struct amph_client_link {
         segment_which; /* number of the program's segment that the server has; 0: none */
     _Atomic uint32_t segment_refused; /* number of a segment that the server could not access */
     uint64_t cookie;
-    uint8_t *part;          /* the server's part of the transfer area, or NULL */
-    _Atomic uint64_t slots; /* bit set: free */
-    int child_control_fd;   /* for the child about to be forked, or -1 */
+    uint8_t *part;                  /* the server's part of the transfer area, or NULL */
+    _Atomic uint64_t slots;         /* bit set: free */
+    struct amph_client_pipes pipes; /* to a server of this host */
+    int child_control_fd;           /* for the child about to be forked, or -1 */
 };
 
 struct amph_fwd_client {

@@ -257,6 +257,7 @@ preload_scripts += \
 	tests/files/calls/fwd_pointers.sh \
 	tests/files/calls/fwd_random.sh \
 	tests/files/data/fwd_readers.sh \
+	tests/files/data/fwd_splice.sh \
 	tests/files/ready/fwd_ready.sh \
 	tests/files/calls/fwd_refused.sh \
 	tests/files/build/fwd_bypass.sh \
@@ -287,7 +288,7 @@ preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofw
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
-preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers
+preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
@@ -376,6 +377,9 @@ tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c
 tests_files_failover_fwd_death_LDADD = libiofwd.la libamphora.la -lpthread
 tests_files_memory_fwd_maps_SOURCES = tests/files/memory/fwd_maps.c tests/files/fwd_say.h
 tests_files_memory_fwd_maps_LDFLAGS =
+tests_files_data_fwd_splice_SOURCES = tests/files/data/fwd_splice.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_data_fwd_splice_LDFLAGS =
+tests_files_data_fwd_splice_LDADD = -lpthread
 tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h
 tests_files_data_fwd_readers_LDFLAGS =
 tests_files_data_fwd_readers_LDADD = -lpthread

@@ -518,16 +518,22 @@ static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint
     return sendmsg(event->conn->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
+/* Is the other end of the connection a process of this host, to which descriptors can be passed? */
+static bool is_of_this_host(const struct amph_server_conn *c)
+{
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+
+    return getsockname(c->fd, (struct sockaddr *)&from, &len) == 0 && from.ss_family == AF_UNIX;
+}
+
 /* Makes a shared-memory object for a process of this host that may not (ulimit -f). */
 static void make_memory(struct amph_server *s, const struct amph_server_event *event)
 {
     const struct amph_fwd_hello *h = &event->hello;
-    struct sockaddr_storage from;
-    socklen_t len = sizeof from;
     int fd = -1;
 
-    if (getsockname(event->conn->fd, (struct sockaddr *)&from, &len) != 0 ||
-        from.ss_family != AF_UNIX)
+    if (!is_of_this_host(event->conn))
         return refuse(event->conn, "shared memory is made for processes of the server's host only");
 
     if (h->part_len == 0 || h->part_len > FWD_MEMORY_MAX_BYTES ||
@@ -538,6 +544,21 @@ static void make_memory(struct amph_server *s, const struct amph_server_event *e
         shutdown(event->conn->fd, SHUT_RDWR);
 
     close(fd);
+}
+
+/* Makes a pipe for a client of this host, or says that it gets none. */
+static void make_pipe(struct amph_server *s, const struct amph_server_event *event)
+{
+    struct amph_server_peer *p = find_by_number(s, event->hello.number);
+    int fd = -1;
+    uint32_t number = is_of_this_host(event->conn) ? amph_server_pipe_make(s, p, &fd)
+                                                   : FWD_NUMBER_NONE;
+
+    if (!welcome(s, number, 0, event->hello.rank, event, fd))
+        shutdown(event->conn->fd, SHUT_RDWR);
+
+    if (fd >= 0)
+        close(fd);
 }
 
 static void add_notifier(struct amph_server *s, const struct amph_server_event *event)
@@ -604,6 +625,11 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 
     if (h->kind == FWD_HELLO_MEMORY) {
         make_memory(s, event);
+        return;
+    }
+
+    if (h->kind == FWD_HELLO_PIPE) {
+        make_pipe(s, event);
         return;
     }
 
@@ -717,6 +743,7 @@ void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
         amph_am_del_peer(s->ep, p->index); /* unmaps its memory */
 
     uncount_mapped(s, p, p->mapped_bytes);
+    amph_server_pipes_close(s, p);
     s->progress.peer[p->index] = NULL;
     s->progress.nleaving--;
     free(p);
@@ -786,13 +813,15 @@ void amph_server_print_stats(struct amph_server *s)
         stderr,
         "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
         " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
-        " slices of large reads by further threads, %" PRIu64 " requests refused, %" PRIu64
-        " unauthenticated connections refused, %" PRIu64 " refusals for want of resources, %" PRIu32
-        " clients and %" PRIu32 " files open at the end\n",
+        " slices of large reads by further threads, %" PRIu64 " bytes that came by pipes, %" PRIu64
+        " requests refused, %" PRIu64 " unauthenticated connections refused, %" PRIu64
+        " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
+        " files open at the end\n",
         amph_server_number(s), amph_count_now(AMPH_COUNTER_SERVER_CALLS),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),
         amph_count_now(AMPH_COUNTER_SERVER_TO_WORKERS), amph_server_readers_slices(s),
+        amph_count_now(AMPH_COUNTER_SERVER_BYTES_PIPED),
         amph_count_now(AMPH_COUNTER_SERVER_MALFORMED), amph_counters[AMPH_COUNTER_DROP_STRANGER],
         amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->progress.npeers, s->progress.nhandles);
     for (uint32_t i = 0; i < s->progress.ndeparted; i++)

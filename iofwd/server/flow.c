@@ -64,6 +64,7 @@ static void count_request(const struct amph_server_request *rq)
     if (n == 0)
         return;
 
+    amph_count_n(AMPH_COUNTER_SERVER_BYTES_PIPED, rq->exec.piped_bytes);
     *(writes ? &p->bytes_out : &p->bytes_in) += n;
     amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
     if (rq->file)
@@ -601,6 +602,9 @@ void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *pee
 static bool execute_here(struct amph_server_request *rq, const struct amph_am *am)
 {
     struct amph_server *s = rq->server;
+
+    if (rq->bulk.where == FWD_PIPE)
+        amph_server_pipe_note(s, rq->peer);
 
     if (!runs_here(rq)) {
         rq->exec.error = enqueue_copy(s, rq->peer, am->payload, am->nbytes, rq);

@@ -29,6 +29,7 @@
  *   transfer.c     fetches and stores data of clients on other hosts
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
+ *   pipes.c        pipes through which data of large writes arrives
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
@@ -173,10 +174,17 @@ struct amph_server_handle {
         bool direct;           /* fs/direct.c: aligned data bypasses the page cache */
         bool direct_on;        /* the descriptor has O_DIRECT now */
         bool direct_asked;     /* the client set O_DIRECT */
+        bool splice_refused;   /* pipes.c: its file system takes no data from pipes */
         uint32_t offset_moves; /* calls that have moved the offset */
         struct amph_server_append_buffer *append_buffer; /* fs/append.c */
         int64_t map_space; /* fs/map.c: memory of the client's shared maps of it; 0: none */
     } exec;
+};
+
+/* A pipe of a client: the end that the server reads, and how many bytes it holds at most. */
+struct amph_server_pipe {
+    int fd;
+    uint32_t size_bytes;
 };
 
 /*
@@ -202,6 +210,8 @@ struct amph_server_peer {
     uint64_t part_at, part_len; /* its part of the area */
     struct amph_rmem segment;   /* of the program, for buffers inside it */
     bool has_segment;
+    struct amph_server_pipe pipe[FWD_PIPES_MAX];
+    uint32_t npipes;
     uint64_t mapped_bytes; /* of its area and segment, in this process's addresses */
     struct amph_server_conn *conn;
     uint64_t *holds; /* bit set over handle slots */
@@ -296,6 +306,7 @@ struct amph_server_request {
     uint8_t *msg;   /* own copy of the message, or the conduit's buffer */
     uint8_t *stage; /* buffer for data of an area that is not mapped, or that is streamed into it */
     uint8_t *out;   /* the reply; out-buffers point into it */
+    int pipe_fd;    /* FWD_PIPE: the client's pipe with the data */
     int client_fd;  /* of a call on a FIFO: duplicate of its client's control connection, or -1 */
     struct amph_server_collective *collective; /* once it has joined one */
     struct amph_server_request *next;
@@ -312,6 +323,8 @@ struct amph_server_request {
         uint64_t whole;
         bool report_moves; /* the reply carries `offset_moves` of the handle after this call */
         uint32_t offset_moves;
+        void *pipe_data;    /* FWD_PIPE: the data, if it had to be copied out of the pipe */
+        size_t piped_bytes; /* FWD_PIPE: moved from the pipe to the file */
         bool may_block;     /* the call was found to block: it must run in a worker */
         bool retry;         /* the lock is taken: try again later */
         bool released_lock; /* a waiting lock request may succeed now */
@@ -415,8 +428,11 @@ struct amph_server {
         struct amph_server_request *locks;                 /* waiting for a lock */
         bool locks_changed; /* a lock may have been released: retry now */
         uint64_t locks_tried_ns;
-        struct amph_server_readers *readers; /* NULL before the first large read */
-        void *stage_free;                    /* list of unused staging buffers */
+        struct amph_server_readers *readers;      /* NULL before the first large read */
+        uint32_t npipes, pipes_max;               /* of all clients */
+        const struct amph_server_peer *pipe_peer; /* whose data has come by a pipe last */
+        uint64_t pipes_busy_ns; /* until when several clients count as writing by pipes; or 0 */
+        void *stage_free;       /* list of unused staging buffers */
         size_t nstages_free;
 
         /* Readiness notifications. */
@@ -670,6 +686,29 @@ bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_
 /* Returns how many slices the reader threads have read. */
 uint64_t amph_server_readers_slices(const struct amph_server *s);
 void amph_server_readers_stop(struct amph_server *s);
+
+/* ---- pipes.c ---- */
+
+/* Makes a pipe for client p, which may be NULL.  *fd_p: the client's end, which the caller owns; -1: it gets none.
+ * Returns its number.  Progress thread. */
+uint32_t amph_server_pipe_make(struct amph_server *s, struct amph_server_peer *p, int *fd_p);
+
+/* Closes a client's pipes, which no request uses any more.  Progress thread. */
+void amph_server_pipes_close(struct amph_server *s, struct amph_server_peer *p);
+
+/* Notes that a request has come whose data is in a pipe of p.  Progress thread. */
+void amph_server_pipe_note(struct amph_server *s, const struct amph_server_peer *p);
+
+/* Do several clients write by pipes just now?  Workers then copy their data, on all cores.  Progress thread. */
+bool amph_server_pipes_busy(struct amph_server *s);
+
+/*
+ * Moves a write's data from its pipe to the file; off NULL: at the file's offset.  true: the call is done, with
+ * *err_p and *done_p.  false: the data is in memory, in *data_p (FWD_PIPE: if the file takes no data from pipes);
+ * the caller writes it.  Bytes that an error leaves in the pipe are the client's to remove.
+ */
+bool amph_server_pipe_write(struct amph_server_request *rq, struct amph_server_handle *h,
+                            const off_t *off, const void **data_p, size_t *done_p, int *err_p);
 
 /* ---- fs/fifo.c ---- */
 

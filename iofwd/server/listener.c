@@ -387,8 +387,8 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                                             : "the client's HELLO does not parse");
     }
 
-    static bool (*const at_once[])(struct amph_server *, struct amph_server_conn *,
-                                   const struct amph_fwd_hello *) = {
+    static bool (*const at_once[FWD_HELLO_KINDS])(struct amph_server *, struct amph_server_conn *,
+                                                  const struct amph_fwd_hello *) = {
         [FWD_HELLO_STAY] = register_process,
         [FWD_HELLO_WATCH] = register_watcher,
     };

@@ -7,6 +7,7 @@
  * at a time for each request.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/os/clock.h"
@@ -36,6 +37,20 @@ static bool is_inside(const struct amph_fwd_bulk *b, uint64_t len)
     return b->at <= len && b->len <= len - b->at;
 }
 
+/* Finds the pipe that the data of a write is in. */
+static int locate_pipe(struct amph_server_request *rq)
+{
+    const struct amph_fwd_bulk *b = &rq->bulk;
+    const struct amph_server_peer *p = rq->peer;
+
+    if ((rq->id != AMPH_FWD_WRITE && rq->id != AMPH_FWD_PWRITE) || !p || b->at >= p->npipes ||
+        b->len > p->pipe[b->at].size_bytes)
+        return EPROTO;
+
+    rq->pipe_fd = p->pipe[b->at].fd;
+    return 0;
+}
+
 /* Locates the data of a bulk call: in the message, in the client's part of its area or in its
  * segment. */
 static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
@@ -46,6 +61,8 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
     if (!amph_fwd_get_bulk(r, b))
         return EPROTO;
 
+    if (b->where == FWD_PIPE)
+        return locate_pipe(rq);
     if (b->where == FWD_SEGMENT)
         return p && p->has_segment && is_inside(b, p->segment.len_bytes) ? 0 : EPROTO;
     if (b->where == FWD_AREA)
@@ -205,7 +222,9 @@ void amph_server_request_set_buffers(struct amph_server_request *rq)
             b->at = bulk_memory(rq);
             b->cap = rq->bulk.len;
         } else if (word == FWD_IN_DATA) {
-            if (rq->bulk.where != FWD_INLINE)
+            if (rq->bulk.where == FWD_PIPE)
+                b->at = NULL;
+            else if (rq->bulk.where != FWD_INLINE)
                 b->at = bulk_memory(rq);
 
             b->cap = rq->bulk.len; /* data_len */
@@ -244,6 +263,8 @@ void amph_server_request_run(struct amph_server_request *rq)
     rq->exec.began_ns = start;
     rq->exec.error = is_readonly(rq) ? EROFS : amph_server_call_table[rq->id](rq);
     amph_server_versions_end(rq, moves);
+    free(rq->exec.pipe_data);
+    rq->exec.pipe_data = NULL;
     if (rq->stage && amph_server_is_mapped(rq) && !rq->exec.error)
         amph_copy_stream(area_memory(rq), rq->stage, amph_server_request_moved(rq));
 

@@ -39,6 +39,8 @@ bool amph_server_wants_worker(const struct amph_server_request *rq)
         return true;
     if (amph_server_is_bulk(rq) && !rq->file->regular)
         return true; /* may block */
+    if (amph_server_is_bulk(rq) && rq->bulk.where == FWD_PIPE && amph_server_pipes_busy(rq->server))
+        return true;
 
     if (h) {
         if (amph_server_is_bulk(rq))

@@ -150,6 +150,7 @@ static enum amph_status open_all(struct amph_server *s)
     if (s->memory_limit == 0)
         s->memory_limit = amph_phys_mem_bytes() / 4;
 
+    s->progress.pipes_max = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_PIPES);
     amph_server_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);
     s->progress.peer = calloc(s->max_peers, sizeof *s->progress.peer);
@@ -332,6 +333,10 @@ int amph_server_run(struct amph_server *s)
 
         if (handled)
             w = (struct amph_waiter)AMPH_WAITER_INIT;
+
+        /* the cores are busy with copies of the workers */
+        if (w.rounds == 0 && amph_server_pipes_busy(s))
+            w.phase = AMPH_WAITER_SLEEPS;
 
         amph_am_wait_step(s->ep, &w);
         if (w.rounds)

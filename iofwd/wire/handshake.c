@@ -176,7 +176,7 @@ enum amph_status amph_fwd_hello_parse(const uint8_t *body, size_t len, struct am
     h->area_key = amph_rd_blob(&r, &h->area_key_len);
     h->part_at = amph_rd_u64(&r);
     h->part_len = amph_rd_u64(&r);
-    if (r.bad || h->kind > FWD_HELLO_WATCH || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
+    if (r.bad || h->kind >= FWD_HELLO_KINDS || h->addr_len > AMPH_AM_ADDR_MAX_BYTES ||
         h->area_key_len > FWD_AREA_KEY_MAX)
         return AMPH_ERR_PROTO;
 
@@ -662,7 +662,7 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     if (st == AMPH_OK)
         st = amph_fwd_welcome_parse(in.body, in.len, wc, key, server_nonce, h->nonce);
 
-    if (st == AMPH_OK && h->kind == FWD_HELLO_MEMORY)
+    if (st == AMPH_OK && (h->kind == FWD_HELLO_MEMORY || h->kind == FWD_HELLO_PIPE))
         wc->passed_fd = passed;
     else if (passed >= 0)
         close(passed);

@@ -79,8 +79,16 @@ enum amph_fwd_hello_kind {
      * itself (ulimit -f): the WELCOME brings its descriptor; no client is made */
     FWD_HELLO_MEMORY,
     /* from iofwd-ctl: the connection carries queries (wire/watch.h); no client is made */
-    FWD_HELLO_WATCH
+    FWD_HELLO_WATCH,
+    /* from a client of the server's host: the WELCOME brings a pipe, open for reading and writing, whose
+     * number is the WELCOME's.  The data of large writes travels in it.  Without a descriptor: the
+     * server makes no further pipe */
+    FWD_HELLO_PIPE,
+    FWD_HELLO_KINDS
 };
+
+/* The most pipes of a client at one server. */
+#define FWD_PIPES_MAX 4
 
 /* The longest object that a server makes for a client. */
 #define FWD_MEMORY_MAX_BYTES (UINT64_C(1) << 30)
@@ -114,7 +122,8 @@ struct amph_fwd_welcome {
     uint32_t servers[AMPH_FWD_PARTS_MAX];
     const void *addr;
     size_t addr_len;
-    int passed_fd; /* as received: the object of FWD_HELLO_MEMORY, else -1 */
+    /* as received: the object of FWD_HELLO_MEMORY or the pipe of FWD_HELLO_PIPE, else -1 */
+    int passed_fd;
 };
 
 #define FWD_NUMBER_NONE UINT32_MAX

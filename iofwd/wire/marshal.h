@@ -120,14 +120,16 @@ struct amph_fwd_bulk {
     uint16_t rwf;  /* RWF_* of preadv2 and pwritev2, which are the same on every Linux */
     uint32_t op;   /* number of the call that the piece belongs to */
     uint32_t len;  /* bytes of data, or wanted */
-    /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment */
+    /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment;
+     * FWD_PIPE: number of the pipe */
     uint64_t at;
 };
 
 enum amph_fwd_data_location {
     FWD_INLINE,
     FWD_AREA,
-    FWD_SEGMENT
+    FWD_SEGMENT,
+    FWD_PIPE /* a write only: the next bytes of a pipe (FWD_HELLO_PIPE) */
 };
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u

@@ -265,7 +265,7 @@ static void send_hello(unsigned i)
 {
     static uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     static const uint8_t texts[FWD_AREA_KEY_MAX + AMPH_AM_ADDR_MAX_BYTES + 2] = { 'k', 'e', 'y' };
-    struct amph_fwd_hello h = { .kind = next() % (FWD_HELLO_WATCH + 2),
+    struct amph_fwd_hello h = { .kind = next() % (FWD_HELLO_KINDS + 1),
                                 .big_endian = next() & 1,
                                 .pointer_bytes = next() & 1 ? 8 : next(),
                                 .page_bytes = next() & 1 ? 4096 : next(),

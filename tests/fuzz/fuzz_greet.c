@@ -108,7 +108,7 @@ static unsigned descriptors(void)
 }
 
 /* What a client does with the answer. */
-static void use(struct amph_fwd_welcome *wc, bool memory)
+static void use(struct amph_fwd_welcome *wc, bool passes)
 {
     volatile uint32_t sum = 0;
 
@@ -119,7 +119,7 @@ static void use(struct amph_fwd_welcome *wc, bool memory)
     for (size_t i = 0; i < wc->addr_len; i++)
         sum += ((const uint8_t *)wc->addr)[i];
 
-    if (memory && wc->passed_fd >= 0)
+    if (passes && wc->passed_fd >= 0)
         close(wc->passed_fd);
     else
         expect(wc->passed_fd == -1, "a descriptor comes where one is asked for only");
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 
     /* exactly one frame long, so that a sanitizer sees each byte too many */
     uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
-    struct amph_fwd_hello h = { .kind = (what >> 4) % (FWD_HELLO_MEMORY + 1),
+    struct amph_fwd_hello h = { .kind = (what >> 4) % FWD_HELLO_KINDS,
                                 .pointer_bytes = 8,
                                 .number = FWD_NUMBER_NONE,
                                 .child = FWD_NUMBER_NONE };
@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     expect(buf != NULL, "memory");
     if (amph_fwd_control_greet(ends[0], key, &h, what & 8, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS,
                                buf, &wc) == AMPH_OK)
-        use(&wc, h.kind == FWD_HELLO_MEMORY);
+        use(&wc, h.kind == FWD_HELLO_MEMORY || h.kind == FWD_HELLO_PIPE);
 
     free(buf);
     close(ends[0]);

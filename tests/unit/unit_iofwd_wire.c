@@ -149,8 +149,8 @@ Test(head, other_words_are_refused)
 Test(head, other_pieces_are_refused)
 {
     static const struct amph_fwd_bulk bulks[] = {
-        { .where = FWD_SEGMENT, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
-        { .where = FWD_SEGMENT + 1 },
+        { .where = FWD_PIPE, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+        { .where = FWD_PIPE + 1 },
         { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
         { .rwf = (uint16_t)(FWD_RWF_ALL + 1) }
     };

@@ -71,6 +71,7 @@ static void drop_link(struct amph_fwd_client *cl, struct amph_client_link *link,
 
     atomic_fetch_add(&cl->deaths, 1);
     if (state == AMPH_CLIENT_LINK_READY) {
+        amph_client_pipes_end(link);
         amph_am_unwatch_fd(cl->ep, link->control_fd);
 
         /* if the server is alive after all, it releases the client's files and locks */

@@ -234,7 +234,8 @@ bool amph_fwd_owns_fd(int fd)
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
 
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
-        if (fd >= 0 && (cl->link[i].control_fd == fd || cl->link[i].child_control_fd == fd))
+        if (fd >= 0 && (cl->link[i].control_fd == fd || cl->link[i].child_control_fd == fd ||
+                        amph_client_pipes_own(&cl->link[i], fd)))
             return true;
 
     if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
@@ -321,6 +322,7 @@ void amph_fwd_fork_child(void)
             if (cl->link[i].control_fd >= 0)
                 close(cl->link[i].control_fd);
 
+            amph_client_pipes_forget(&cl->link[i]);
             if (cl->link[i].child_control_fd < 0 || inh->n >= AMPH_FWD_PARTS_MAX)
                 continue;
 

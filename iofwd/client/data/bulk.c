@@ -17,10 +17,12 @@
 
 #include "am/am.h"
 #include "base/os/clock.h"
+#include "base/os/arena.h"
 #include "base/platform.h"
 #include "base/settings/counters.h"
 #include "iofwd/calls/calls.h"
 #include "iofwd/client/data/data.h"
+#include "iofwd/client/data/pipes.h"
 #include "iofwd/client/data/stripe.h"
 #include "iofwd/client/data/tuning.h"
 #include "iofwd/client/recovery/failover.h"
@@ -69,7 +71,10 @@ struct bulk_op {
     /* the server accesses the caller's buffer in place, from segment_at on */
     bool segment;
     uint64_t segment_at;
-    bool sampled, stream; /* see choose_way */
+    struct amph_client_pipe *pipe; /* through which the data travels, or NULL */
+    size_t filled;                 /* bytes of the next piece that are in it */
+    bool pipe_failed;              /* the memory cannot be put into it: the rest travels inline */
+    bool sampled, stream;          /* see choose_way */
     unsigned way;
     uint64_t start_ns;
     struct piece ring[AMPH_CLIENT_WINDOW];
@@ -180,6 +185,15 @@ static size_t next_len(const struct bulk_op *op)
     return amph_client_stripe_cursor_len(&op->deal, len);
 }
 
+/* Returns the length of the piece that is sent next; 0: the call has ended. */
+static size_t piece_len(const struct bulk_op *op)
+{
+    if (is_past_end(op))
+        return 0;
+
+    return op->filled ? op->filled : next_len(op);
+}
+
 /* Copies data into a slot.  The reader is another core of this host, or the network card. */
 static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *data, size_t len)
 {
@@ -200,6 +214,8 @@ static enum amph_fwd_data_location location_of(const struct bulk_op *op, size_t 
         return FWD_INLINE;
     if (op->segment)
         return FWD_SEGMENT;
+    if (op->pipe && !op->pipe_failed)
+        return FWD_PIPE;
 
     return op->slots ? FWD_AREA : FWD_INLINE;
 }
@@ -224,13 +240,36 @@ static uint8_t piece_flags(const struct bulk_op *op, size_t len, bool last)
     return flags;
 }
 
+/*
+ * Puts the data of the next piece into the pipe.  false: the pipe is full; the piece can be sent when
+ * pieces before it have been answered.  A piece ends early if its memory cannot be put into a pipe.
+ */
+static bool fill_pipe(struct bulk_op *op)
+{
+    if (!op->pipe || op->pipe_failed || op->closed || is_past_end(op))
+        return true;
+
+    size_t len = next_len(op);
+    const uint8_t *data = op->call->d->data + op->deal.at;
+    ssize_t n = amph_client_pipe_fill(op->pipe, data + op->filled, len - op->filled);
+
+    /* a full pipe of which nothing is in flight has left-over data, which does not happen */
+    if ((n < 0 || (n == 0 && op->inflight == 0)) && op->filled == 0) {
+        op->pipe_failed = true;
+        op->piece = AMPH_CLIENT_INLINE_FAR;
+    }
+
+    op->filled += n > 0 ? (size_t)n : 0;
+    return op->filled == len || n < 0 || op->inflight == 0;
+}
+
 /* Sends the next piece.  If the op has ended early, sends an empty last piece, so that the server
  * expects no more. */
 static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 {
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
-    size_t len = is_past_end(op) ? 0 : next_len(op);
+    size_t len = piece_len(op);
     size_t at = op->deal.at;
     const void *inline_data = NULL;
 
@@ -246,6 +285,11 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
                                .rwf = (uint16_t)c->d->file->rwf,
                                .len = (uint32_t)len };
 
+    if (b.where == FWD_PIPE) {
+        b.at = op->pipe->number;
+        op->filled = 0;
+    }
+
     if (!op->begun)
         op->number = (uint32_t)pc->pend->seq;
 
@@ -259,12 +303,12 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
         b.at = op->segment_at + at;
     else if (c->d->reads)
         pc->pend->data = c->d->data + at;
-    else
+    else if (b.where == FWD_INLINE)
         inline_data = c->d->data + at;
 
     pc->pend->want = len;
-    pc->pend->yields_early = c->d->reads && op->link->near && op->window > 1 &&
-                             b.where != FWD_INLINE;
+    pc->pend->yields_early = b.where == FWD_PIPE || (c->d->reads && op->link->near &&
+                                                     op->window > 1 && b.where != FWD_INLINE);
 
     int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
 
@@ -330,7 +374,7 @@ static void feed(struct bulk_op *op, unsigned max)
         op->closed = true; /* nothing was sent to this server */
 
     max = op->window < max ? op->window : max;
-    while (!op->closed && op->inflight < max) {
+    while (!op->closed && op->inflight < max && fill_pipe(op)) {
         struct amph_client_pending *pend = op->call->inflight ? amph_client_pending_try(op->cl)
                                                               : amph_client_pending_acquire(op->cl);
 
@@ -450,6 +494,39 @@ static void run(struct bulk_op *op, unsigned n, struct amph_client_sigguard *g)
     }
 }
 
+/* A call that fits into the pipe is one piece: each further one costs context switches.  Otherwise one half
+ * of the pipe is filled while the server empties the other. */
+static size_t pipe_piece(const struct amph_client_pipe *pipe, const void *data, size_t len)
+{
+    size_t page = amph_page_bytes();
+    size_t span = ((uintptr_t)data % page + len + page - 1) / page * page;
+
+    return span <= pipe->size_bytes ? len : pipe->size_bytes / 2;
+}
+
+/* Takes a pipe to the server for a large write, if there is one and this memory can be put into it. */
+static bool take_pipe(struct bulk_op *op)
+{
+    const struct amph_client_data *d = op->call->d;
+
+    if (d->reads || d->len / op->deal.width < AMPH_CLIENT_PIPE_FROM || d->file->rwf ||
+        !op->link->near || amph_fwd_file_waits(d->file))
+        return false;
+
+    op->pipe = amph_client_pipe_acquire(op->cl, op->link);
+    if (!op->pipe)
+        return false;
+
+    op->piece = pipe_piece(op->pipe, d->data, d->len);
+    if (fill_pipe(op) && !op->pipe_failed)
+        return true;
+
+    amph_client_pipe_release(op->link, op->pipe, amph_client_pipe_empty(op->pipe));
+    op->pipe = NULL;
+    op->pipe_failed = false;
+    return false;
+}
+
 static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_link *link,
                     const struct amph_client_stripe_cursor *deal)
 {
@@ -475,7 +552,7 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
         return;
     }
 
-    if (!link->part)
+    if (take_pipe(op) || !link->part)
         return;
 
     choose_way(op, &way);
@@ -498,6 +575,17 @@ static void close_op(struct bulk_op *op)
     record_sample(op);
     if (op->segment)
         amph_count_n(AMPH_COUNTER_IOFWD_BYTES_IN_PLACE, op->moved);
+
+    /* the server has done with the pipe, unless it is dead: all pieces have been answered */
+    if (op->pipe) {
+        bool whole = op->moved == op->call->d->len && !op->filled;
+
+        amph_client_pipe_release(
+            op->link, op->pipe,
+            whole || (atomic_load_explicit(&op->link->state, memory_order_acquire) ==
+                          AMPH_CLIENT_LINK_READY &&
+                      amph_client_pipe_empty(op->pipe)));
+    }
 
     if (op->slots)
         atomic_fetch_or_explicit(&op->link->slots, op->slots, memory_order_release);

@@ -192,6 +192,10 @@ int amph_server_do_read(struct amph_server_request *rq, struct amph_server_args_
 
 static int do_write(struct amph_server_request *rq, struct amph_server_args_write *a)
 {
+    int err;
+
+    if (amph_server_pipe_write(rq, a->file, NULL, &a->data, &a->done, &err))
+        return err;
     if (a->file->fifo)
         return amph_server_fifo_write(rq, a->file, a->data, a->data_len, &a->done);
     if (a->file->exec.append_buffer)
@@ -226,6 +230,11 @@ int amph_server_do_pwrite(struct amph_server_request *rq, struct amph_server_arg
     if (a->file->exec.append &&
         (rq->bulk.flags & FWD_PIECE_SPREAD)) /* on Linux pwrite appends to an O_APPEND file */
         return EOPNOTSUPP;
+
+    int err;
+
+    if (amph_server_pipe_write(rq, a->file, &a->off, &a->data, &a->done, &err))
+        return err;
     if (a->file->exec.append_buffer)
         return amph_server_append(rq, a->file, a->data, a->data_len, &a->done);
 
