@@ -226,8 +226,9 @@ function print_returned(c, indent, saved) {
 
 # ---- traces ----
 
-# Functions without a trace: a child of clone continues in another function, and main does not return here.
-function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert|__assert_fail|__assert_perror_fail|sigaction|__sigaction|signal|openlog|closelog)$/ }
+# Functions without a trace: a child of clone continues in another function, and main does not return here; aio_error and aio_return only look
+# into a control block, many times.
+function is_traced(c) { return f_name[c] !~ /^(clone|__clone|__libc_start_main|abort|__assert|__assert_fail|__assert_perror_fail|sigaction|__sigaction|signal|openlog|closelog|aio_(error|return)(64)?)$/ }
 
 # Is it a function that is caught for the recorder and traces alone?  Its target says which bytes it moves.
 function is_stdio(c) { return f_raw_guard[c] == "stdio" }

@@ -18,6 +18,7 @@ static const struct {
     enum amph_trace_class cls;
 } classes[] = {
     { "MPI_File_", AMPH_TRACE_MPI },
+    { "MPI_async_", AMPH_TRACE_MPI },
     { "MPI_Register_datarep", AMPH_TRACE_MPI },
     { "am_", AMPH_TRACE_AM },
     { "rma_", AMPH_TRACE_RMA },
@@ -51,9 +52,6 @@ static const struct {
     { "readlink", AMPH_TRACE_META },
     { "readdir", AMPH_TRACE_FOLDER },
     { "readahead", AMPH_TRACE_OTHER },
-    { "async_read", AMPH_TRACE_READ },
-    { "async_write", AMPH_TRACE_WRITE },
-    { "async_sync", AMPH_TRACE_SYNC },
     { "read", AMPH_TRACE_READ },
     { "pread", AMPH_TRACE_READ },
     { "recv", AMPH_TRACE_READ },
@@ -107,6 +105,9 @@ static const struct {
     { "daemon", AMPH_TRACE_PROCESS },
     { "pthread_", AMPH_TRACE_PROCESS },
     { "poll", AMPH_TRACE_WAIT },
+    { "aio_suspend", AMPH_TRACE_WAIT },
+    { "io_getevents", AMPH_TRACE_WAIT },
+    { "io_pgetevents", AMPH_TRACE_WAIT },
     { "ppoll", AMPH_TRACE_WAIT },
     { "select", AMPH_TRACE_WAIT },
     { "pselect", AMPH_TRACE_WAIT },
@@ -163,12 +164,19 @@ enum amph_trace_class amph_trace_class_of(const char *name)
     name += strspn(name, "_");
     if (strncmp(name, "IO_", 3) == 0)
         name += 3;
+    if (strncmp(name, "async_", 6) == 0)
+        name += 6;
 
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (strncmp(name, classes[i].start, strlen(classes[i].start)) == 0)
             return classes[i].cls;
 
     return AMPH_TRACE_OTHER;
+}
+
+bool amph_trace_is_request(const char *name)
+{
+    return strncmp(name, "async_", 6) == 0 || strncmp(name, "MPI_async_", 10) == 0;
 }
 
 enum amph_trace_layer amph_trace_layer_of(enum amph_trace_side side, enum amph_trace_class cls)

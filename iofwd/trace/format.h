@@ -29,12 +29,12 @@
 #include <stdint.h>
 
 #define AMPH_TRACE_MAGIC "AMPHTRC2"
-#define AMPH_TRACE_PACKED "AMPHTRZ4" /* the last digit is the version */
+#define AMPH_TRACE_PACKED "AMPHTRZ5" /* the last digit is the version */
 #define AMPH_TRACE_SUFFIX ".trace"
 #define AMPH_TRACE_PACKED_SUFFIX ".tracez"
 
 enum {
-    AMPH_TRACE_VERSION = 4,
+    AMPH_TRACE_VERSION = 5,
     AMPH_TRACE_OLDEST = 2,      /* that the reader reads */
     AMPH_TRACE_WITH_CLOCKS = 3, /* the first with the number of a clock */
     AMPH_TRACE_WITH_QUEUES = 4, /* the first with queue times */

@@ -461,9 +461,12 @@ static void get_slot(struct reader *r, struct before *b, union amph_trace_slot *
 /* Bytes before the columns. */
 static size_t column_head(unsigned version)
 {
-    static const uint8_t columns[] = { FORMER_COLUMNS, QUEUE_TIMES, COLUMNS };
+    unsigned columns = COLUMNS;
 
-    return columns[version - AMPH_TRACE_OLDEST] * sizeof(uint32_t);
+    if (version < AMPH_TRACE_WITH_QUEUES)
+        columns = version == AMPH_TRACE_OLDEST ? (unsigned)FORMER_COLUMNS : (unsigned)QUEUE_TIMES;
+
+    return columns * sizeof(uint32_t);
 }
 
 static bool get_block(struct output *out, const uint8_t *bytes, const uint32_t head[3],

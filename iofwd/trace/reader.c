@@ -283,6 +283,7 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
     for (size_t i = 0; i < t->nprocesses; i++)
         if (same_process(&t->processes[i], h)) {
             s->process = (uint32_t)i;
+            s->axis = t->processes[i].axis; /* so that a time is the same in all its files */
             return true;
         }
 
@@ -296,6 +297,7 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
     p->ppid = h->ppid;
     p->rank = h->rank;
     p->start_ns = start_ns;
+    p->axis = s->axis;
     p->clock_error_ns = s->axis.error_ns;
     p->began_ns = h->began_ns;
     p->recorder = h->recorder < AMPH_TRACE_RECORDERS ? h->recorder : AMPH_TRACE_BY_PRELOAD;
@@ -310,7 +312,9 @@ static bool find_process(struct amph_trace *t, const struct amph_trace_header *h
 static struct amph_trace_event *event_of(struct amph_trace *t, const struct source *s,
                                          uint32_t name, int64_t start_ns)
 {
-    for (unsigned i = 0; i < s->nopen && i < OPEN_CALLS; i++) {
+    bool is_request = amph_trace_is_request(t->names[name]); /* see join_requests */
+
+    for (unsigned i = 0; !is_request && i < s->nopen && i < OPEN_CALLS; i++) {
         struct amph_trace_event *e = &t->events[s->open[i]];
 
         if (!e->end_ns && e->start_ns == start_ns && e->name == name) {
@@ -360,6 +364,11 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
     e->has = (uint8_t)(c->has & ~(unsigned)AMPH_TRACE_HAS_POSITION);
     e->caused = c->has & AMPH_TRACE_HAS_CAUSE;
     e->file = file_index(t, c->file);
+    e->offset = c->has & AMPH_TRACE_HAS_OFFSET ? c->offset : -1;
+    e->length = c->has & AMPH_TRACE_HAS_LENGTH ? c->length : 0;
+    if (state == AMPH_TRACE_STARTED && amph_trace_is_request(t->names[name]))
+        return true;
+
     if (state == AMPH_TRACE_STARTED) {
         s->open[s->nopen++ % OPEN_CALLS] = (size_t)(e - t->events);
         t->unfinished++;
@@ -371,8 +380,6 @@ static bool take_call(struct amph_trace *t, struct source *s, const struct amph_
         e->end_ns = e->start_ns;
 
     e->result = c->result;
-    e->offset = c->has & AMPH_TRACE_HAS_OFFSET ? c->offset : -1;
-    e->length = c->has & AMPH_TRACE_HAS_LENGTH ? c->length : 0;
     e->flags = c->flags;
     e->err = c->err;
     return true;
@@ -771,10 +778,62 @@ bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t wh
     return amph_trace_finish(t) || fail(why, why_len, "there is not enough memory");
 }
 
+/* Puts the end of a request into the event of its start; both are among the n events of one process and one
+ * time, which are few: no two requests of a thread have the same.  The thread stays that of the start. */
+static void join_request(const struct amph_trace_event *end, struct amph_trace_event *events,
+                         size_t n, bool *joined_p)
+{
+    for (size_t i = 0; i < n && i < EXTRA_LOOKS && !*joined_p; i++) {
+        struct amph_trace_event *e = &events[i];
+        int32_t tid = e->tid;
+
+        if (e->end_ns || e->name != end->name || e->fd != end->fd || e->file != end->file)
+            continue;
+
+        *e = *end;
+        e->tid = tid;
+        *joined_p = true;
+    }
+}
+
+/* A request has a record of its start and, if it was not completed in place, one of its end, maybe in the file
+ * of another thread: after sorting, both are neighbours. */
+static void join_requests(struct amph_trace *t)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0, next; i < t->nevents; i = next) {
+        const struct amph_trace_event *first = &t->events[i];
+
+        for (next = i + 1; next < t->nevents && by_time(first, &t->events[next]) == 0; next++) {
+        }
+
+        for (size_t k = i; k < next; k++) {
+            const struct amph_trace_event *e = &t->events[k];
+            bool joined = false;
+
+            if (e->end_ns && next - i > 1 && amph_trace_is_request(t->names[e->name]))
+                join_request(e, &t->events[i], next - i, &joined);
+            if (joined)
+                t->events[k].side = AMPH_TRACE_SIDES; /* left out */
+        }
+
+        for (size_t k = i; k < next; k++)
+            if (t->events[k].side < AMPH_TRACE_SIDES)
+                t->events[kept++] = t->events[k];
+    }
+
+    t->nevents = kept;
+    for (size_t i = 0; i < t->nevents; i++)
+        t->unseen += !t->events[i].end_ns && amph_trace_is_request(t->names[t->events[i].name]);
+}
+
 bool amph_trace_finish(struct amph_trace *t)
 {
     if (t->nevents)
         qsort(t->events, t->nevents, sizeof *t->events, by_time);
+
+    join_requests(t);
 
     return amph_trace_complete_offsets(t);
 }

@@ -68,7 +68,8 @@ struct amph_trace_process {
     int64_t start_ns; /* of the job's clock */
     uint64_t began_ns;
     uint64_t clock_error_ns;
-    uint32_t recorder; /* enum amph_trace_recorder */
+    uint32_t recorder;           /* enum amph_trace_recorder */
+    struct amph_trace_axis axis; /* the reader's own */
 };
 
 struct amph_trace_total {
@@ -93,6 +94,7 @@ struct amph_trace {
     size_t ntotals;
     struct amph_trace_clocks clocks;
     uint64_t dropped_calls, summed_calls, dropped_texts, unfinished, bytes;
+    uint64_t unseen;  /* requests whose end the program has not seen; they are not in unfinished */
     uint64_t damaged; /* calls and sums with impossible times, which are left out */
     uint64_t missing; /* slots that files should have and do not have, at most */
 
@@ -123,6 +125,10 @@ bool amph_trace_read(struct amph_trace *t, const char *dir, char *why, size_t wh
 void amph_trace_free(struct amph_trace *t);
 
 enum amph_trace_class amph_trace_class_of(const char *name);
+
+/* Is it a request, an operation that one call starts and a later one sees to be complete?  Its time is not
+ * that of a call: the thread does other things meanwhile. */
+bool amph_trace_is_request(const char *name);
 
 /* Which interface a call belongs to: what one moves, another one of the same process may have caused. */
 enum amph_trace_layer {

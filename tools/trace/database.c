@@ -16,7 +16,7 @@ static const char schema_text[] =
     "CREATE TABLE %1$s.processes(process INTEGER PRIMARY KEY, pid INT, ppid INT, rank INT, host TEXT,"
     " exe TEXT, cwd TEXT, start_ns INT, clock_error_ns INT, recorder TEXT);"
 
-    "CREATE TABLE %1$s.names(name_id INTEGER PRIMARY KEY, name TEXT, class TEXT);"
+    "CREATE TABLE %1$s.names(name_id INTEGER PRIMARY KEY, name TEXT, class TEXT, async INT);"
 
     "CREATE TABLE %1$s.paths(path_id INTEGER PRIMARY KEY, path TEXT);"
 
@@ -31,7 +31,7 @@ static const char schema_text[] =
     " ns INT, longest_ns INT, first_ns INT, last_ns INT);"
 
     "CREATE TABLE %1$s.losses(dropped_calls INT, summed_calls INT, dropped_texts INT, unfinished INT,"
-    " bytes INT, zero_ns INT);"
+    " bytes INT, zero_ns INT, unseen INT);"
 
     "CREATE VIEW %1$s.calls AS SELECT"
     " e.id, e.process, p.rank, p.host, p.pid, e.tid, n.name, n.class,"
@@ -40,17 +40,17 @@ static const char schema_text[] =
     " OR (n.class = 'stdio' AND e.length IS NOT NULL)) AND e.result > 0"
     " THEN e.result ELSE 0 END AS bytes,"
     " e.result, e.flags, e.errno, e.failed, e.returned, e.given, e.side, e.peer, e.server,"
-    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns, e.layer, e.caused"
-    " FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
+    " e.requests, e.server_ns, e.queue_ns, e.file_ns, e.network_ns, e.layer, e.caused,"
+    " n.async FROM events e JOIN processes p USING(process) JOIN names n USING(name_id)"
     " LEFT JOIN paths a ON a.path_id = e.path_id"
     " LEFT JOIN paths b ON b.path_id = e.path2_id;"
 
     /* Calls, and those beyond the budget, of which there are sums: a row stands for so many calls. */
     "CREATE VIEW %1$s.all_calls AS SELECT process, tid, name, class, layer, side, path, 1 AS calls,"
-    " failed, bytes, ns FROM calls UNION ALL SELECT t.process, NULL, n.name, n.class,"
+    " failed, bytes, ns, async FROM calls UNION ALL SELECT t.process, NULL, n.name, n.class,"
     " CASE WHEN n.class IN ('stdio', 'mpi-io') THEN n.class"
     " WHEN n.class IN ('am', 'rma', 'coll', 'wait') THEN 'message' ELSE 'posix' END, NULL, a.path,"
-    " t.calls, t.errors, t.bytes, t.ns FROM totals t JOIN names n USING(name_id)"
+    " t.calls, t.errors, t.bytes, t.ns, n.async FROM totals t JOIN names n USING(name_id)"
     " LEFT JOIN paths a USING(path_id);";
 /* clang-format on */
 
@@ -202,7 +202,7 @@ static bool put_processes(sqlite3 *db, const char *schema, const struct amph_tra
 
 static bool put_texts(sqlite3 *db, const char *schema, const struct amph_trace *t)
 {
-    struct row name = { prepare(db, schema, "names", 3), 0 };
+    struct row name = { prepare(db, schema, "names", 4), 0 };
     struct row path = { prepare(db, schema, "paths", 2), 0 };
     bool ok = name.stmt && path.stmt;
 
@@ -210,6 +210,7 @@ static bool put_texts(sqlite3 *db, const char *schema, const struct amph_trace *
         number(&name, (int64_t)i);
         text(&name, t->names[i]);
         text(&name, amph_trace_class_names[amph_trace_class_of(t->names[i])]);
+        number(&name, amph_trace_is_request(t->names[i]));
         ok = insert(&name);
     }
 
@@ -227,7 +228,7 @@ static bool put_texts(sqlite3 *db, const char *schema, const struct amph_trace *
 static bool put_totals(sqlite3 *db, const char *schema, const struct amph_trace *t, int64_t zero)
 {
     struct row r = { prepare(db, schema, "totals", 10), 0 };
-    struct row losses = { prepare(db, schema, "losses", 6), 0 };
+    struct row losses = { prepare(db, schema, "losses", 7), 0 };
     bool ok = r.stmt && losses.stmt;
 
     for (size_t i = 0; ok && i < t->ntotals; i++) {
@@ -253,6 +254,7 @@ static bool put_totals(sqlite3 *db, const char *schema, const struct amph_trace 
         number(&losses, (int64_t)t->unfinished);
         number(&losses, (int64_t)t->bytes);
         number(&losses, zero); /* the host's real time when the run began */
+        number(&losses, (int64_t)t->unseen);
         ok = insert(&losses);
     }
 

@@ -18,7 +18,14 @@ static const char chrome[] =
     "'args', json_object('path', path, 'offset', offset, 'length', length, 'result', result, "
     "'errno', errno, 'side', side, 'peer', peer, 'server', server, "
     "'queue_us', queue_ns / 1e3, 'file_us', file_ns / 1e3)) "
-    "FROM calls ORDER BY id";
+    "FROM calls WHERE NOT async ORDER BY id";
+/* Requests overlap on their thread, so that each is a pair of events with an identity. */
+static const char requests[] =
+    "SELECT json_object('name', name, 'cat', class, 'ph', ph, 'id', id, 'ts', ts / 1e3, 'pid', process, 'tid', tid, "
+    "'args', json_object('path', path, 'offset', offset, 'length', length, 'result', result, "
+    "'errno', errno, 'side', side)) FROM "
+    "(SELECT *, 'b' AS ph, start_ns AS ts FROM calls WHERE async "
+    "UNION ALL SELECT *, 'e', end_ns FROM calls WHERE async AND returned) ORDER BY ts, id";
 static const char threads[] =
     "SELECT json_object('name', 'process_name', 'ph', 'M', 'pid', process, "
     "'args', json_object('name', printf('%s %s %d', coalesce('rank ' || rank, ''), host, pid))) "
@@ -64,7 +71,10 @@ int trace_export(const char *dir, const char *format)
 
     if (db && is_chrome) {
         printf("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-        code = print_rows(db, threads, &first) && print_rows(db, chrome, &first) ? 0 : 1;
+        code = print_rows(db, threads, &first) && print_rows(db, chrome, &first) &&
+                       print_rows(db, requests, &first)
+                   ? 0
+                   : 1;
         printf("\n]}\n");
     } else if (db)
         code = trace_print(db, stdout, is_csv ? TRACE_CSV : TRACE_JSONL,

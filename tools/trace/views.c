@@ -27,6 +27,9 @@ void trace_say_losses(sqlite3 *db, const char *schema, FILE *out)
           "%lld rings of io_uring were made: their operations are not recorded.\n" },
         { "SELECT unfinished FROM %1$s.losses", "%lld calls had not returned when their thread or "
                                                 "process ended (exec and exit never do).\n" },
+        { "SELECT unseen FROM %1$s.losses", "%lld requests were started whose ends the program has "
+                                            "not looked for, or not in a way that "
+                                            "is recorded.\n" },
         { "SELECT summed_calls FROM %1$s.losses",
           "%lld calls were beyond IOFWD_TRACE_BUDGET and are in the sums by file only.\n" },
         { "SELECT dropped_calls FROM %1$s.losses",
@@ -106,11 +109,13 @@ static int with(const char *dir, const char *const *queries, const char *const *
 
 /* Calls, and those that are in the sums only. */
 #define ALL_BY_NAME \
-    "(SELECT n.class, n.name, e.failed, e.ns, CASE WHEN (n.class IN ('read', 'write') OR n.class " \
+    "(SELECT n.class || CASE n.async WHEN 1 THEN ', async' ELSE '' END AS kind, n.class, " \
+    "n.async, n.name, e.failed, e.ns, CASE WHEN (n.class IN ('read', 'write') OR n.class " \
     "= " \
     "'stdio' AND length IS NOT NULL) AND result > 0 " \
     "THEN result ELSE 0 END AS bytes, 1 AS calls, e.ns AS longest FROM events e JOIN names n " \
-    "USING(name_id) UNION ALL SELECT n.class, n.name, t.errors, t.ns, t.bytes, t.calls, " \
+    "USING(name_id) UNION ALL SELECT n.class || CASE n.async WHEN 1 THEN ', async' ELSE '' END, " \
+    "n.class, n.async, n.name, t.errors, t.ns, t.bytes, t.calls, " \
     "t.longest_ns FROM totals t JOIN names n USING(name_id))"
 
 /* Columns that several answers have. */
@@ -118,7 +123,8 @@ static int with(const char *dir, const char *const *queries, const char *const *
 #define WRITTEN_BYTES "sum(CASE class WHEN 'write' THEN bytes ELSE 0 END) AS bytes_written"
 /* Calls of MPI-IO and of streams contain file calls, and messages are none. */
 #define FILE_CALL "layer = 'posix'"
-#define FILE_NS "coalesce(sum(ns) FILTER (WHERE " FILE_CALL "), 0)"
+/* A request's time is not that of a call: its thread goes on meanwhile. */
+#define FILE_NS "coalesce(sum(ns) FILTER (WHERE " FILE_CALL " AND NOT async), 0)"
 #define FILE_MS MS(FILE_NS)
 #define FILE_CALLS "sum(" FILE_CALL ")"
 #define STDIO_CALLS \
@@ -152,10 +158,26 @@ static int with(const char *dir, const char *const *queries, const char *const *
     "FROM m GROUP BY server ORDER BY server"
 /* clang-format on */
 
+/* Requests by name: with the time during which at least one of the name was in flight, and how many were on
+ * average, from what each adds to the end of those before. */
+/* clang-format off */
+#define REQUESTS \
+    "WITH r AS (SELECT name, failed, returned, bytes, ns, start_ns AS a, end_ns AS b, " \
+    "max(end_ns) OVER (PARTITION BY name ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " \
+    "AS reach FROM calls WHERE async), " \
+    "s AS (SELECT name, count(*) AS n, sum(failed) AS failed, sum(NOT returned) AS unseen, sum(bytes) AS bytes, " \
+    "sum(max(0, b - max(a, coalesce(reach, a)))) AS span, sum(ns) AS ns, max(ns) AS longest FROM r GROUP BY name) " \
+    "SELECT name AS request, n AS times, failed, unseen, bytes, " MS("coalesce(span, 0)") " AS in_flight_ms, " \
+    "CASE WHEN span > 0 THEN printf('%.1f', ns * 1.0 / span) END AS at_once, " \
+    "CASE WHEN n > unseen THEN printf('%.1f', ns / 1e3 / (n - unseen)) END AS us_each, " \
+    MS("longest") " AS longest_ms, CASE WHEN span > 0 THEN printf('%.1f', bytes * 1e3 / span) END AS MB_per_s " \
+    "FROM s ORDER BY span DESC"
+/* clang-format on */
+
 int trace_summary(const char *dir)
 {
     /* clang-format off */
-    static const char *const titles[] = { "", "Time by kind of call", "Calls", "Servers", "Errors" };
+    static const char *const titles[] = { "", "Time by kind of call", "Calls", "Requests", "Servers", "Errors" };
     static const char *const queries[] = {
         "SELECT (SELECT count(*) FROM processes) AS processes, "
         "(SELECT count(DISTINCT host) FROM processes) AS hosts, "
@@ -166,15 +188,17 @@ int trace_summary(const char *dir)
         "(SELECT sum(forwarded) FROM events) AS forwarded, "
         "(SELECT " MS(RUN_NS) " FROM events) AS run_ms FROM " ALL_BY_NAME,
 
-        "SELECT class AS kind, sum(calls) AS calls, sum(failed) AS failed, sum(bytes) AS bytes, "
+        "SELECT kind, sum(calls) AS calls, sum(failed) AS failed, sum(bytes) AS bytes, "
         MS("sum(ns)") " AS ms, "
-        "CASE WHEN sum(ns) > 0 THEN printf('%.1f', sum(bytes) * 1e3 / sum(ns)) END AS MB_per_s "
-        "FROM " ALL_BY_NAME " GROUP BY class ORDER BY sum(ns) DESC",
+        "CASE WHEN sum(ns) > 0 AND NOT async THEN printf('%.1f', sum(bytes) * 1e3 / sum(ns)) END AS MB_per_s "
+        "FROM " ALL_BY_NAME " GROUP BY kind ORDER BY sum(ns) DESC",
 
         "SELECT name AS call, sum(calls) AS calls, sum(failed) AS failed, sum(bytes) AS bytes, "
         MS("sum(ns)") " AS ms, printf('%.1f', sum(ns) / 1e3 / sum(calls)) AS us_each, "
         MS("max(longest)") " AS longest_ms "
         "FROM " ALL_BY_NAME " GROUP BY name ORDER BY sum(ns) DESC LIMIT 25",
+
+        REQUESTS,
 
         SERVERS,
 
@@ -229,15 +253,28 @@ int trace_timeline(const char *dir)
     static const char *const titles[] = { "Forty parts of the run" };
     /* clang-format off */
     static const char *const queries[] = {
-        "WITH span AS (SELECT min(start_ns) AS zero, (" RUN_NS ") / 40.0 + 1 AS step FROM events) "
-        "SELECT CAST((start_ns - zero) / step AS INT) AS part, "
-        MS("CAST((start_ns - zero) / step AS INT) * step") " AS from_ms, " FILE_CALLS " AS calls, "
+        "WITH RECURSIVE parts(part) AS (VALUES(0) UNION ALL SELECT part + 1 FROM parts WHERE part < 39), "
+        "span AS (SELECT min(start_ns) AS zero, (" RUN_NS ") / 40.0 + 1 AS step FROM events), "
+        "requests AS MATERIALIZED (SELECT start_ns - zero AS a, start_ns - zero + ns AS b FROM span, events JOIN names "
+        "USING(name_id) WHERE async AND ns IS NOT NULL), "
+        /* how many requests are in flight in a part, on average */
+        "flights AS (SELECT part, sum(min(b, step * (part + 1)) - max(a, step * part)) / step AS in_flight "
+        "FROM span, parts JOIN requests ON a < step * (part + 1) AND b > step * part GROUP BY part), "
+        "begun AS (SELECT CAST((start_ns - zero) / step AS INT) AS part, " FILE_CALLS " AS calls, "
         "count(DISTINCT tid) AS threads, " READ_BYTES ", " WRITTEN_BYTES ", "
         "sum(class = 'meta' OR class = 'open') AS meta, sum(failed) AS failed, "
         FILE_MS " AS ms_in_calls, " OTHER_CALLS
         "substr('########################################', 1, "
         "CAST(40.0 * " FILE_NS " / (step * count(DISTINCT tid)) AS INT)) AS busy "
-        "FROM calls, span GROUP BY part ORDER BY part",
+        "FROM calls, span GROUP BY part) "
+        "SELECT part, " MS("part * step") " AS from_ms, coalesce(calls, 0) AS calls, coalesce(threads, 0) AS threads, "
+        "coalesce(bytes_read, 0) AS bytes_read, coalesce(bytes_written, 0) AS bytes_written, coalesce(meta, 0) AS meta, "
+        "coalesce(failed, 0) AS failed, coalesce(ms_in_calls, '0.000') AS ms_in_calls, "
+        "printf('%.1f', coalesce(in_flight, 0)) AS in_flight, coalesce(stdio, 0) AS stdio, "
+        "coalesce(stdio_bytes, 0) AS stdio_bytes, coalesce(mpi_io, 0) AS mpi_io, coalesce(messages, 0) AS messages, "
+        "coalesce(busy, '') AS busy "
+        "FROM span, parts LEFT JOIN begun USING(part) LEFT JOIN flights USING(part) "
+        "WHERE calls IS NOT NULL OR in_flight > 0 ORDER BY part",
         NULL
     };
     /* clang-format on */

@@ -17,7 +17,7 @@
 enum {
     AMPH_IP_EVENT_MPI_IO = 1 << 14, /* + the row of mpi_io.def */
     AMPH_IP_EVENT_MESSAGE = AMPH_IP_EVENT_MPI_IO + 256,
-    AMPH_IP_EVENT_REQUEST = AMPH_IP_EVENT_MPI_IO + 504, /* record_async.c */
+    AMPH_IP_EVENT_REQUEST = AMPH_IP_EVENT_MPI_IO + 448, /* record_request.h */
     AMPH_IP_EVENTS = 512
 };
 

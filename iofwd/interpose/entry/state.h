@@ -112,6 +112,7 @@ struct amph_ip_state {
         bool has_key;
         char spares_busy;
         struct amph_ip_recording *spares;
+        struct amph_ip_flights *flights; /* record_request.c: made by any thread */
     } recorder;
 };
 

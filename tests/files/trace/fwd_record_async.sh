@@ -32,11 +32,11 @@ is() {
 }
 
 if [ ! -x "$trace" ]; then
-    for number in $(seq 8); do mp_skip "case $number of asynchronous requests" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"; done
+    for number in $(seq 18); do mp_skip "case $number of asynchronous requests" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"; done
     mp_done
     exit
 fi
-${CC:-cc} -std=gnu11 -D_GNU_SOURCE -o "$program" "$srcdir/tests/files/trace/fwd_record_async.c" -lrt || exit 99
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -pthread -o "$program" "$srcdir/tests/files/trace/fwd_record_async.c" -lrt || exit 99
 
 requests="SELECT name || ':' || class || ':' || coalesce(offset, '-') || ':' || bytes FROM calls WHERE path = '$file' AND name LIKE 'async%' ORDER BY name, offset"
 recorded aio
@@ -48,6 +48,39 @@ grep -Eq " 4 +131072 +4 +262144 .* $file\$" "$mp_dir/out"
 mp_report $? "POSIX AIO: iofwd-trace files counts reads, writes and bytes" "$mp_dir/out"
 is "POSIX AIO: the calls that start the requests are there" 1,2,5 "SELECT sum(name LIKE 'lio_listio%') || ',' || sum(name LIKE 'aio_write%')
     || ',' || sum(name LIKE 'aio_read%') AS n FROM calls"
+
+is "POSIX AIO: each request has an end, after its call" 9,0 "SELECT sum(r.returned AND r.ns > c.ns) || ',' || sum(r.failed) FROM calls r
+    JOIN calls c ON c.id = (SELECT max(id) FROM calls d WHERE d.start_ns < r.start_ns AND d.name NOT LIKE 'async%') WHERE r.path = '$file' AND r.async"
+recorded ends
+is "POSIX AIO: errno, and bytes that were moved" "async_write:EBADF:0:10 async_read:0:100:500 async_read:0:1000:1000" "SELECT name || ':' || coalesce(errno_name(nullif(errno, 0)), 0)
+    || ':' || bytes || ':' || length AS x FROM calls WHERE async ORDER BY start_ns"
+is "POSIX AIO: awaited by another thread: its end, and the thread that has started it" 1,1 "SELECT (ns > 25000000) || ',' || (tid = pid) FROM calls
+    WHERE async AND bytes = 1000"
+for command in summary "export -format chrome" timeline; do
+    "$trace" ${command%% *} "$mp_dir/r" $(echo "$command" | cut -s -d ' ' -f 2-) >"$mp_dir/out.$command" 2>&1
+done
+grep -Eq '^read, async +2 +0 +1100 ' "$mp_dir/out.summary" && grep -A5 '^Requests' "$mp_dir/out.summary" | grep -Eq '^async_read +2 +0 +0 +1100 '
+mp_report $? "summary: requests, with their time in flight" "$mp_dir/out.summary"
+test "$(grep -c '"ph":"b"' "$mp_dir/out.export -format chrome")" = 3 && test "$(grep -c '"ph":"e"' "$mp_dir/out.export -format chrome")" = 3 &&
+    ! grep '"ph":"X"' "$mp_dir/out.export -format chrome" | grep async
+mp_report $? "export -format chrome: requests have a beginning and an end" "$mp_dir/out.export -format chrome"
+awk '/in_flight/ { for (i = 1; i <= NF; i++) if ($i == "in_flight") at = i; next } at && $at > 0.9 { n++ } END { exit n < 10 }' "$mp_dir/out.timeline"
+mp_report $? "timeline: how many are in flight" "$mp_dir/out.timeline"
+recorded open
+if [ $code = 77 ]; then
+    mp_skip "a request without an end" "the kernel has no io_setup"
+    mp_skip "many requests: each with its end" "the kernel has no io_setup"
+else
+    is "a request without an end" 1,1 "SELECT sum(returned AND bytes = 100) || ',' || sum(NOT returned AND bytes = 0) FROM calls WHERE async"
+    "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
+    grep -q '^1 requests were started whose ends the program has not looked for' "$mp_dir/out"
+    mp_report $? "summary: a request without an end" "$mp_dir/out"
+    recorded many
+    is "many requests: each with its end" 20000,20000,1280000 "SELECT count(*) || ',' || sum(returned) || ',' || sum(bytes) FROM calls WHERE async"
+    size=$(du -sb "$mp_dir/r" | cut -f 1)
+    "$trace" pack "$mp_dir/r" >"$mp_dir/out" 2>&1
+    is "many requests: compressed, $((size / 20000)) bytes each before" 20000,1280000 "SELECT sum(returned) || ',' || sum(bytes) FROM calls WHERE async"
+fi
 
 recorded libaio
 if [ $code = 77 ]; then
