@@ -15,7 +15,7 @@ BEGIN {
     type["offset"] = type["size"] = type["N"] = "int64_t"
     member["n"] = member["N"] = "count"
     member["size"] = "offset"
-    split("path amode whence file file_p offset size n N type status", kept)
+    split("path amode whence file file_p offset size n N type status request", kept)
     for (i in kept)
         keeps[kept[i]] = 1
 }

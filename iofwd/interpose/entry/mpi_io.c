@@ -12,12 +12,15 @@
 #include <string.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/record_request.h"
 #include "iofwd/interpose/loader/dl_error.h"
 #include "iofwd/interpose/process/die.h"
 
 enum {
     FILES = 1024,            /* open files whose path is remembered */
     SEQUENTIAL = 256,        /* MPI_MODE_SEQUENTIAL of both libraries: the file has no offsets */
+    MPICH_STATUS = 5 * 4,    /* bytes of MPI_Status by that interface */
+    OPEN_MPI_STATUS = 24,    /* and of Open MPI's */
     MPICH_BYTE = 0x4c00010d, /* MPI_BYTE by the interface that MPICH and its relatives share */
     NAME_BYTES = 64,
     LIBRARIES = 16
@@ -40,6 +43,7 @@ static const char *const asked_names[ASKED] = { "PMPI_Type_size_x", "PMPI_Get_el
 /* Written by any thread: real and asked with the same value by all, files under its lock. */
 static struct {
     void *real[2][AMPH_IP_MPI_ROWS]; /* by the C interface, and by the profiling interface */
+    void *waits[2][AMPH_IP_MPI_WAITS];
     void *asked[ASKED];
     uintptr_t byte; /* the datatype MPI_BYTE */
     char files_busy;
@@ -93,16 +97,15 @@ static void *look_up(const char *symbol)
     return found;
 }
 
-static void *real_of(enum amph_ip_mpi_row row, bool profiling)
+static void *find_real(void **real, bool profiling, const char *name)
 {
-    void **real = &mpi.real[profiling][row];
     void *found = __atomic_load_n(real, __ATOMIC_RELAXED);
     char symbol[NAME_BYTES];
 
     if (AMPH_LIKELY(found != NULL))
         return found;
 
-    snprintf(symbol, sizeof symbol, "%s%s", profiling ? "P" : "", amph_ip_mpi_shapes[row].name);
+    snprintf(symbol, sizeof symbol, "%s%s", profiling ? "P" : "", name);
     found = look_up(symbol);
     if (!found)
         amph_ip_die(
@@ -113,6 +116,23 @@ static void *real_of(enum amph_ip_mpi_row row, bool profiling)
 
     __atomic_store_n(real, found, __ATOMIC_RELAXED);
     return found;
+}
+
+static void *real_of(enum amph_ip_mpi_row row, bool profiling)
+{
+    return find_real(&mpi.real[profiling][row], profiling, amph_ip_mpi_shapes[row].name);
+}
+
+void *amph_ip_mpi_real(enum amph_ip_mpi_wait which, bool profiling)
+{
+    static const char *const names[AMPH_IP_MPI_WAITS] = {
+        [AMPH_IP_MPI_WAIT] = "MPI_Wait",       [AMPH_IP_MPI_WAITALL] = "MPI_Waitall",
+        [AMPH_IP_MPI_WAITANY] = "MPI_Waitany", [AMPH_IP_MPI_WAITSOME] = "MPI_Waitsome",
+        [AMPH_IP_MPI_TEST] = "MPI_Test",       [AMPH_IP_MPI_TESTALL] = "MPI_Testall",
+        [AMPH_IP_MPI_TESTANY] = "MPI_Testany", [AMPH_IP_MPI_TESTSOME] = "MPI_Testsome",
+    };
+
+    return find_real(&mpi.waits[profiling][which], profiling, names[which]);
 }
 
 /* NULL: the library has no such function. */
@@ -142,6 +162,25 @@ static uintptr_t byte_type(void)
     return byte;
 }
 
+static bool is_mpich(void)
+{
+    return byte_type() == MPICH_BYTE;
+}
+
+size_t amph_ip_mpi_status_bytes(void)
+{
+    return is_mpich() ? MPICH_STATUS : OPEN_MPI_STATUS;
+}
+
+/* A handle is an int of MPICH's, and a pointer of Open MPI's. */
+uint64_t amph_ip_mpi_request_key(uintptr_t requests, int i)
+{
+    uint64_t handle = is_mpich() ? ((const uint32_t *)requests)[i]
+                                 : ((const uintptr_t *)requests)[i];
+
+    return amph_ip_request_key(AMPH_IP_REQUEST_MPI, handle);
+}
+
 /* ---- what arguments mean; below 0: not known ---- */
 
 static int64_t size_of_type(uintptr_t type)
@@ -152,7 +191,7 @@ static int64_t size_of_type(uintptr_t type)
     return type_size && type_size(type, &size) == 0 ? size : -1;
 }
 
-static int64_t bytes_of_status(uintptr_t status)
+int64_t amph_ip_mpi_bytes(uintptr_t status)
 {
     int (*elements)(uintptr_t, uintptr_t,
                     int64_t *) = (int (*)(uintptr_t, uintptr_t, int64_t *))asked_of(GET_ELEMENTS);
@@ -161,7 +200,7 @@ static int64_t bytes_of_status(uintptr_t status)
     return elements && elements(status, byte_type(), &bytes) == 0 ? bytes : -1;
 }
 
-static int class_of_error(int code)
+int amph_ip_mpi_error_class(int code)
 {
     int (*error_class)(int, int *) = (int (*)(int, int *))asked_of(ERROR_CLASS);
     int class = code;
@@ -328,12 +367,11 @@ static void put_transfer(struct amph_ip_mpi_call *call)
     struct amph_trace_call *c = &call->event.call;
     unsigned kind = kind_of(call);
     int64_t size = kind == AMPH_IP_MPI_END ? -1 : size_of_type(call->type);
-    int64_t moved = is_initiated(call) ? -1 : bytes_of_status(call->status);
+    int64_t moved = is_initiated(call) ? -1 : amph_ip_mpi_bytes(call->status);
 
     if (size >= 0 && call->count >= 0) {
         c->length = (uint64_t)(size * call->count);
         c->has |= AMPH_TRACE_HAS_LENGTH;
-        c->result = (int64_t)c->length;
     }
 
     if (moved >= 0)
@@ -369,6 +407,19 @@ static void look_after(struct amph_ip_mpi_call *call)
     }
 }
 
+/* The request that a call has started: what it moves, the call that sees its end learns. */
+static void start_request(const struct amph_ip_mpi_call *call)
+{
+    bool reads = strstr(amph_ip_mpi_shapes[call->row].name, "read") != NULL;
+    struct amph_trace_call c = call->event.call;
+
+    c.start_ns++;
+    c.end_ns = 0;
+    c.result = 0;
+    amph_ip_request_start(amph_ip_mpi_request_key(call->request, 0),
+                          reads ? AMPH_IP_MPI_ASYNC_READ : AMPH_IP_MPI_ASYNC_WRITE, &c);
+}
+
 int amph_ip_mpi_end(struct amph_ip_mpi_call *call, int code)
 {
     struct amph_trace_call *c = &call->event.call;
@@ -381,11 +432,14 @@ int amph_ip_mpi_end(struct amph_ip_mpi_call *call, int code)
         look_after(call);
     else {
         c->result = -1;
-        c->err = (uint16_t)class_of_error(code);
+        c->err = (uint16_t)amph_ip_mpi_error_class(code);
         c->has |= AMPH_TRACE_HAS_FAILED;
     }
 
     amph_ip_event_end(&call->event);
+    if (code == 0 && call->request)
+        start_request(call);
+
     amph_ip_thread.mpi_call = NULL;
     return code;
 }

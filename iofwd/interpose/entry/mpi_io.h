@@ -41,10 +41,23 @@ struct amph_ip_mpi_shape {
 
 extern const struct amph_ip_mpi_shape amph_ip_mpi_shapes[AMPH_IP_MPI_ROWS] AMPH_HIDDEN;
 
+/* Functions that see the ends of requests (mpi_request.c). */
+enum amph_ip_mpi_wait {
+    AMPH_IP_MPI_WAIT,
+    AMPH_IP_MPI_WAITALL,
+    AMPH_IP_MPI_WAITANY,
+    AMPH_IP_MPI_WAITSOME,
+    AMPH_IP_MPI_TEST,
+    AMPH_IP_MPI_TESTALL,
+    AMPH_IP_MPI_TESTANY,
+    AMPH_IP_MPI_TESTSOME,
+    AMPH_IP_MPI_WAITS
+};
+
 /* One call, in the memory of its caller.  Handles are words. */
 struct amph_ip_mpi_call {
     enum amph_ip_mpi_row row;
-    uintptr_t path, file, file_p, type, status;
+    uintptr_t path, file, file_p, type, status, request;
     int64_t offset, count;
     int amode, whence;
 
@@ -59,5 +72,14 @@ struct amph_ip_mpi_call {
 void *amph_ip_mpi_begin(struct amph_ip_mpi_call *call, bool profiling);
 /* Gives the code, which the function has returned. */
 int amph_ip_mpi_end(struct amph_ip_mpi_call *call, int code);
+
+/* For mpi_request.c.  The MPI library's function; does not return if it lacks it. */
+void *amph_ip_mpi_real(enum amph_ip_mpi_wait which, bool profiling);
+/* The key of request number i at that address (record_request.h). */
+uint64_t amph_ip_mpi_request_key(uintptr_t requests, int i);
+/* The size of the library's MPI_Status; the bytes that one says, below 0: not known; the class of an error. */
+size_t amph_ip_mpi_status_bytes(void);
+int64_t amph_ip_mpi_bytes(uintptr_t status);
+int amph_ip_mpi_error_class(int code);
 
 #endif

@@ -26,7 +26,7 @@ int run(int argc, char **argv)
     int rank, data[256] = { 0 }, block[1] = { 64 }, all[1] = { 128 }, from[1];
     MPI_File f;
     MPI_Status status;
-    MPI_Request request;
+    MPI_Request request, two[2];
     MPI_Datatype part;
 
     MPI_Init(&argc, &argv);
@@ -53,6 +53,10 @@ int run(int argc, char **argv)
     TRY(MPI_File_read(f, data, 10, MPI_INT, MPI_STATUS_IGNORE));
     TRY(MPI_File_iread_at(f, 16, data, 5, MPI_INT, &request));
     MPI_Wait(&request, &status);
+    TRY(MPI_File_iwrite_at(f, rank * 1000, data, 100, MPI_INT, &two[0]));
+    TRY(MPI_File_iread_at(f, 24, data + 100, 5, MPI_INT, &two[1]));
+    usleep(20000);
+    TRY(MPI_Waitall(2, two, MPI_STATUSES_IGNORE));
     TRY(MPI_File_read_at(f, 4090, data, 5, MPI_INT, &status)); /* six bytes are left */
 
     from[0] = rank * 64;
@@ -133,11 +137,16 @@ MPI_File_sync|0|||0
 MPI_File_seek|0|8||0
 MPI_File_read|0|8|40|40
 MPI_File_read|0|48|40|40
-MPI_File_iread_at|0|16|20|20
+MPI_File_iread_at|0|16|20|0
+MPI_async_read|0|16|20|20
+MPI_File_iwrite_at|0|RANK000|400|0
+MPI_async_write|0|RANK000|400|400
+MPI_File_iread_at|0|24|20|0
+MPI_async_read|0|24|20|20
 MPI_File_read_at|0|4090|20|6
 MPI_File_set_view|0|512||0
 MPI_File_write_all|0|VIEW|256|256
-MPI_File_read_at_all_begin|0|VIEW|256|256
+MPI_File_read_at_all_begin|0|VIEW|256|0
 MPI_File_read_at_all_end|0|||256
 MPI_File_close|0|||0'
 wanted_f='MPI_File_open|0|||0
@@ -159,7 +168,7 @@ sql() {
 calls="SELECT name || '|' || failed || '|' || coalesce(offset, '') || '|' || coalesce(length, '') || '|' || result FROM calls WHERE side = 'mpi-io'
     AND name <> 'MPI_File_delete' ORDER BY rank, start_ns"
 # File calls on the data that are in no call of MPI-IO of their thread's process.
-outside="SELECT count(*) FROM calls c WHERE path LIKE '%/data' AND side = 'local' AND NOT EXISTS
+outside="SELECT count(*) FROM calls c WHERE path LIKE '%/data' AND side = 'local' AND NOT async AND NOT EXISTS
     (SELECT 1 FROM calls m WHERE m.side = 'mpi-io' AND m.process = c.process AND m.start_ns <= c.start_ns AND m.end_ns >= c.end_ns)"
 
 # same NAME WANTED COMMAND...: the records of two ranks
@@ -179,6 +188,7 @@ same() {
 
 names="C: each call, what it moved and where
 the file calls that they cause are within them
+a request lasts until its end is seen
 an error has its class
 a library that is loaded for itself
 another tool on the profiling interface: recorded once
@@ -195,7 +205,7 @@ for library in openmpi mpich; do
         continue
     fi
     # shellcheck disable=SC2086
-    $mpicc -o "$mp_dir/io" "$mp_dir/io.c" && $mpicc -DLIBRARY -shared -fPIC -o "$mp_dir/io.so" "$mp_dir/io.c" &&
+    $mpicc -w -o "$mp_dir/io" "$mp_dir/io.c" && $mpicc -w -DLIBRARY -shared -fPIC -o "$mp_dir/io.so" "$mp_dir/io.c" &&
         ${CC:-cc} -o "$mp_dir/load" "$mp_dir/load.c" -ldl && $mpicc -shared -fPIC -o "$mp_dir/tool.so" "$mp_dir/tool.c" || exit 99
 
     same "$library: C: each call, what it moved and where" "$wanted_c" "$mp_dir/io" "$mp_dir/data"
@@ -203,6 +213,9 @@ for library in openmpi mpich; do
     echo "$inside file calls" >"$mp_dir/out"
     test "$inside" -ge 8 && test "$(sql "$mp_dir/r" "$outside")" = 0
     mp_report $? "$library: the file calls that they cause are within them" "$mp_dir/out"
+    sql "$mp_dir/r" "SELECT name, ns, async FROM calls WHERE name LIKE 'MPI_async%' OR name LIKE 'MPI_File_i%'" >"$mp_dir/out"
+    test "$(sql "$mp_dir/r" "SELECT sum(ns > 19000000) || ' ' || count(*) || ' ' || min(ns > 0) FROM calls WHERE async AND side = 'mpi-io'")" = "4 6 1"
+    mp_report $? "$library: a request lasts until its end is seen" "$mp_dir/out"
     sql "$mp_dir/r" "SELECT errno, path FROM calls WHERE side = 'mpi-io' AND failed" >"$mp_dir/out"
     printf '#include <mpi.h>\n#include <stdio.h>\nint main(void) { return printf("%%d,/nonexistent/a\\n", MPI_ERR_NO_SUCH_FILE) < 0; }\n' >"$mp_dir/class.c"
     $mpicc -o "$mp_dir/class" "$mp_dir/class.c" && test "$(sort -u "$mp_dir/out")" = "$("$mp_dir/class")"
