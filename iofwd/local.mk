@@ -84,6 +84,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/layer.c \
 	iofwd/wire/marshal.c \
 	iofwd/wire/inode_flags.h \
+	iofwd/wire/inode_requests.h \
 	iofwd/wire/marshal.h \
 	iofwd/wire/header.c \
 	iofwd/wire/ranges.c \

@@ -9,13 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "iofwd/wire/inode_flags.h"
+#include "iofwd/wire/inode_requests.h"
 
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define I(i) AMPH_TRAP_INT(c, i)
@@ -170,48 +169,36 @@ int amph_trap_do_fcntl(struct amph_trap_call *c)
 
 struct request {
     unsigned request;
-    int (*run)(struct amph_trap_call *c, const struct amph_trap_file *file,
-               const struct request *r);
-    size_t which; /* which of a file's flags */
-    bool sets;
+    int (*run)(struct amph_trap_call *c, const struct amph_trap_file *file);
 };
 
-/* The argument is an int, although the number of the request names another type, or a struct fsxattr,
- * which begins with words. */
-static int marks(struct amph_trap_call *c, const struct amph_trap_file *file,
-                 const struct request *r)
+/* Reads or sets those flags of the file. */
+static int marks(struct amph_trap_call *c, const struct amph_trap_file *file, size_t which,
+                 bool sets)
 {
-    bool extended = r->which == FWD_INODE_FLAGS_EXTENDED;
-    union {
-        struct fsxattr extended;
-        uint32_t word[FWD_INODE_FLAGS_MAX];
-    } value;
-    char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
-    size_t n = extended ? FWD_INODE_FLAGS_MAX : 1;
-    size_t len = n * FWD_INODE_FLAG_BYTES;
-    size_t bytes = extended ? sizeof value.extended : sizeof value.word[0];
+    union amph_fwd_inode_value value = { 0 };
+    char room[FWD_INODE_VALUE_BYTES];
+    size_t len = 0;
+    size_t bytes = amph_fwd_inode_value_bytes(which);
 
-    memset(&value, 0, sizeof value);
-    if (r->sets) {
+    if (sets) {
         int err = amph_trap_get(c, &value, A(2), bytes);
 
-        for (size_t i = 0; i < n; i++)
-            amph_fwd_inode_flag_put(room, i, value.word[i]);
-
-        return err ? err : amph_fwd_setmarks(CL, &file->file, r->which, room, len);
+        len = amph_fwd_inode_value_put(room, which, &value);
+        return err ? err : amph_fwd_setmarks(CL, &file->file, which, room, len);
     }
 
-    int err = amph_fwd_getmarks(CL, &file->file, r->which, room, sizeof room, &len);
+    int err = amph_fwd_getmarks(CL, &file->file, which, room, sizeof room, &len);
 
-    for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES && !err; i++)
-        value.word[i] = amph_fwd_inode_flag_get(room, i);
+    if (err)
+        return err;
 
-    return err ? err : amph_trap_put(c, A(2), &value, bytes);
+    amph_fwd_inode_value_get(&value, room, len);
+    return amph_trap_put(c, A(2), &value, bytes);
 }
 
 /* Close-on-exec is the placeholder's. */
-static int of_descriptor(struct amph_trap_call *c, const struct amph_trap_file *file,
-                         const struct request *r)
+static int of_descriptor(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     return AMPH_TRAP_CONTINUE;
 }
@@ -221,8 +208,7 @@ static int give_int(struct amph_trap_call *c, int n)
     return amph_trap_put(c, A(2), &n, sizeof n);
 }
 
-static int block_size(struct amph_trap_call *c, const struct amph_trap_file *file,
-                      const struct request *r)
+static int block_size(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     struct statfs fs;
     int err = amph_fwd_fstatfs(CL, &file->file, &fs);
@@ -230,14 +216,13 @@ static int block_size(struct amph_trap_call *c, const struct amph_trap_file *fil
     return err ? err : give_int(c, (int)fs.f_bsize);
 }
 
-static int bytes_left(struct amph_trap_call *c, const struct amph_trap_file *file,
-                      const struct request *r)
+static int bytes_left(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     struct stat st;
     off_t at = 0;
 
     if (amph_fwd_file_waits(&file->file))
-        return marks(c, file, r);
+        return marks(c, file, FWD_INODE_FLAGS_UNREAD, false);
 
     int err = amph_fwd_fstat(CL, &file->file, &st);
 
@@ -250,8 +235,7 @@ static int bytes_left(struct amph_trap_call *c, const struct amph_trap_file *fil
     return err ? err : give_int(c, (int)(st.st_size - at)); /* negative behind the end */
 }
 
-static int set_nonblock(struct amph_trap_call *c, const struct amph_trap_file *file,
-                        const struct request *r)
+static int set_nonblock(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     int on;
     int flags = 0;
@@ -267,8 +251,7 @@ static int set_nonblock(struct amph_trap_call *c, const struct amph_trap_file *f
 }
 
 /* Forwarded files send no signals.  The kernel refuses only to switch them on. */
-static int set_async(struct amph_trap_call *c, const struct amph_trap_file *file,
-                     const struct request *r)
+static int set_async(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     int on;
     int err = amph_trap_get(c, &on, A(2), sizeof on);
@@ -276,29 +259,22 @@ static int set_async(struct amph_trap_call *c, const struct amph_trap_file *file
     return !err && on ? ENOTTY : err;
 }
 
-static int no_clone(struct amph_trap_call *c, const struct amph_trap_file *file,
-                    const struct request *r)
+static int no_clone(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     return EOPNOTSUPP;
 }
 
 /* clang-format off */
 static const struct request requests[] = {
-    { FS_IOC_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
-    { FS_IOC_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
-    { FS_IOC_GETVERSION, marks, FWD_INODE_FLAGS_VERSION, false },
-    { FS_IOC_SETVERSION, marks, FWD_INODE_FLAGS_VERSION, true },
-    { FS_IOC_FSGETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, false },
-    { FS_IOC_FSSETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, true },
-    { FIOCLEX, of_descriptor, 0, false },
-    { FIONCLEX, of_descriptor, 0, false },
-    { FICLONE, no_clone, 0, false },
-    { FICLONERANGE, no_clone, 0, false },
-    { FIDEDUPERANGE, no_clone, 0, false },
-    { FIGETBSZ, block_size, 0, false },
-    { FIOASYNC, set_async, 0, false },
-    { FIONBIO, set_nonblock, 0, false },
-    { FIONREAD, bytes_left, FWD_INODE_FLAGS_UNREAD, false },
+    { FIOCLEX, of_descriptor },
+    { FIONCLEX, of_descriptor },
+    { FICLONE, no_clone },
+    { FICLONERANGE, no_clone },
+    { FIDEDUPERANGE, no_clone },
+    { FIGETBSZ, block_size },
+    { FIOASYNC, set_async },
+    { FIONBIO, set_nonblock },
+    { FIONREAD, bytes_left },
 };
 /* clang-format on */
 
@@ -313,9 +289,14 @@ int amph_trap_do_ioctl(struct amph_trap_call *c)
     if (file->flags & O_PATH)
         return amph_trap_done(file, EBADF);
 
+    const struct amph_fwd_inode_request *r = amph_fwd_inode_request_find((unsigned)A(1));
+
+    if (r)
+        return amph_trap_done(file, marks(c, file, r->which, r->sets));
+
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
         if (requests[i].request == (unsigned)A(1))
-            return amph_trap_done(file, requests[i].run(c, file, &requests[i]));
+            return amph_trap_done(file, requests[i].run(c, file));
 
     return amph_trap_done(file, ENOTTY);
 }

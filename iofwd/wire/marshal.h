@@ -23,6 +23,7 @@
  *   show.c, .h       values of calls as text
  *   request_name.c, .h  names of clients and requests in messages
  *   inode_flags.h    inode flags of lsattr and chattr
+ *   inode_requests.h the ioctl requests for them, and their arguments
  *   watch.c, .h      what iofwd-ctl asks servers, and the answers
  *   watch_columns.h  columns of the answers
  *   versions.c, .h   versions of files, in memory that servers and clients of a host share

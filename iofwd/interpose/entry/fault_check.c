@@ -9,7 +9,7 @@
  * read. madvise checks many pages at once.
  *
  * valgrind checks what the first two read, and would report memory that the program has not written
- * yet as an error of this file.  It gives programs no vDSO.  Where there is none, madvise asks every
+ * yet as an error of this file.  It gives programs no vDSO.  Without one, madvise asks every
  * question, which takes four times as long, if it tells bad memory from good: qemu accepts any advice.
  */
 #include "iofwd/interpose/entry/fault_check.h"

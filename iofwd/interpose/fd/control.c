@@ -15,7 +15,7 @@
 #include <sys/statfs.h>
 
 #include "iofwd/client/api/interface.h"
-#include "iofwd/wire/inode_flags.h"
+#include "iofwd/wire/inode_requests.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
@@ -216,45 +216,43 @@ int amph_do_fcntl(int fd, int command, void *arg)
 
 /* ---- ioctl ---- */
 
-struct request {
-    unsigned long request;
-    int (*run)(int fd, const struct request *r, void *arg);
-    size_t which; /* which of a file's flags */
-    bool value;   /* flags are set; FD_CLOEXEC is set */
-};
-
-/* value: an int, although the number of the request names another type, or a struct fsxattr, which
- * begins with words. */
-static int marks(int fd, const struct request *m, void *value)
+/* Reads or sets those flags of the file. */
+static int marks(int fd, size_t which, bool sets, void *arg)
 {
-    uint32_t *arg = value;
-    char room[FWD_INODE_FLAGS_MAX * FWD_INODE_FLAG_BYTES];
+    union amph_fwd_inode_value value = { 0 };
+    char room[FWD_INODE_VALUE_BYTES];
     struct amph_fd_file *of;
-    size_t n = m->which == FWD_INODE_FLAGS_EXTENDED ? FWD_INODE_FLAGS_MAX : 1;
-    size_t len = n * FWD_INODE_FLAG_BYTES;
-    size_t bytes = m->which == FWD_INODE_FLAGS_EXTENDED ? sizeof(struct fsxattr) : sizeof(int);
+    size_t bytes = amph_fwd_inode_value_bytes(which);
+    size_t len = 0;
+    int err;
 
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
-    if (amph_ip_mem(arg, bytes, !m->value) != bytes)
+    if (amph_ip_mem(arg, bytes, !sets) != bytes)
         return amph_ip_file_end(of, EFAULT);
 
-    for (size_t i = 0; i < n && m->value; i++)
-        amph_fwd_inode_flag_put(room, i, arg[i]);
+    if (sets) {
+        memcpy(&value, arg, bytes);
+        len = amph_fwd_inode_value_put(room, which, &value);
+        err = amph_ip_client.fwd.setmarks(amph_ip_client.client, &of->file, which, room, len);
+        return amph_ip_file_end(of, err);
+    }
 
-    int err = m->value ? amph_ip_client.fwd.setmarks(amph_ip_client.client, &of->file, m->which,
-                                                     room, len)
-                       : amph_ip_client.fwd.getmarks(amph_ip_client.client, &of->file, m->which,
-                                                     room, sizeof room, &len);
-
-    if (!err && !m->value) {
-        memset(arg, 0, bytes);
-        for (size_t i = 0; i < len / FWD_INODE_FLAG_BYTES; i++)
-            arg[i] = amph_fwd_inode_flag_get(room, i);
+    err = amph_ip_client.fwd.getmarks(amph_ip_client.client, &of->file, which, room, sizeof room,
+                                      &len);
+    if (!err) {
+        amph_fwd_inode_value_get(&value, room, len);
+        memcpy(arg, &value, bytes);
     }
 
     return amph_ip_file_end(of, err);
 }
+
+struct request {
+    unsigned long request;
+    int (*run)(int fd, const struct request *r, void *arg);
+    bool value; /* of set_cloexec */
+};
 
 static int set_cloexec(int fd, const struct request *r, void *arg)
 {
@@ -281,7 +279,7 @@ static int bytes_left(int fd, const struct request *r, void *arg)
     struct stat st;
 
     if (amph_ip_waits(fd))
-        return marks(fd, &(struct request){ .which = FWD_INODE_FLAGS_UNREAD }, arg);
+        return marks(fd, FWD_INODE_FLAGS_UNREAD, false, arg);
 
     if (amph_do_fstat(fd, &st) != 0)
         return -1;
@@ -323,23 +321,15 @@ static int no_clone(int fd, const struct request *r, void *arg)
 
 /* clang-format off */
 static const struct request requests[] = {
-    { FS_IOC_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
-    { FS_IOC_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
-    { FS_IOC32_GETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, false },
-    { FS_IOC32_SETFLAGS, marks, FWD_INODE_FLAGS_FLAGS, true },
-    { FS_IOC_GETVERSION, marks, FWD_INODE_FLAGS_VERSION, false },
-    { FS_IOC_SETVERSION, marks, FWD_INODE_FLAGS_VERSION, true },
-    { FS_IOC_FSGETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, false },
-    { FS_IOC_FSSETXATTR, marks, FWD_INODE_FLAGS_EXTENDED, true },
-    { FIOCLEX, set_cloexec, 0, true },
-    { FIONCLEX, set_cloexec, 0, false },
-    { FICLONE, no_clone, 0, false },
-    { FICLONERANGE, no_clone, 0, false },
-    { FIDEDUPERANGE, no_clone, 0, false },
-    { FIGETBSZ, block_size, 0, false },
-    { FIOASYNC, set_async, 0, false },
-    { FIONBIO, set_nonblock, 0, false },
-    { FIONREAD, bytes_left, 0, false },
+    { FIOCLEX, set_cloexec, true },
+    { FIONCLEX, set_cloexec, false },
+    { FICLONE, no_clone, false },
+    { FICLONERANGE, no_clone, false },
+    { FIDEDUPERANGE, no_clone, false },
+    { FIGETBSZ, block_size, false },
+    { FIOASYNC, set_async, false },
+    { FIONBIO, set_nonblock, false },
+    { FIONREAD, bytes_left, false },
 };
 /* clang-format on */
 
@@ -351,6 +341,11 @@ int amph_do_ioctl(int fd, unsigned long request, void *arg)
         return amph_ip_fail(carried);
     if (amph_ip_is_path_only(fd))
         return amph_ip_fail(EBADF);
+
+    const struct amph_fwd_inode_request *r = amph_fwd_inode_request_find(request);
+
+    if (r)
+        return marks(fd, r->which, r->sets, arg);
 
     for (size_t i = 0; i < AMPH_COUNTOF(requests); i++)
         if (requests[i].request == request)
