@@ -215,7 +215,8 @@ static const struct {
                                 "mount, else trap (iofwd-run takes them by itself)" },
     [AMPH_IMAGE_OTHER_MACHINE] = { "no: it is built for another machine or word size than Amphora",
                                    "if you have them, build it for this machine by iofwd-cc",
-                                   "mount (iofwd-run takes it by itself)" },
+                                   "mount (iofwd-run takes it by itself), if this machine can "
+                                   "run the program" },
     [AMPH_IMAGE_PRIVILEGED] = { "yes, but it gains rights, and the linker ignores LD_PRELOAD then",
                                 "if you have them, link it by iofwd-cc; if not, mount",
                                 "mount (iofwd-mount, by a user with these rights)" },
@@ -257,6 +258,17 @@ static bool needs_library(const struct amph_elf *elf)
     return false;
 }
 
+/* Does the file name a program that must be there to start it, and is not? */
+static bool lacks(const char *path, const char *what, const char *needed)
+{
+    if (!needed[0] || access(needed, F_OK) == 0 || errno != ENOENT)
+        return false;
+
+    fprintf(stderr, "%s: %s cannot be started: its %s %s does not exist\n",
+            program_invocation_short_name, path, what, needed);
+    return true;
+}
+
 int amph_check_print(FILE *out, const char *path, const char *library)
 {
     struct amph_image image;
@@ -269,6 +281,9 @@ int amph_check_print(FILE *out, const char *path, const char *library)
     }
 
     amph_check_look(path, &image);
+    if (strcmp(path, image.path) != 0 && lacks(path, "interpreter", image.path))
+        return EXIT_WRONG;
+
     if (image.damaged) {
         fprintf(stderr,
                 "%s: %s is damaged or cut off: its headers lead beyond the file's end; take a "
@@ -282,6 +297,9 @@ int amph_check_print(FILE *out, const char *path, const char *library)
                 program_invocation_short_name, image.path);
         return EXIT_WRONG;
     }
+
+    if (image.kind != AMPH_IMAGE_OTHER_MACHINE && lacks(image.path, "loader", image.linker))
+        return EXIT_WRONG;
 
     fprintf(out, "%s: ", path);
     if (strcmp(path, image.path) != 0)

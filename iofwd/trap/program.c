@@ -36,6 +36,18 @@ void amph_trap_explain_filter(int err)
                       strerror(err));
 }
 
+static void explain_exec(const char *path, int err)
+{
+    const char *why = strerror(err);
+
+    if (err == ENOEXEC)
+        why = "it is neither a program for this machine nor a script that starts with \"#!\"";
+    else if (err == ENOENT && access(path, F_OK) == 0)
+        why = "the interpreter or loader that it names does not exist";
+
+    amph_trap_say("%s cannot be executed: %s", path, why);
+}
+
 void amph_trap_program(const char *path, char **argv, int socket)
 {
     char order;
@@ -59,9 +71,6 @@ void amph_trap_program(const char *path, char **argv, int socket)
 
     close(socket);
     execve(path, argv, environ);
-    amph_trap_say("%s cannot be executed: %s", path,
-                  errno == ENOEXEC ? "it is neither a program for this machine nor a script that "
-                                     "starts with \"#!\""
-                                   : strerror(errno));
+    explain_exec(path, errno);
     _exit(NOT_EXECUTABLE);
 }

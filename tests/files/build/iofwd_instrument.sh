@@ -152,6 +152,10 @@ check "-check of a dynamic program" sh -c '"$1" -check original | tee check.out 
 check "iofwd-run -check says the same" sh -c '"$1" -check ./original >check1.out && "$2" -check ./original >check2.out && diff check1.out check2.out' sh "$tool" "$builddir/iofwd-run"
 check "-check of a copy" sh -c '"$1" -check copy | grep "^way: none needed"' sh "$tool"
 check "-check of a script names its interpreter" sh -c 'printf "#!/bin/sh\n" >script && "$1" -check script | grep "script; its interpreter /bin/sh"' sh "$tool"
+check "-check of a script without its interpreter" sh -c 'printf "#!/nowhere/sh\n" >script2 && "$1" -check script2 2>check.out
+    test $? -eq 2 && grep "script2 cannot be started: its interpreter /nowhere/sh does not exist" check.out' sh "$tool"
+check "-check of a program without its loader" sh -c 'sed "s,/ld-linux,/ld-none_,g" original >loaderless && "$1" -check loaderless 2>check.out
+    test $? -eq 2 && grep "loaderless cannot be started: its loader /.*/ld-none_.* does not exist" check.out' sh "$tool"
 if gcc -static main.c helper.c -o static 2>out; then
     check "-check of a static program" sh -c '"$1" -check static >check.out; test $? -eq 1 && grep "^way: mount.*iofwd-cc" check.out' sh "$tool"
     check "-check of a static program of iofwd-cc" sh -c '"$2/iofwd-cc" gcc -static main.c helper.c -o linked-static || exit 77

@@ -210,6 +210,7 @@ strip "$bin/stripped"
 cp "$bin/wrapped" "$bin/stripped-wrapped"
 strip "$bin/stripped-wrapped"
 echo text >"$bin/text"
+echo '#!/nowhere/sh' >"$bin/orphan"
 head -c 100 "$bin/show" >"$bin/cut-100"
 head -c 3000 "$bin/show" >"$bin/cut-3000"
 { head -c 64 "$bin/show" && seq 3000; } >"$bin/overwritten"
@@ -249,6 +250,13 @@ for file in text cut-100 cut-3000 overwritten other-machine; do
         possible $way "$way: $file" || continue
         mp_try "$way: $file" run_bad $way $file
     done
+done
+orphan() {
+    run_bad "$1" orphan && grep "the interpreter or loader that it names does not exist" "$mp_dir/fails"
+}
+for way in any preload mount trap; do
+    possible $way "$way: a script whose interpreter is missing" || continue
+    mp_try "$way: a script whose interpreter is missing" orphan $way
 done
 
 # Set-uid: to the dynamic linker and to the servers the program is another user's.
