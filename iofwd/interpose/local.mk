@@ -12,7 +12,7 @@ preload_generated = \
 	iofwd/calls/numbers.h
 BUILT_SOURCES += iofwd/calls/mpi_io.h iofwd/calls/names.h iofwd/calls/implementations.h iofwd/calls/numbers.h iofwd/calls/client_table.h
 CLEANFILES += $(preload_generated)
-EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/fwd_record_async.c tests/files/trace/former/version-2.trace.gz tests/files/trace/former/version-2.tracez tests/files/trace/former/version-3.trace.gz tests/files/trace/former/version-3.tracez tests/files/trace/former/version-4.trace.gz tests/files/trace/former/version-4.tracez
+EXTRA_DIST += tests/files/trace/record_check.py tests/files/trace/fwd_messages.c tests/files/trace/fwd_record_async.c tests/files/trace/fwd_record_ring.c tests/files/trace/former/version-2.trace.gz tests/files/trace/former/version-2.tracez tests/files/trace/former/version-3.trace.gz tests/files/trace/former/version-3.tracez tests/files/trace/former/version-4.trace.gz tests/files/trace/former/version-4.tracez
 EXTRA_DIST += iofwd/calls/mpi_io.def iofwd/calls/mpi_io.awk
 EXTRA_DIST += iofwd/calls/names.def iofwd/calls/names.awk iofwd/calls/libc.def iofwd/calls/kernel.def iofwd/interpose/README.md
 CLEANFILES += doc/iofwd-calls.md
@@ -90,6 +90,7 @@ preload_sources = \
 	iofwd/interpose/entry/record_plain.c \
 	iofwd/interpose/entry/record_request.c \
 	iofwd/interpose/entry/record_request.h \
+	iofwd/interpose/entry/record_ring.c \
 	iofwd/interpose/entry/record_tail.c \
 	iofwd/trace/format.h \
 	iofwd/trace/numbers.h \

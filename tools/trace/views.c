@@ -22,9 +22,15 @@ void trace_say_losses(sqlite3 *db, const char *schema, FILE *out)
         { "SELECT count(*) FROM %1$s.processes WHERE recorder <> 'preload'",
           "%lld processes were recorded by iofwd-trap or iofwd-mount, which see the forwarded "
           "calls of a program only: its local calls are not here.\n" },
-        { "SELECT count(*) FROM %1$s.calls WHERE NOT failed AND (name = 'io_uring_setup' OR "
-          "(name LIKE 'io_uring_queue_init%%' AND result = 0))",
-          "%lld rings of io_uring were made: their operations are not recorded.\n" },
+        { "SELECT count(*) FROM %1$s.processes WHERE recorder = 'mount'",
+          "%lld of these processes were recorded by iofwd-mount: calls on the mount that the "
+          "kernel answers by "
+          "itself, from what it remembers or because it refuses them, are not here either.\n" },
+        { "SELECT count(*) FROM %1$s.calls WHERE NOT failed AND name = 'io_uring_setup'",
+          "%lld rings of io_uring were made by a program's own system calls: what it submits to "
+          "them is "
+          "not recorded; use its other engine (libaio, threads), or one with the shared "
+          "liburing.\n" },
         { "SELECT unfinished FROM %1$s.losses", "%lld calls had not returned when their thread or "
                                                 "process ended (exec and exit never do).\n" },
         { "SELECT unseen FROM %1$s.losses", "%lld requests were started whose ends the program has "

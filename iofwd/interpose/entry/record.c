@@ -244,6 +244,16 @@ uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path)
     return number_of(t, path[0] == '/' ? 0 : cwd_of(t), path);
 }
 
+uint64_t amph_ip_record_path_at(struct amph_ip_recording *t, int dirfd, const char *path)
+{
+    return number_of(t, path[0] == '/' ? 0 : file_of(t, dirfd), path);
+}
+
+void amph_ip_record_set_file(int fd, uint64_t file)
+{
+    set_file(fd, file);
+}
+
 /* What a call does to the table of descriptors, or to the working directory. */
 enum effect {
     NONE,

@@ -75,6 +75,11 @@ uint64_t amph_ip_record_path(struct amph_ip_recording *t, const char *path);
 /* The number of the path behind a descriptor; 0: not known. */
 uint64_t amph_ip_record_file(struct amph_ip_recording *t, int fd);
 
+/* The number of a path that starts at a folder's descriptor. */
+uint64_t amph_ip_record_path_at(struct amph_ip_recording *t, int dirfd, const char *path);
+/* The descriptor is this file from here on; 0: not known. */
+void amph_ip_record_set_file(int fd, uint64_t file);
+
 /* record_async.c: writes records of the requests that a call has started, behind the call's own. */
 void amph_ip_record_requests(const struct amph_ip_trace_frame *frame, int64_t result);
 

@@ -22,17 +22,19 @@ enum {
     PLACES = 8192,
     PROBES = 64,          /* places that a key may have */
     PROBES_SHARED = 1024, /* of one that several requests in flight may have */
-    EARLY = 64            /* ends that are kept */
+    EARLY = 64,           /* ends that are kept */
+    RINGS = 256
 };
 
 #define FREE UINT64_C(0)
 #define TAKEN UINT64_C(1)
+#define TAKEN_RING ((const void *)(uintptr_t)TAKEN)
 
 static const char *const names[AMPH_IP_ASYNC_NAMES] = {
-    [AMPH_IP_ASYNC_READ] = "async_read",
-    [AMPH_IP_ASYNC_WRITE] = "async_write",
-    [AMPH_IP_ASYNC_SYNC] = "async_sync",
-    [AMPH_IP_MPI_ASYNC_READ] = "MPI_async_read",
+    [AMPH_IP_ASYNC_READ] = "async_read",          [AMPH_IP_ASYNC_WRITE] = "async_write",
+    [AMPH_IP_ASYNC_OPEN] = "async_open",          [AMPH_IP_ASYNC_CLOSE] = "async_close",
+    [AMPH_IP_ASYNC_STAT] = "async_stat",          [AMPH_IP_ASYNC_ALLOCATE] = "async_fallocate",
+    [AMPH_IP_ASYNC_SYNC] = "async_sync",          [AMPH_IP_MPI_ASYNC_READ] = "MPI_async_read",
     [AMPH_IP_MPI_ASYNC_WRITE] = "MPI_async_write"
 };
 
@@ -56,6 +58,10 @@ struct end {
 struct amph_ip_flights {
     uint64_t in_flight, early_next;
     struct end early[EARLY];
+    struct {
+        const void *ring; /* NULL: free */
+        uint32_t seen;
+    } rings[RINGS];
     uint64_t key[PLACES];
     struct flight flight[PLACES];
 };
@@ -209,6 +215,9 @@ static void write_end(struct flight *flight, const struct end *end)
         call->has |= AMPH_TRACE_HAS_FAILED;
     }
 
+    if (flight->name == AMPH_IP_ASYNC_OPEN && !end->err)
+        amph_ip_record_set_file((int)end->result, call->file);
+
     amph_ip_record_name(t, number, names[flight->name]);
 
     union amph_trace_slot *slot = slot_of(t, flight);
@@ -303,4 +312,37 @@ bool amph_ip_request_end(uint64_t key, int64_t result, int err)
 
     write_end(&flight, &end);
     return true;
+}
+
+uint32_t *amph_ip_request_ring(const void *ring, uint32_t head)
+{
+    struct amph_ip_flights *f = flights_made();
+
+    for (unsigned i = 0; f && i < RINGS; i++) {
+        if (__atomic_load_n(&f->rings[i].ring, __ATOMIC_ACQUIRE) == ring)
+            return &f->rings[i].seen;
+    }
+
+    for (unsigned i = 0; f && i < RINGS; i++) {
+        const void *none = NULL;
+
+        if (!__atomic_compare_exchange_n(&f->rings[i].ring, &none, TAKEN_RING, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+
+        f->rings[i].seen = head;
+        __atomic_store_n(&f->rings[i].ring, ring, __ATOMIC_RELEASE);
+        return &f->rings[i].seen;
+    }
+
+    return NULL;
+}
+
+void amph_ip_request_ring_ends(const void *ring)
+{
+    struct amph_ip_flights *f = flights_made();
+
+    for (unsigned i = 0; f && i < RINGS; i++)
+        if (__atomic_load_n(&f->rings[i].ring, __ATOMIC_ACQUIRE) == ring)
+            __atomic_store_n(&f->rings[i].ring, NULL, __ATOMIC_RELEASE);
 }

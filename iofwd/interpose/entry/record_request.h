@@ -37,6 +37,10 @@ enum amph_ip_request_name {
     AMPH_IP_ASYNC_READ,
     AMPH_IP_ASYNC_WRITE,
     AMPH_IP_ASYNC_SYNC,
+    AMPH_IP_ASYNC_OPEN,
+    AMPH_IP_ASYNC_CLOSE,
+    AMPH_IP_ASYNC_STAT,
+    AMPH_IP_ASYNC_ALLOCATE,
     AMPH_IP_MPI_ASYNC_READ,
     AMPH_IP_MPI_ASYNC_WRITE,
     AMPH_IP_ASYNC_NAMES
@@ -55,5 +59,10 @@ bool amph_ip_request_is_in_flight(uint64_t key);
 
 /* Is any request in flight?  Without one, no end needs to be looked for. */
 bool amph_ip_request_any(void);
+
+/* How far the completions of a ring have been looked at; head: for one that is new.  NULL: too many rings. */
+uint32_t *amph_ip_request_ring(const void *ring, uint32_t head);
+/* The ring is no more. */
+void amph_ip_request_ring_ends(const void *ring);
 
 #endif

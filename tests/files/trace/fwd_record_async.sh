@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Requests that a call only starts, POSIX AIO's and libaio's, have records with their file, offset and length; forwarded ones, which Amphora
-# carries out by calls that are recorded, have no second ones.  Operations of io_uring are not recorded, and summary says so.
+# carries out by calls that are recorded, have no second ones.  Requests of liburing are recorded, those to rings of a program's own system calls not,
+# and summary says so.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
@@ -32,7 +33,7 @@ is() {
 }
 
 if [ ! -x "$trace" ]; then
-    for number in $(seq 18); do mp_skip "case $number of asynchronous requests" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"; done
+    for number in $(seq 20); do mp_skip "case $number of asynchronous requests" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"; done
     mp_done
     exit
 fi
@@ -93,12 +94,30 @@ rm -rf "$mp_dir/r"
 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 50 -record "$mp_dir/r" "$program" /fwd/file aio >"$mp_dir/out" 2>&1
 is "forwarded: each request once" 393216,8 "SELECT sum(bytes) || ',' || count(*) FROM calls WHERE class IN ('read', 'write') AND path = '/fwd/file'"
 
+if ! ${CC:-cc} -D_GNU_SOURCE -o "$mp_dir/ring" "$srcdir/tests/files/trace/fwd_record_ring.c" -luring 2>"$mp_dir/why"; then
+    mp_skip "liburing: each request with its file, bytes and end" "no liburing-dev here"
+    mp_skip "liburing: no sentence" "no liburing-dev here"
+else
+    rm -rf "$mp_dir/r" "$file"
+    "$run" -record "$mp_dir/r" "$mp_dir/ring" "$file" >"$mp_dir/out" 2>&1
+    code=$?
+    if [ $code = 77 ]; then
+        mp_skip "liburing: each request with its file, bytes and end" "the kernel refuses io_uring"
+        mp_skip "liburing: no sentence" "the kernel refuses io_uring"
+    else
+        is "liburing: each request with its file, bytes and end" "async_close:1:0:0:1 async_open:1:0:0:1 async_read:1:0:2768:1 async_read:1:9:0:0 async_sync:1:0:0:1 async_write:8:0:32768:1" \
+            "SELECT name || ':' || sum(returned AND ns > 0) || ':' || errno || ':' || sum(bytes) || ':' || coalesce(path = '$file', 0) AS x FROM calls WHERE async GROUP BY name, errno ORDER BY name, errno"
+        "$trace" summary "$mp_dir/r" >"$mp_dir/out" 2>&1 && ! grep -q 'io_uring were made\|whose ends' "$mp_dir/out"
+        mp_report $? "liburing: no sentence" "$mp_dir/out"
+    fi
+fi
+
 recorded ring
 if [ $code = 77 ]; then
     mp_skip "io_uring: summary says that its operations are not recorded" "the kernel refuses io_uring"
 else
     "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
-    grep -q '^1 rings of io_uring were made: their operations are not recorded' "$mp_dir/out"
+    grep -q "^1 rings of io_uring were made by a program's own system calls: what it submits to them is not recorded; use" "$mp_dir/out"
     mp_report $? "io_uring: summary says that its operations are not recorded" "$mp_dir/out"
 fi
 recorded aio
