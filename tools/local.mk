@@ -89,6 +89,7 @@ iofwd_trace_SOURCES = \
 	tools/trace/replay.c \
 	tools/trace/replay.h \
 	tools/trace/replay_call.c \
+	tools/trace/replay_request.c \
 	tools/trace/replay_files.c \
 	tools/trace/replay_plan.c \
 	tools/trace/replay_run.c \

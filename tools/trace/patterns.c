@@ -95,9 +95,9 @@ static const struct rule rules[] = {
     { "many calls on names and attributes", "kind:meta",
       "fewer stat calls in the program; forwarded ones are one request each",
       "SELECT 'process ' || pid, count(*), sum(ns), printf('%d %% of its time in calls', 100 * sum(ns) / "
-      "(SELECT max(1, sum(ns)) FROM calls d WHERE layer = 'posix' AND d.process = calls.process)) FROM calls WHERE class = "
+      "(SELECT max(1, sum(ns)) FROM calls d WHERE layer = 'posix' AND NOT async AND d.process = calls.process)) FROM calls WHERE class = "
       "'meta' GROUP BY process HAVING count(*) >= 1000 AND sum(ns) * 4 > (SELECT sum(ns) FROM calls d "
-      "WHERE layer = 'posix' AND d.process = calls.process)" },
+      "WHERE layer = 'posix' AND NOT async AND d.process = calls.process)" },
     { "the same file read by all processes", "kind:read",
       "read it once and send it to the others (a collective, or a broadcast); several processes "
       "read it now",
@@ -139,7 +139,7 @@ static const struct rule rules[] = {
     { "one process waits longer than the others", "",
       "IOFWD_STRIPE spreads its file over servers; or share the work out evenly",
       "WITH t AS (SELECT rank, process, sum(ns) AS ns, count(*) AS n FROM calls WHERE rank IS NOT NULL AND layer = 'posix' "
-      "AND " NOT_WAITING " GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
+      "AND NOT async AND " NOT_WAITING " GROUP BY rank) SELECT 'rank ' || rank, n, ns, printf('%.1f times the mean', ns * 1.0 / (SELECT "
       "avg(ns) FROM t)) FROM t WHERE (SELECT count(*) FROM t) >= 4 AND ns > 2 * (SELECT avg(ns) FROM t) "
       "AND ns > 1000000" },
     { "one slow large file at one server", "kind:read,write side:forwarded", "IOFWD_STRIPE=4 spreads its data over four servers",

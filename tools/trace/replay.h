@@ -48,7 +48,9 @@ enum replay_kind {
     REPLAY_RMDIR,
     REPLAY_FOLDER, /* a folder is opened: it is read whole, and closed */
     REPLAY_LOCK,
-    REPLAY_DUP
+    REPLAY_DUP,
+    REPLAY_START, /* of a request: it is carried out while the thread goes on */
+    REPLAY_AWAIT  /* its end, where the program has seen it */
 };
 
 struct replay_step {
@@ -121,8 +123,15 @@ struct replay_task {
     const struct replay *r;
     int *fds;   /* of the process: from a recorded descriptor to the replay's; -1: none */
     char *data; /* REPLAY_BYTES_MAX */
+    struct replay_flight *flights; /* requests that have been started and not been awaited */
 };
 /* Makes the call of step s.  Gives its result, -1 and errno for an error. */
 int64_t replay_call(struct replay_task *task, const struct replay_step *s);
+
+/* replay_request.c: starts the request of event e on that descriptor; awaits it, and gives its result as
+ * replay_call does; awaits those that are left. */
+int64_t replay_start(struct replay_task *task, const struct amph_trace_event *e, int fd);
+int64_t replay_await(struct replay_task *task, const struct amph_trace_event *e);
+void replay_await_all(struct replay_task *task);
 
 #endif

@@ -247,6 +247,10 @@ int64_t replay_call(struct replay_task *task, const struct replay_step *s)
         return stat_file(task, e, path);
     case REPLAY_LOCK:
         return lock(task, e);
+    case REPLAY_START:
+        return replay_start(task, e, fd_of(task, e->fd, e->file));
+    case REPLAY_AWAIT:
+        return replay_await(task, e);
     case REPLAY_CLOSE:
         if (e->fd >= 0 && e->fd < REPLAY_FDS && task->fds[e->fd] >= 0)
             return close(__atomic_exchange_n(&task->fds[e->fd], -1, __ATOMIC_RELAXED));

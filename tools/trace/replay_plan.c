@@ -55,6 +55,8 @@ static const struct {
     { "unlink", REPLAY_UNLINK },      { "remove", REPLAY_UNLINK },
     { "mkdir", REPLAY_MKDIR },        { "rmdir", REPLAY_RMDIR },
     { "fcntl", REPLAY_LOCK },         { "dup", REPLAY_DUP },
+    { "async_read", REPLAY_START },   { "async_write", REPLAY_START },
+    { "async_sync", REPLAY_START },
 };
 
 static enum replay_kind kind_of_name(const char *name)
@@ -257,39 +259,105 @@ static int64_t end_of(const struct amph_trace_event *e)
     return e->end_ns ? e->end_ns : e->start_ns;
 }
 
-/* The steps of a thread, each with the time since the one before. */
-static void put_steps(struct replay *r, struct replay_thread *th)
+/* A moment of a thread: a call, or the end of a request that it has started. */
+struct moment {
+    int64_t ns;
+    uint32_t event;
+    bool ends;
+};
+
+static int by_moment(const void *a, const void *b)
+{
+    const struct moment *x = a;
+    const struct moment *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? -1 : 1;
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+
+    return (int)x->ends - (int)y->ends;
+}
+
+static bool is_request(const struct replay *r, const struct amph_trace_event *e)
+{
+    return amph_trace_is_request(r->trace->names[e->name]);
+}
+
+/* The thread's moments in their order, for the caller to free.  NULL: no memory. */
+static struct moment *moments_of(const struct replay *r, const struct replay_thread *th,
+                                 size_t *n_p)
+{
+    struct moment *list = malloc((2 * (size_t)th->nevents + 1) * sizeof *list);
+    size_t n = 0;
+
+    for (uint32_t i = 0; list && i < th->nevents; i++) {
+        uint32_t index = r->order[th->first_event + i];
+        const struct amph_trace_event *e = &r->trace->events[index];
+
+        list[n++] = (struct moment){ e->start_ns, index, false };
+        if (is_request(r, e) && e->end_ns)
+            list[n++] = (struct moment){ e->end_ns, index, true };
+    }
+
+    if (list)
+        qsort(list, n, sizeof *list, by_moment);
+
+    *n_p = n;
+    return list;
+}
+
+/* Does the call wait for requests only?  Their own ends are steps. */
+static bool awaits_requests(const char *name)
+{
+    return strncmp(name, "aio_suspend", 11) == 0 || strncmp(name, "io_getevents", 12) == 0 ||
+           strncmp(name, "io_uring_wait", 13) == 0 || strstr(name, "io_uring_get_cqe") ||
+           strncmp(name, "io_uring_submit_and_wait", 24) == 0 ||
+           strncmp(name, "io_pgetevents", 13) == 0 || strncmp(name, "lio_listio", 10) == 0;
+}
+
+/* The steps of a thread, each with the time since the one before.  false: no memory. */
+static bool put_steps(struct replay *r, struct replay_thread *th)
 {
     const struct amph_trace *t = r->trace;
     int64_t at = t->events[r->order[th->first_event]].start_ns;
     uint64_t think = 0;
     uint64_t sleep = 0;
+    size_t n;
+    struct moment *moments = moments_of(r, th, &n);
+
+    if (!moments)
+        return false;
 
     th->first = (uint32_t)r->nsteps;
-    for (uint32_t i = 0; i < th->nevents; i++) {
-        uint32_t index = r->order[th->first_event + i];
-        const struct amph_trace_event *e = &t->events[index];
+    for (size_t i = 0; i < n; i++) {
+        const struct moment *m = &moments[i];
+        const struct amph_trace_event *e = &t->events[m->event];
 
         enum amph_trace_class cls = class_of(r, e);
 
         if (amph_trace_layer_of((enum amph_trace_side)e->side, cls) != AMPH_TRACE_LAYER_POSIX)
             continue; /* its file calls are steps, the rest of its time is the program's */
 
+        bool of_request = is_request(r, e);
         enum replay_kind kind = kind_of(r, e);
-        uint64_t took = (uint64_t)(end_of(e) - e->start_ns);
+        int64_t end_ns = of_request ? m->ns : end_of(e);
+        uint64_t took = awaits_requests(t->names[e->name]) ? 0 : (uint64_t)(end_ns - m->ns);
 
-        think += e->start_ns > at + RECORDER_NS ? (uint64_t)(e->start_ns - at - RECORDER_NS) : 0;
-        at = end_of(e);
-        r->skipped += kind <= REPLAY_MARK;
+        think += m->ns > at + RECORDER_NS ? (uint64_t)(m->ns - at - RECORDER_NS) : 0;
+        at = end_ns > at ? end_ns : at;
+        r->skipped += kind <= REPLAY_MARK && !m->ends;
         if (cls == AMPH_TRACE_WAIT)
             sleep += took;
         else if (kind <= REPLAY_MARK && cls != AMPH_TRACE_PROCESS)
             think += took;
 
-        if (kind == REPLAY_SKIP)
+        if (kind == REPLAY_SKIP || (m->ends && kind != REPLAY_START))
             continue;
+        if (m->ends)
+            kind = REPLAY_AWAIT;
 
-        r->steps[r->nsteps++] = (struct replay_step){ .event = index,
+        r->steps[r->nsteps++] = (struct replay_step){ .event = m->event,
                                                       .kind = (uint8_t)kind,
                                                       .cls = (uint8_t)cls,
                                                       .thread = REPLAY_NONE,
@@ -299,7 +367,9 @@ static void put_steps(struct replay *r, struct replay_thread *th)
         think = cls == AMPH_TRACE_PROCESS ? took : 0; /* what it starts, starts at its begin */
     }
 
+    free(moments);
     th->n = (uint32_t)r->nsteps - th->first;
+    return true;
 }
 
 /* ---- who starts whom ---- */
@@ -568,7 +638,8 @@ bool replay_plan(struct replay *r)
 {
     const struct amph_trace *t = r->trace;
 
-    r->steps = calloc(t->nevents + 1, sizeof *r->steps);
+    /* a request has two */
+    r->steps = calloc(2 * t->nevents + 1, sizeof *r->steps);
     r->zero_ns = t->nevents ? t->events[0].start_ns : 0;
     for (size_t i = 0; i < t->nprocesses; i++)
         if (t->processes[i].start_ns < r->zero_ns)
@@ -578,7 +649,8 @@ bool replay_plan(struct replay *r)
         return false;
 
     for (size_t i = 0; i < r->nthreads; i++)
-        put_steps(r, &r->threads[i]);
+        if (!put_steps(r, &r->threads[i]))
+            return false;
 
     find_parents(r);
     place_starts(r);

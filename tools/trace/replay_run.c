@@ -79,12 +79,17 @@ static void note(const struct replay *r, struct sums *sums, const struct replay_
 {
     const struct amph_trace_event *e = &r->trace->events[s->event];
     bool failed = e->has & AMPH_TRACE_HAS_FAILED;
-    bool moves_data = s->kind == REPLAY_READ || s->kind == REPLAY_WRITE;
+    bool awaits = s->kind == REPLAY_AWAIT;
+    bool moves_data = s->kind == REPLAY_READ || s->kind == REPLAY_WRITE || awaits;
     uint32_t none = REPLAY_NONE;
 
-    sums->calls++;
+    /* a request is one call, whose result comes last */
+    sums->calls += !awaits;
     sums->class_ns[s->cls] += ns;
-    sums->class_calls[s->cls]++;
+    sums->class_calls[s->cls] += !awaits;
+    if (s->kind == REPLAY_START)
+        return;
+
     if (failed == (result < 0) && !(moves_data && !failed && result != e->result))
         return;
 
@@ -182,6 +187,7 @@ static void *run_thread(void *argument)
         }
     }
 
+    replay_await_all(&task);
     add_up(r->shared, &sums, at);
     munmap(task.data, REPLAY_BYTES_MAX);
     return NULL;

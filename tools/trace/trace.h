@@ -24,6 +24,7 @@
  *   replay_files.c         the files that must be there before
  *   replay_run.c           processes, threads, waits and times
  *   replay_call.c          one call
+ *   replay_request.c       requests, which are carried out meanwhile
  *   bench.c     what recording costs, beside strace and ltrace
  */
 #ifndef AMPH_TOOLS_TRACE_H

@@ -5,7 +5,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 14); do
+    for number in $(seq 18); do
         mp_skip "case $number of replay" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -117,6 +117,15 @@ awk -v s="$(seconds 2)" 'BEGIN { exit !(s >= 0.4) }'
 mp_report $? "compute: the time between calls is kept" "$mp_dir/out"
 timeout 50 "$trace" replay "$mp_dir/r" -prefix "$mp_dir/scratch" -no-think >"$mp_dir/out" 2>&1 && awk -v s="$(seconds 2)" 'BEGIN { exit !(s < 0.4) }'
 mp_report $? "-no-think leaves it out" "$mp_dir/out"
+
+# requests, which are carried out while the program goes on
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -pthread -o "$mp_dir/async" "$srcdir/tests/files/trace/fwd_record_async.c" -lrt || exit 99
+again requests "$mp_dir/async" data aio
+grep -q '^write  *4 ' "$mp_dir/out" && grep -q '^read  *4 ' "$mp_dir/out" && grep -q '^sync  *1 ' "$mp_dir/out"
+mp_report $? "requests: the calls are made" "$mp_dir/out"
+again "requests that fail and are short" "$mp_dir/async" data ends
+grep -q '^write  *2 ' "$mp_dir/out" && grep -q '^read  *2 ' "$mp_dir/out" && awk -v s="$(seconds 2)" 'BEGIN { exit !(s >= 0.03 && s < 5) }'
+mp_report $? "requests that fail and are short: the calls are made" "$mp_dir/out"
 
 # below a prefix of servers, with another setting
 rm -rf "$mp_dir/r"

@@ -9,6 +9,10 @@ run() {
 way=mount
 . "$srcdir/tests/files/trace/record_ways_lib.sh"
 
+"$trace" summary "$records" >"$mp_dir/out" 2>&1
+grep -q 'calls on the mount that the kernel answers by itself, from what it remembers or because it refuses them, are not here' "$mp_dir/out"
+mp_report $? "summary: what the kernel answers is not seen" "$mp_dir/out"
+
 # ---- the end of the serving process ----
 
 rm -rf "$records"
