@@ -24,6 +24,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/api/file.h \
 	iofwd/server/fs/beneath.c \
 	iofwd/client/attach/attach.c \
+	iofwd/client/attach/clock.c \
 	iofwd/client/attach/dead_servers.c \
 	iofwd/client/attach/endpoint.c \
 	iofwd/client/client.h \

@@ -43,6 +43,7 @@
  *
  *   attach/             opening, fork, exec and end of a client
  *   attach/attach.c     opens the client and its links
+ *   attach/clock.c      measures the clock of a recorded client's host
  *   attach/endpoint.c   the client's endpoint: its network and address
  *   attach/dead_servers.c   detects servers that cannot be reached any more, and reports them
  *   attach/lifecycle.c  fork, exec and exit; holds; files as text
@@ -206,6 +207,11 @@ bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
 enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
                                        const struct amph_client_link *link, uint8_t kind,
                                        uint32_t child, struct amph_fwd_welcome *wc, int *fd_p);
+/* Opens one that carries queries (wire/watch.h), which the caller closes; -1: the server refuses.  buf has
+ * room for a frame. */
+int amph_client_watch_server(struct amph_fwd_client *cl, uint32_t server, uint8_t *buf);
+/* client/attach/clock.c: measures the clock of this host, if the process is recorded. */
+void amph_client_clock_measure(struct amph_fwd_client *cl);
 enum amph_status amph_client_link_child(struct amph_fwd_client *cl, struct amph_client_link *link,
                                         uint32_t *child_p);
 

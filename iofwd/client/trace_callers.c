@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/os/clock.h"
+#include "base/os/host_clock.h"
 #include "base/settings/env.h"
 
 enum {
@@ -131,7 +132,7 @@ static void describe(struct amph_client_recorded_process *p, int dir, struct amp
         if (identity.rank[i] >= 0)
             h->rank = identity.rank[i];
 
-    h->clock = identity.clock;
+    h->clock = identity.clock ? identity.clock : amph_host_clock();
     h->recorder = amph_client_recorder.wanted;
     h->began_ns = amph_now_ns();
     snprintf(h->exe, sizeof h->exe, "%s", p->exe);

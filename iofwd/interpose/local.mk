@@ -275,7 +275,7 @@ preload_scripts += \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \
-	tests/files/trace/fwd_clocks.sh tests/files/trace/fwd_record_hosts.sh \
+	tests/files/trace/fwd_clocks.sh tests/files/trace/fwd_clocks_standing.sh tests/files/trace/fwd_record_hosts.sh \
 	tests/files/trace/fwd_messages.sh \
 	tests/files/trace/fwd_patterns.sh \
 	tests/files/trace/fwd_record.sh \

@@ -376,6 +376,12 @@ struct amph_server {
     int notify_fd;                 /* epoll set of the notifiers to be triggered */
     uint64_t opened_ns;
 
+    /* Of the listener thread, which answers recorded clients. */
+    struct {
+        uint64_t number;  /* amph_host_clock; 0: nobody has asked yet */
+        uint64_t base_ns; /* from CLOCK_MONOTONIC to the real time */
+    } clock;
+
     /* Read by the listener thread for watchers.  The progress thread writes them. */
     struct amph_fwd_latency latency; /* of all requests; relaxed atomics, as the counters are */
     atomic_bool refuses_joins;       /* drained by iofwd-ctl: takes no further clients */

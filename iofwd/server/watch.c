@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/os/arena.h"
 #include "base/os/clock.h"
+#include "base/os/host_clock.h"
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/log.h"
@@ -118,11 +120,33 @@ static void answer_status(struct amph_server *s, const struct amph_server_conn *
     send_answer(c, &a, FWD_WATCH_END);
 }
 
+/* The real time is the one that CLOCK_MONOTONIC had at the first question, plus what has passed since: all
+ * clients get one axis, also if somebody sets the real clock. */
+static void answer_clock(struct amph_server *s, const struct amph_server_conn *c)
+{
+    uint64_t now_ns = amph_now_ns();
+    struct answer a;
+    struct timespec real;
+
+    if (!s->clock.number) {
+        clock_gettime(CLOCK_REALTIME, &real);
+        s->clock.number = amph_host_clock();
+        s->clock.base_ns = (uint64_t)real.tv_sec * AMPH_NS_PER_S + (uint64_t)real.tv_nsec - now_ns;
+        now_ns = amph_now_ns();
+    }
+
+    begin(&a, FWD_WATCH_CLOCK);
+    amph_fwd_watch_put_value(&a.items, "clock", s->clock.number);
+    amph_fwd_watch_put_value(&a.items, "monotonic_ns", now_ns);
+    amph_fwd_watch_put_value(&a.items, "real_ns", now_ns + s->clock.base_ns);
+    send_answer(c, &a, FWD_WATCH_END);
+}
+
 /* Returns why the connection may not give this order, or NULL. */
 static const char *forbids(const struct amph_server *s, const struct amph_server_conn *c,
                            uint8_t query)
 {
-    if (query < FWD_WATCH_DRAIN)
+    if (query < FWD_WATCH_DRAIN || query == FWD_WATCH_CLOCK)
         return NULL;
     if (!c->listener.same_user)
         return "it takes orders on its own host only, from its own user or root; run iofwd-ctl "
@@ -153,6 +177,8 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
 
     if (query == FWD_WATCH_STATUS)
         answer_status(s, c, query);
+    else if (query == FWD_WATCH_CLOCK)
+        answer_clock(s, c);
     else if (query == FWD_WATCH_FINAL)
         c->listener.wants_final = true;
     else
@@ -341,6 +367,18 @@ static const struct {
     { AMPH_ENV_IOFWD_SERVER_MEMORY, set_server_memory },
 };
 
+static bool is_setting(const char *name, size_t len)
+{
+    for (unsigned id = 0; id < AMPH_ENV_COUNT; id++) {
+        const char *known = amph_env_name((enum amph_env_id)id);
+
+        if (strlen(known) == len && memcmp(known, name, len) == 0)
+            return true;
+    }
+
+    return false;
+}
+
 /* Sets NAME=VALUE.  false: why says the reason. */
 static bool set(struct amph_server *s, const char *text, char why[AMPH_ENV_WHY_BYTES])
 {
@@ -359,6 +397,15 @@ static bool set(struct amph_server *s, const char *text, char why[AMPH_ENV_WHY_B
         settable[i].set(s, value);
         amph_info("%s is set now", text);
         return true;
+    }
+
+    if (!is_setting(text, len)) {
+        snprintf(
+            why, AMPH_ENV_WHY_BYTES,
+            "there is no setting %.*s; those that can change are AMPHORA_LOG, IOFWD_CLIENT_FILES, "
+            "IOFWD_CLIENT_MEMORY and IOFWD_SERVER_MEMORY",
+            len < 100 ? (int)len : 100, text);
+        return false;
     }
 
     snprintf(why, AMPH_ENV_WHY_BYTES,

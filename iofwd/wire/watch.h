@@ -34,6 +34,7 @@ enum amph_fwd_watch {
     FWD_WATCH_DRAIN,      /* take no further clients, end with the last one */
     FWD_WATCH_STOP,       /* end now */
     FWD_WATCH_SET,        /* text NAME=VALUE: a setting's new value; "": open the log file again */
+    FWD_WATCH_CLOCK,      /* the server's clock at this moment, answered at once (base/os/host_clock.h) */
     FWD_WATCH_COUNT
 };
 

@@ -130,6 +130,7 @@ fi
         mv "$file.log" "$mp_dir/old.log" && "$ctl" reload IOFWD_CLIENT_FILES=7 IOFWD_CLIENT_MEMORY=2M AMPHORA_LOG=info -servers "$file" &&
         json status '[(s["limit_client_files"], s["limit_client_memory"], s["log"]) for s in d["servers"]]' &&
         said 1 "cannot change while a server runs" "$ctl" reload IOFWD_PREFIX=/other -servers "$file" &&
+        said 1 "there is no setting IOFWD_NOPE" "$ctl" reload IOFWD_NOPE=1 -servers "$file" &&
         said 1 "is out of bounds" "$ctl" reload IOFWD_CLIENT_FILES=0 -servers "$file" &&
         timeout 60 "$run" -servers "$file" sh -c 'exec 3>/fwd/1 4>/fwd/2 5>/fwd/3 6>/fwd/4 7>/fwd/5 8>/fwd/6 9>/fwd/7 && echo seven && : >/fwd/8'
     test -e "$file.log" && grep -c "IOFWD_CLIENT_FILES=7 is set now" "$mp_dir/old.log"

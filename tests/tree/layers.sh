@@ -43,6 +43,7 @@ iofwd/interpose iofwd/client/api/interface.h
 iofwd/interpose base/log_json.h
 iofwd/interpose base/visible.h
 iofwd/interpose base/platform.h
+iofwd/interpose base/os/host_clock.h
 iofwd/interpose base/settings/env_defs.h
 iofwd/interpose base/settings/env_parse.h
 iofwd/interpose base/settings/env.h

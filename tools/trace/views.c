@@ -46,7 +46,8 @@ void trace_say_losses(sqlite3 *db, const char *schema, FILE *out)
         { "SELECT count(DISTINCT host) FROM %1$s.processes WHERE clock_error_ns IS NULL AND "
           "(SELECT count(DISTINCT host) FROM %1$s.processes) > 1",
           "The clocks of %lld hosts were not measured: times of different hosts are compared by "
-          "their real-time clocks; amphora-run -record measures them, mpirun and srun do not.\n" },
+          "their real-time clocks; amphora-run -record measures them, and so do clients of I/O "
+          "servers.\n" },
     };
 
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {

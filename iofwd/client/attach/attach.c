@@ -288,6 +288,28 @@ static enum amph_status greet(struct amph_fwd_client *cl, const struct amph_clie
     return st;
 }
 
+int amph_client_watch_server(struct amph_fwd_client *cl, uint32_t server, uint8_t *buf)
+{
+    struct amph_fwd_hello h = { .kind = FWD_HELLO_WATCH,
+                                .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped,
+                                .pointer_bytes = sizeof(void *),
+                                .rank = AMPH_RANK_NONE,
+                                .number = FWD_NUMBER_NONE,
+                                .child = FWD_NUMBER_NONE,
+                                .pid = (uint32_t)getpid() };
+    struct amph_fwd_welcome wc;
+    uint64_t until = deadline(cl);
+    int fd = -1;
+
+    if (connect_server(cl, server, until, &fd) != AMPH_OK)
+        return -1;
+    if (amph_fwd_control_greet(fd, cl->job->key, &h, false, until, buf, &wc) == AMPH_OK)
+        return fd;
+
+    close(fd);
+    return -1;
+}
+
 enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
                                        const struct amph_client_link *link, uint8_t kind,
                                        uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
@@ -779,6 +801,7 @@ static int open_client(struct amph_fwd_client **client_p)
         return errno_of_open(st);
     }
 
+    amph_client_clock_measure(cl);
     *client_p = cl;
     return 0;
 }

@@ -510,7 +510,7 @@ static void start_recorder(char **env)
 
     const char *clock = amph_ip_private_text(env, AMPH_IP_PRIVATE_CLOCK);
 
-    amph_ip_state.recorder.clock = clock ? strtoull(clock, NULL, 10) : 0;
+    amph_ip_state.recorder.clock = clock ? strtoull(clock, NULL, 10) : amph_ip_clock_number();
     amph_ip_record_start(dir, rank,
                          (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/os/host_clock.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/state.h"
 
@@ -36,6 +37,22 @@ bool amph_ip_clock_has_counter(void)
 
     amph_ip_kernel_close(fd);
     return n > 0 && (strncmp(name, "tsc\n", 4) == 0 || strncmp(name, "arch_sys", 8) == 0);
+}
+
+uint64_t amph_ip_clock_number(void)
+{
+    char boot[AMPH_HOST_CLOCK_BYTES], space[AMPH_HOST_CLOCK_BYTES];
+    ssize_t boot_len = -1;
+    int fd = amph_ip_kernel_openat(AT_FDCWD, AMPH_HOST_CLOCK_BOOT, O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        boot_len = amph_ip_kernel_read(fd, boot, sizeof boot);
+        amph_ip_kernel_close(fd);
+    }
+
+    ssize_t space_len = amph_ip_kernel_readlink(AMPH_HOST_CLOCK_SPACE, space, sizeof space);
+
+    return amph_host_clock_number(boot, boot_len, space, space_len);
 }
 
 uint64_t amph_ip_clock_plain(void)

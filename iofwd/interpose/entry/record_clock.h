@@ -25,6 +25,9 @@ struct amph_ip_clock {
 /* May the counter be used on this host?  It may where the kernel keeps its own time by it. */
 bool amph_ip_clock_has_counter(void);
 
+/* The number of this process's clock (base/os/host_clock.h); 0: not known. */
+uint64_t amph_ip_clock_number(void);
+
 /* CLOCK_MONOTONIC itself. */
 uint64_t amph_ip_clock_plain(void);
 uint64_t amph_ip_clock_read(struct amph_ip_clock *clock);
