@@ -217,7 +217,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->moves = 0;
             p->file_ns = p->queue_ns = 0;
             p->data = NULL;
-            p->yields_early = false;
+            p->yields_early = p->sleeps_early = p->busy = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
                          AMPH_CLIENT_PENDING_MAX +
                      i;
@@ -383,6 +383,9 @@ int amph_client_pending_wait(struct amph_fwd_client *cl, struct amph_client_link
     struct amph_client_wait wait = { .w = { .soon = true, .yields_early = p->yields_early } };
     bool unwanted = false;
 
+    if (p->sleeps_early)
+        wait.w.phase = AMPH_WAITER_SLEEPS;
+
     while (!amph_client_pending_is_done(p)) {
         bool late = amph_client_wait_step(cl, &wait);
 
@@ -447,6 +450,8 @@ static void take_tags(struct amph_rd *r, const struct amph_fwd_rep_head *head,
             p->moves = amph_rd_u32(&tags);
             continue;
         }
+
+        p->busy = p->busy || tag == FWD_TAG_BUSY;
 
         const char *text = amph_rd_bytes(&tags, len);
 

@@ -116,6 +116,8 @@ struct amph_client_pending {
     uint8_t *buf;
     uint64_t file_ns, queue_ns; /* that its server has worked on it, and that it has waited there */
     bool yields_early;          /* the server may run on this core while the caller waits */
+    bool sleeps_early;          /* the cores are wanted for the data of several clients */
+    bool busy;                  /* the reply says so */
 };
 
 enum amph_client_link_state {

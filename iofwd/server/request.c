@@ -309,6 +309,12 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
         head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->exec.whole);
     }
 
+    if (rq->bulk.where == FWD_PIPE && amph_server_pipes_busy(rq->server)) {
+        amph_wr_u16(&w, FWD_TAG_BUSY);
+        amph_wr_u16(&w, 0);
+        head.tags_len = (uint16_t)(head.tags_len + 4);
+    }
+
     if (!rq->exec.error && rq->desc) {
         amph_fwd_put_results(&w, rq->desc, &rq->u);
         if (rq->desc->flags & FWD_CALL_READS) {

@@ -111,7 +111,8 @@ struct amph_fwd_rep_head {
 enum amph_fwd_tag {
     FWD_TAG_REASON = 1,
     FWD_TAG_WHOLE = 3,
-    FWD_TAG_MOVES = 4
+    FWD_TAG_MOVES = 4,
+    FWD_TAG_BUSY = 5 /* to a write by a pipe, without bytes: several clients write that way */
 };
 
 /* Location of the data of a bulk call, and which piece of the call this is. */

@@ -309,6 +309,8 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     pc->pend->want = len;
     pc->pend->yields_early = b.where == FWD_PIPE || (c->d->reads && op->link->near &&
                                                      op->window > 1 && b.where != FWD_INLINE);
+    pc->pend->sleeps_early = b.where == FWD_PIPE &&
+                             atomic_load_explicit(&op->link->pipes.busy, memory_order_relaxed);
 
     int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
 
@@ -347,6 +349,9 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
         memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
 
     op->moved += n;
+    if (op->pipe)
+        atomic_store_explicit(&op->link->pipes.busy, pc->pend->busy, memory_order_relaxed);
+
     if (AMPH_UNLIKELY(!err && pc->pend->moves)) {
         amph_client_thread.offset_moves.calls += !op->counted;
         amph_client_thread.offset_moves.moves = pc->pend->moves;

@@ -36,6 +36,7 @@ struct amph_client_pipes {
     _Atomic uint32_t made;  /* how many have been made */
     _Atomic uint32_t calls; /* large writes so far; the first ones make no pipe */
     _Atomic bool refused;   /* the server makes no further one */
+    _Atomic bool busy;      /* several clients write by pipes: waits leave their cores at once */
     struct amph_client_pipe pipe[FWD_PIPES_MAX];
 };
 
