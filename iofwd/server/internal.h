@@ -475,6 +475,7 @@ struct amph_server {
         bool posted; /* done or events is not empty; atomic, read without the lock */
         unsigned workers, idle;
         bool stopping;
+        _Atomic unsigned kicking; /* threads that are about to wake the progress thread */
     } shared;
 };
 

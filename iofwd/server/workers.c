@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,22 +27,40 @@
 #define WORKERS_SHARE 4 /* that each client may use while others have taken the common ones */
 #define WORKERS_COMMON (AMPH_SERVER_WORKERS_MAX / 8 * 7) /* the rest is for those that use few */
 
-/* The lock is held. */
+/* The lock is held; unlock_and_kick wakes the progress thread. */
 static void add_done(struct amph_server *s, struct amph_server_request *rq)
 {
     rq->next = NULL;
     *s->shared.done_tail = rq;
     s->shared.done_tail = &rq->next;
     __atomic_store_n(&s->shared.posted, true, __ATOMIC_RELEASE);
-    if (!s->shared.stopping) /* while stopping, the endpoint may be closed at any time */
-        amph_am_kick(s->ep);
+}
+
+/*
+ * Releases the lock, then wakes the progress thread: on the same core it runs at once, and would find
+ * the lock taken.  While the server stops, the endpoint may be closed at any time, so that
+ * amph_server_work_stop waits for those who are about to use it.
+ */
+static void unlock_and_kick(struct amph_server *s)
+{
+    bool kicks = !s->shared.stopping;
+
+    if (kicks)
+        atomic_fetch_add(&s->shared.kicking, 1);
+
+    pthread_mutex_unlock(&s->shared.lock);
+    if (!kicks)
+        return;
+
+    amph_am_kick(s->ep);
+    atomic_fetch_sub(&s->shared.kicking, 1);
 }
 
 void amph_server_work_done(struct amph_server *s, struct amph_server_request *rq)
 {
     pthread_mutex_lock(&s->shared.lock);
     add_done(s, rq);
-    pthread_mutex_unlock(&s->shared.lock);
+    unlock_and_kick(s);
 }
 
 /* Removes a request from the queue.  The lock is held. */
@@ -104,7 +123,7 @@ void amph_server_work_wake(struct amph_server *s, const struct amph_server_peer 
             wake(rq);
 
     cancel_queued(s, p, false, seq);
-    pthread_mutex_unlock(&s->shared.lock);
+    unlock_and_kick(s);
 }
 
 void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_peer *p)
@@ -115,7 +134,7 @@ void amph_server_work_wake_all(struct amph_server *s, const struct amph_server_p
             wake(rq);
 
     cancel_queued(s, p, true, 0);
-    pthread_mutex_unlock(&s->shared.lock);
+    unlock_and_kick(s);
 }
 
 static void list_running(struct amph_server *s, struct amph_server_request *rq)
@@ -186,8 +205,8 @@ static void *worker(void *arg)
 
         pthread_mutex_lock(&s->shared.lock);
         unlist_running(s, rq);
-        pthread_mutex_unlock(&s->shared.lock);
-        amph_server_work_done(s, rq);
+        add_done(s, rq);
+        unlock_and_kick(s);
         pthread_mutex_lock(&s->shared.lock);
     }
 
@@ -227,8 +246,8 @@ void amph_server_work_give(struct amph_server *s, struct amph_server_request *rq
     if (waiting > s->shared.idle && s->shared.workers < AMPH_SERVER_WORKERS_MAX)
         start_worker(s);
 
-    pthread_cond_signal(&s->shared.work_cond);
     pthread_mutex_unlock(&s->shared.lock);
+    pthread_cond_signal(&s->shared.work_cond); /* the worker finds the lock free */
 }
 
 void amph_server_work_stop(struct amph_server *s)
@@ -237,4 +256,7 @@ void amph_server_work_stop(struct amph_server *s)
     s->shared.stopping = true;
     pthread_cond_broadcast(&s->shared.work_cond);
     pthread_mutex_unlock(&s->shared.lock);
+
+    while (atomic_load(&s->shared.kicking))
+        sched_yield();
 }
