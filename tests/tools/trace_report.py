@@ -189,6 +189,20 @@ def findings(browser):
 
 
 @case
+def alike(browser):
+    """findings that differ in their file only are one line with their sum, and each is a click away"""
+    page = show(browser, 'long')
+    wanted = [f for f in (json.loads(line) for line in command(trace, 'patterns', folder('long'), '-json').splitlines()) if f['finding'] == 'many small writes']
+    true('%d findings' % len(wanted), len(wanted) > 3)
+    lines = '[...document.querySelectorAll("#findings li[data-ns]")].filter(li => li.querySelector("h3").textContent === "many small writes").map(li => Number(li.dataset.ns))'
+    same('their sum', page.run(lines), [sum(f['ns'] for f in wanted)])
+    click(page, '#findings li:nth-child(%d) button' % (1 + page.run('[...document.querySelectorAll("#findings h3")].findIndex(h => h.textContent === "many small writes")')))
+    expect(page, 'long', "class = 'write'", 'the calls of them all')
+    click(page, '#findings-all')
+    same('each', sorted(page.run(lines)), sorted(f['ns'] for f in wanted))
+
+
+@case
 def time_zoom(browser):
     """zoom: wheel, keys, drags and buttons change the time that is shown, and the numbers with it"""
     page = show(browser, 'run')

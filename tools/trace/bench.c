@@ -126,10 +126,20 @@ static void keep_best(struct cost *best, const struct cost *cost)
     best->path_ns = cost->path_ns < best->path_ns ? cost->path_ns : best->path_ns;
 }
 
-/* The best of TURNS runs of each, in turn, so that a change of the machine's speed meets both.  false: the
- * first cannot be run; if the second cannot, its cost is NOT_MEASURED. */
-static bool measure_in_turn(const char *const *first, const char *const *second, const char *calls,
-                            struct cost *first_p, struct cost *second_p)
+static void remove_folder(const char *dir)
+{
+    char command[4200];
+
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    if (system(command) != 0)
+        trace_fail("%s cannot be removed", dir);
+}
+
+/* The best of TURNS runs of each, in turn, so that a change of the machine's speed meets both.  The second
+ * writes the folder dir, which each turn begins without.  false: the first cannot be run; if the second
+ * cannot, its cost is NOT_MEASURED. */
+static bool measure_in_turn(const char *const *first, const char *const *second, const char *dir,
+                            const char *calls, struct cost *first_p, struct cost *second_p)
 {
     struct cost cost;
 
@@ -139,6 +149,7 @@ static bool measure_in_turn(const char *const *first, const char *const *second,
             return false;
 
         keep_best(first_p, &cost);
+        remove_folder(dir);
         if (measure(second, calls, &cost))
             keep_best(second_p, &cost);
     }
@@ -152,18 +163,10 @@ static void print_row(const char *name, const struct cost *cost, const struct co
            cost->path_ns, cost->path_ns - plain->path_ns);
 }
 
-static void remove_folder(const char *dir)
-{
-    char command[4200];
-
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    if (system(command) != 0)
-        trace_fail("%s cannot be removed", dir);
-}
-
 int trace_bench(const char *iofwd_run)
 {
     char dir[] = "/tmp/iofwd-trace-bench.XXXXXX";
+    char records[sizeof dir + 8];
     char slow_calls[] = "2000";
     char calls[] = "100000";
     struct cost plain, cost;
@@ -171,13 +174,15 @@ int trace_bench(const char *iofwd_run)
     if (!mkdtemp(dir))
         return trace_fail("/tmp: %s", strerror(errno));
 
+    snprintf(records, sizeof records, "%s/records", dir);
+
     const char *const none[] = { NULL };
-    const char *const record[] = { iofwd_run, "-record", dir, NULL };
+    const char *const record[] = { iofwd_run, "-record", records, NULL };
     const char *const strace[] = { "strace", "-f", "-o", "/dev/null", NULL };
     const char *const ltrace[] = { "ltrace", "-f", "-o", "/dev/null", NULL };
     int code = 0;
 
-    if (!measure_in_turn(none, record, calls, &plain, &cost)) {
+    if (!measure_in_turn(none, record, records, calls, &plain, &cost)) {
         remove_folder(dir);
         return trace_fail("the loop cannot be run");
     }

@@ -572,6 +572,9 @@ for command in summary files ranks timeline patterns sql diff export pack replay
     "$trace" $command -help >"$mp_dir/out" 2>&1 && grep -q "^usage: iofwd-trace $command " "$mp_dir/out"
     mp_report $? "iofwd-trace $command -help" "$mp_dir/out"
 done
+timeout 60 "$trace" bench "$run" >"$mp_dir/out" 2>&1
+test $? = 0 && grep -q '^nothing ' "$mp_dir/out" && grep -q '^iofwd-run -record ' "$mp_dir/out" && ! grep -q 'earlier run' "$mp_dir/out"
+mp_report $? "bench: the cost of a recorded call, and nothing about its own records" "$mp_dir/out"
 mkdir "$mp_dir/empty"
 "$trace" pack "$mp_dir/empty" >"$mp_dir/out" 2>&1
 test $? = 1 && grep -q 'has no records' "$mp_dir/out"

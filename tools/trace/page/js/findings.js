@@ -1,6 +1,7 @@
 // Findings: each with its cost, its remedy, and a way to the calls that it is about.
 const findings = (() => {
     const FIRST = 12;
+    const ALIKE = 3; // more findings that differ in their file or process only are one
     const SETTING = /\b(?:IOFWD|AMPHORA)_[A-Z_]+(?:=\S+)?/g;
 
     // A remedy with the names of settings as code.
@@ -54,6 +55,20 @@ const findings = (() => {
         return node;
     }
 
+    // Those of one kind as one, with their sums; the most expensive one is the example.
+    function grouped(all) {
+        const kinds = new Map();
+        for (const finding of all)
+            kinds.set(finding.finding, [...(kinds.get(finding.finding) ?? []), finding]);
+
+        const sum = (list, name) => list.reduce((total, finding) => total + finding[name], 0);
+        const one = list => ({
+            ...list[0], ns: sum(list, 'ns'), calls: sum(list, 'calls'), detail: '',
+            subject: `${format.count(list.length)} of them, such as ${list[0].subject}`
+        });
+        return [...kinds.values()].flatMap(list => list.length > ALIKE ? [one(list)] : list).sort((a, b) => b.ns - a.ns);
+    }
+
     function draw(all) {
         const { d } = model.state;
         const node = byId('findings');
@@ -61,7 +76,7 @@ const findings = (() => {
         for (let i = 0; i < d.events; i++)
             ns += d.ns[i];
 
-        const shown = all ? d.findings : d.findings.slice(0, FIRST);
+        const shown = all ? d.findings : grouped(d.findings).slice(0, FIRST);
         node.replaceChildren(...shown.map(finding => item(finding, ns)));
         if (!d.findings.length)
             node.append(make('li', { className: 'none', textContent: 'Nothing: no rule applies to this run.' }));
