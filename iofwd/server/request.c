@@ -43,8 +43,8 @@ static int locate_pipe(struct amph_server_request *rq)
     const struct amph_fwd_bulk *b = &rq->bulk;
     const struct amph_server_peer *p = rq->peer;
 
-    if ((rq->id != AMPH_FWD_WRITE && rq->id != AMPH_FWD_PWRITE) || !p || b->at >= p->npipes ||
-        b->len > p->pipe[b->at].size_bytes)
+    if (!(rq->desc->flags & FWD_CALL_WRITES) || rq->desc->run == FWD_RUN_COLLECTIVE || !p ||
+        b->at >= p->npipes || b->len > p->pipe[b->at].size_bytes)
         return EPROTO;
 
     rq->pipe_fd = p->pipe[b->at].fd;
