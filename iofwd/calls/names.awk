@@ -246,6 +246,8 @@ function word_of(c, name,    called, w) {
 # Returns the type word of a parameter.
 function shown_as(c, p,    name, w) {
     name = param_name(p)
+    if (p ~ /^(amph_ip_)?off_t len(gth)?$/ && f_params[c] ~ /off_t off,/) return "FWD_IN_LEN" # of a range
+    if (name == "how" && f_name[c] ~ /^fallocate/) return "FWD_IN_FALLOC"
     w = word_of(c, name)
     if (w != "") return w
     if (f_name[c] == "syscall") return name == "number" ? "AMPH_FWD_SHOW_CALL" : "AMPH_FWD_SHOW_HEX"

@@ -637,6 +637,7 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     case FWD_IN_AMODE:
     case FWD_IN_RFLAGS:
     case FWD_IN_LOCKOP:
+    case FWD_IN_FALLOC:
     case AMPH_FWD_SHOW_HEX:
         put_flags(f->call, value);
         break;

@@ -39,6 +39,7 @@ static bool plan_argument(struct amph_ip_plan *plan, unsigned word, unsigned i)
     case FWD_IN_AMODE:
     case FWD_IN_RFLAGS:
     case FWD_IN_LOCKOP:
+    case FWD_IN_FALLOC:
     case AMPH_FWD_SHOW_HEX:
         if (!(plan->has & AMPH_TRACE_HAS_FLAGS))
             plan->flags_at = (uint8_t)i;

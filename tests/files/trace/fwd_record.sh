@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 145); do
+    for number in $(seq 149); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -55,6 +55,11 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
 with open("a", "w") as f: json.dump(list(range(1000)), f)
 os.rename("a", "b"); os.stat("b"); os.listdir(".")
 with tempfile.TemporaryFile() as f: f.write(b"x" * 100000); f.seek(5); f.read(10)'
+same perl perl -e 'open(F, ">a"); print F "x" x 10000; close F; open(F, "<a"); seek(F, 100, 0); read(F, $b, 50); rename "a", "b"; mkdir "d";
+    opendir(D, "."); @l = readdir D; unlink "b"; rmdir "d"; system("true")'
+same sqlite3 sqlite3 x.db "CREATE TABLE t(a); INSERT INTO t VALUES(1), (2); SELECT sum(a) FROM t; VACUUM"
+same make sh -c 'echo "int f(void) { return 0; }" >a.c && echo "int f(void); int main(void) { return f(); }" >b.c &&
+    printf "p: a.o b.o\n\tgcc -o p a.o b.o\n%%.o: %%.c\n\tgcc -c \$<\n" >Makefile && PATH=/usr/bin:/bin make -j2'
 if command -v gfortran >/dev/null; then
     cat >"$mp_dir/f.f90" <<'F'
 program f
@@ -787,7 +792,8 @@ int main(int argc, char **argv)
     snprintf(to, sizeof to, "%s.to", argv[1]);
     long fd = syscall(SYS_openat, AT_FDCWD, argv[1], O_RDWR | O_CREAT, 0600);
     return syscall(SYS_pwrite64, fd, argv[1], 3L, 40L) != 3 || syscall(SYS_lseek, fd, 5L, SEEK_SET) != 5 || syscall(SYS_read, fd, b, 77L) != 38 ||
-           syscall(SYS_fcntl, fd, F_GETFL) < 0 || syscall(SYS_close, fd) != 0 || syscall(SYS_renameat, AT_FDCWD, argv[1], AT_FDCWD, to) != 0 || argc != 2;
+           fallocate(fd, 0, 20, 30) != 0 || posix_fallocate(fd, 10, 40) != 0 || sync_file_range(fd, 1, 2, SYNC_FILE_RANGE_WRITE) != 0 ||
+           posix_fadvise(fd, 3, 4, POSIX_FADV_NORMAL) != 0 || readahead(fd, 5, 6) != 0 || syscall(SYS_fcntl, fd, F_GETFL) < 0 || syscall(SYS_close, fd) != 0 || syscall(SYS_renameat, AT_FDCWD, argv[1], AT_FDCWD, to) != 0 || argc != 2;
 }
 C
     ${CC:-cc} -D_GNU_SOURCE -o "$mp_dir/y" "$mp_dir/y.c" || exit 99
@@ -798,10 +804,11 @@ C
         "$trace" sql "$mp_dir/r" "SELECT name || ':' || coalesce(offset, '-') || ':' || coalesce(length, '-') || ':' || coalesce(flags, '-') || ':' ||
             replace(path || coalesce(':' || path2, ''), '$path', 'y') AS line FROM calls WHERE path LIKE '$path%' AND name <> 'openat' ORDER BY start_ns" -csv |
             tr -d '\r' >"$mp_dir/out" 2>&1
-        printf '%s\n' line pwrite64:40:3:-:y lseek:5:-:0:y read:5:77:-:y fcntl:-:-:3:y close:-:-:-:y renameat:-:-:-:y:y.to | diff - "$mp_dir/out" >"$mp_dir/diff"
+        printf '%s\n' line pwrite64:40:3:-:y lseek:5:-:0:y read:5:77:-:y fallocate:20:30:0:y posix_fallocate:10:40:-:y \
+            sync_file_range:1:2:2:y posix_fadvise:3:4:-:y readahead:5:6:-:y fcntl:-:-:3:y close:-:-:-:y renameat:-:-:-:y:y.to | diff - "$mp_dir/out" >"$mp_dir/diff"
         status=$?
         cat "$mp_dir/lines" >>"$mp_dir/diff"
-        mp_report $status "syscall(): offset, length, flags and both paths, $(basename "$path")" "$mp_dir/diff"
+        mp_report $status "syscall() and calls on ranges: offset, length, flags and both paths, $(basename "$path")" "$mp_dir/diff"
         grep -q 'syscall(pwrite64, [0-9]*<.*>, ".*", 3, 40) = 3 ' "$mp_dir/lines" && grep -q 'syscall(lseek, [0-9]*<.*>, 5, SEEK_SET) = 5 ' "$mp_dir/lines" &&
             grep -q 'syscall(close, [0-9]*<.*>) = 0 ' "$mp_dir/lines"
         mp_report $? "syscall(): a line has the call's own arguments, $(basename "$path")" "$mp_dir/lines"

@@ -12,7 +12,7 @@ AS = {
     'openat': 'open', 'open': 'open', 'creat': 'open', 'newfstatat': 'stat', 'fstat': 'stat', 'stat': 'stat', 'lstat': 'stat', 'statx': 'statx',
     'pread64': 'pread', 'pwrite64': 'pwrite', 'faccessat2': 'access', 'faccessat': 'access', 'access': 'access', 'unlinkat': 'unlink',
     'renameat': 'rename', 'renameat2': 'rename', 'mkdirat': 'mkdir', 'rmdir': 'unlink', 'unlink': 'unlink', 'fchmodat': 'chmod', 'readlinkat': 'readlink',
-    'dup3': 'dup2', 'pipe2': 'pipe', 'fadvise64': 'posix_fadvise', 'linkat': 'link', 'symlinkat': 'symlink', 'utimensat': 'utime', 'clone': 'fork',
+    'dup': 'dup2', 'dup3': 'dup2', 'pipe2': 'pipe', 'fadvise64': 'posix_fadvise', 'linkat': 'link', 'symlinkat': 'symlink', 'utimensat': 'utime', 'clone': 'fork',
     'clone3': 'fork', 'vfork': 'fork', 'getdents64': 'readdir', 'exit_group': 'exit', 'exit': 'exit', 'execve': 'exec', 'statfs': 'statfs', 'poll': 'poll', 'ppoll': 'poll',
     'pselect6': 'select', '_newselect': 'select', 'mmap': 'mmap',
 }
@@ -24,7 +24,7 @@ def function(name):
     for start, to in (('open', 'open'), ('creat', 'open'), ('mkstemp', 'open'), ('mkostemp', 'open'), ('fxstat', 'stat'), ('lxstat', 'stat'), ('xstat', 'stat'),
                       ('fstatat', 'stat'), ('fstat', 'stat'), ('lstat', 'stat'), ('faccess', 'access'), ('eaccess', 'access'), ('euidaccess', 'access'),
                       ('unlink', 'unlink'), ('remove', 'unlink'), ('rmdir', 'unlink'), ('rename', 'rename'), ('mkdir', 'mkdir'), ('fchmodat', 'chmod'),
-                      ('readlink', 'readlink'), ('dup', 'dup2'), ('pipe', 'pipe'), ('link', 'link'), ('symlink', 'symlink'), ('utim', 'utime'),
+                      ('readlink', 'readlink'), ('dup', 'dup2'), ('pselect', 'select'), ('ppoll', 'poll'), ('pipe', 'pipe'), ('link', 'link'), ('symlink', 'symlink'), ('utim', 'utime'),
                       ('futim', 'utime'), ('exec', 'exec'), ('fexec', 'exec'), ('fork', 'fork'), ('vfork', 'fork'), ('statvfs', 'statfs'), ('exit', 'exit'), ('Exit', 'exit')):
         if name.startswith(start) and not name.startswith('opendir') and name != 'fstatfs':
             return to
@@ -33,7 +33,7 @@ def function(name):
 # functions of the C library that make several calls
 COMPOUND = re.compile(r'^_*(opendir|fdopendir|readdir|closedir|scandir|fts|ftw|nftw|glob|fopen|freopen|fdopen|popen|system|posix_spawn|realpath|getcwd|'
                       r'canonicalize|tmpfile|dlopen|dlmopen|mkstemp|mkostemp|mkdtemp|exec|pthread_create|statvfs|fstatvfs|pathconf|fpathconf|daemon|shm_open|syscall|'
-                      r'getdirentries|setmntent|ftok|fork|vfork|isatty|tempnam)')
+                      r'getdirentries|setmntent|(_*IO_)?fclose|ftok|fork|vfork|isatty|tempnam)')
 LOADER = re.compile(r'\.so(\.[0-9.]+)?$|/ld\.so\.|/glibc-hwcaps|/x86_64-linux-gnu|/tls/|/etc/ld\.so')
 LOCALE = re.compile(r'/locale|/gconv|/charset|/zoneinfo|/etc/localtime|LC_|/i18n')
 NSS = re.compile(r'/etc/(nsswitch\.conf|passwd|group|hosts|resolv\.conf|host\.conf|gai\.conf|services|protocols)|/run/nscd|/nscd')
@@ -78,6 +78,14 @@ def lines():
         if m:
             yield pid, at, m[1], m[2], '?', '', begun
 
+# programs that a process executes: the recorder looks for them before
+programs = collections.defaultdict(set)
+for pid, at, call, args, result, rest, line in lines():
+    program = re.match(r'"([^"]*)"', args)
+    if call == 'execve' and program:
+        programs[pid].add(os.path.basename(program[1]))
+pending.clear()
+
 for pid, at, call, args, result, rest, line in lines():
     if call == 'execve':
         if result == '0':
@@ -92,7 +100,7 @@ for pid, at, call, args, result, rest, line in lines():
             started.add(child)
     process = threads.get(pid, pid)
     # of mmap it is the last but one
-    fd = re.search(r'(\d+)<([^>]*)>, \S+$', args) if call == 'mmap' else re.match(r'(\d+)(?:<([^>]*)>)?', args)
+    fd = re.search(r'(\d+)<([^>]*)>, \S+ *$', args) if call == 'mmap' else re.match(r'(\d+)(?![x\d])(?:<([^>]*)>)?', args)
     if call in ('copy_file_range', 'splice'):  # the record names what is written first
         fd = re.match(r'\d+(?:<[^>]*>)?, [^,]+, (\d+)(?:<([^>]*)>)?', args) or fd
     number = int(fd[1]) if fd else None
@@ -101,7 +109,7 @@ for pid, at, call, args, result, rest, line in lines():
 
     def count(cls):
         classes[cls] += 1
-        if call in ('openat', 'open') and result.isdigit() and cls not in ('recorded',):
+        if call in ('openat', 'open', 'socket') and result.isdigit() and cls not in ('recorded',):
             libc_fds[process][int(result)] = cls
         elif call in ('openat', 'open', 'dup', 'dup2', 'dup3') and result.isdigit():
             libc_fds[process].pop(int(result), None)
@@ -158,6 +166,10 @@ for pid, at, call, args, result, rest, line in lines():
     elif call in ('pread64', 'pwrite64') and any(row[0] <= at + SLACK and row[2].startswith(('aio_', 'lio_'))
                                                  for tid in made if threads.get(tid, tid) == process for row in made[tid]):
         count('caused by aio')
+    elif call in ('newfstatat', 'faccessat2') and path and os.path.basename(path[1]) in programs[pid]:
+        count('recorder')
+    elif call == 'newfstatat' and name == '/':
+        count('name service')  # whether the root has changed
     elif call == 'ioctl' and 'TCGETS' in args:
         count('isatty')
     elif LOCALE.search(name):
@@ -166,6 +178,8 @@ for pid, at, call, args, result, rest, line in lines():
         count('name service')
     elif LOADER.search(name):
         count('loader')
+    elif name == '/proc/sys/vm/overcommit_memory':
+        count('C library')  # malloc, before it gives memory back
     elif name.startswith('/sys/devices/system/cpu/'):
         count('number of processors')
     elif call in OWN and number is not None and (number <= 2 or number in libc_fds[process]):
