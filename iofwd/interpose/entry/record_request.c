@@ -4,7 +4,7 @@
  *
  * Layer: iofwd (interposer).  Thread rule: see record_request.h.
  *
- * A table of keys, each with a flight beside it.  A place is taken by exchanging its key for TAKEN, so
+ * A table of keys, each with a flight beside it.  A slot is taken by exchanging its key for TAKEN, so
  * that a signal handler may interrupt anything.  A thread that waits for requests can see an end before the
  * thread that has started the request comes to write it down: such ends are kept for a while.
  */
@@ -19,8 +19,8 @@
 #include "iofwd/interpose/libc/kernel.h"
 
 enum {
-    PLACES = 8192,
-    PROBES = 64,          /* places that a key may have */
+    SLOTS = 8192,
+    PROBES = 64,          /* slots that a key may have */
     PROBES_SHARED = 1024, /* of one that several requests in flight may have */
     EARLY = 64,           /* ends that are kept */
     RINGS = 256
@@ -62,8 +62,8 @@ struct amph_ip_flights {
         const void *ring; /* NULL: free */
         uint32_t seen;
     } rings[RINGS];
-    uint64_t key[PLACES];
-    struct flight flight[PLACES];
+    uint64_t key[SLOTS];
+    struct flight flight[SLOTS];
 };
 
 /* Made at the first request.  NULL: there can be none. */
@@ -111,9 +111,9 @@ static size_t probes_of(uint64_t key)
     return is_shared(key) ? PROBES_SHARED : PROBES;
 }
 
-static size_t place_of(uint64_t key)
+static size_t index_of(uint64_t key)
 {
-    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 51) % PLACES;
+    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 51) % SLOTS;
 }
 
 static bool take_key(struct amph_ip_flights *f, size_t at, uint64_t key)
@@ -127,11 +127,11 @@ static void give_key(struct amph_ip_flights *f, size_t at, uint64_t key)
     __atomic_store_n(&f->key[at], key, __ATOMIC_RELEASE);
 }
 
-/* Keeps a request in flight, until its end is seen.  One for which there is no place stays without an end. */
+/* Keeps a request in flight, until its end is seen.  One for which no slot is free stays without an end. */
 static void keep(struct amph_ip_flights *f, uint64_t key, const struct flight *flight)
 {
     for (size_t i = 0; i < probes_of(key); i++) {
-        size_t at = (place_of(key) + i) % PLACES;
+        size_t at = (index_of(key) + i) % SLOTS;
 
         if (f->key[at] != FREE || !take_key(f, at, FREE))
             continue;
@@ -149,7 +149,7 @@ bool amph_ip_request_is_in_flight(uint64_t key)
                                                       __ATOMIC_ACQUIRE);
 
     for (size_t i = 0; f && i < probes_of(key); i++)
-        if (__atomic_load_n(&f->key[(place_of(key) + i) % PLACES], __ATOMIC_ACQUIRE) == key)
+        if (__atomic_load_n(&f->key[(index_of(key) + i) % SLOTS], __ATOMIC_ACQUIRE) == key)
             return true;
 
     return false;
@@ -158,11 +158,11 @@ bool amph_ip_request_is_in_flight(uint64_t key)
 /* Takes the oldest request of that key out of the table. */
 static bool take(struct amph_ip_flights *f, uint64_t key, struct flight *flight)
 {
-    size_t found = PLACES;
+    size_t found = SLOTS;
     uint64_t oldest = UINT64_MAX;
 
     for (size_t i = 0; i < probes_of(key); i++) {
-        size_t at = (place_of(key) + i) % PLACES;
+        size_t at = (index_of(key) + i) % SLOTS;
 
         if (__atomic_load_n(&f->key[at], __ATOMIC_ACQUIRE) != key ||
             f->flight[at].call.start_ns > oldest)
@@ -174,7 +174,7 @@ static bool take(struct amph_ip_flights *f, uint64_t key, struct flight *flight)
             break;
     }
 
-    if (found == PLACES || !take_key(f, found, key))
+    if (found == SLOTS || !take_key(f, found, key))
         return false;
 
     *flight = f->flight[found];
@@ -238,26 +238,26 @@ static void write_end(struct flight *flight, const struct end *end)
 static void keep_early(struct amph_ip_flights *f, const struct end *end)
 {
     uint64_t n = __atomic_fetch_add(&f->early_next, 1, __ATOMIC_RELAXED);
-    struct end *place = &f->early[n % EARLY];
+    struct end *kept = &f->early[n % EARLY];
 
-    __atomic_store_n(&place->key, TAKEN, __ATOMIC_RELAXED);
+    __atomic_store_n(&kept->key, TAKEN, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    place->end_ns = end->end_ns;
-    place->result = end->result;
-    place->err = end->err;
-    __atomic_store_n(&place->key, end->key, __ATOMIC_RELEASE);
+    kept->end_ns = end->end_ns;
+    kept->result = end->result;
+    kept->err = end->err;
+    __atomic_store_n(&kept->key, end->key, __ATOMIC_RELEASE);
 }
 
 static bool was_early(struct amph_ip_flights *f, uint64_t key, uint64_t start_ns, struct end *end)
 {
     for (unsigned i = 0; i < EARLY; i++) {
-        struct end *place = &f->early[i];
+        struct end *kept = &f->early[i];
 
-        if (__atomic_load_n(&place->key, __ATOMIC_ACQUIRE) != key)
+        if (__atomic_load_n(&kept->key, __ATOMIC_ACQUIRE) != key)
             continue;
 
-        *end = *place;
-        if (__atomic_exchange_n(&place->key, TAKEN, __ATOMIC_ACQ_REL) == key &&
+        *end = *kept;
+        if (__atomic_exchange_n(&kept->key, TAKEN, __ATOMIC_ACQ_REL) == key &&
             end->end_ns >= start_ns)
             return true;
     }
