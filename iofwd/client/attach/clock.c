@@ -115,7 +115,7 @@ static bool measure(int fd, uint8_t *buf, uint64_t own, struct measured *best)
 
 /* ---- the file ---- */
 
-/* Puts the folder's file of this clock into path.  false: there is none to write, because the folder has
+/* Puts the folder's file of this clock into path.  false: none is written, because the folder has
  * a fresh one. */
 static bool is_wanted(const char *dir, uint64_t own, char path[PATH_MAX])
 {

@@ -40,7 +40,7 @@ struct amph_client_pipes {
     struct amph_client_pipe pipe[FWD_PIPES_MAX];
 };
 
-/* Returns a pipe for one call, or NULL if there is none.  May make one, which takes a handshake. */
+/* Returns a pipe for one call, or NULL.  May make one, which takes a handshake. */
 struct amph_client_pipe *amph_client_pipe_acquire(struct amph_fwd_client *cl,
                                                   struct amph_client_link *link);
 
