@@ -55,7 +55,7 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
 with open("a", "w") as f: json.dump(list(range(1000)), f)
 os.rename("a", "b"); os.stat("b"); os.listdir(".")
 with tempfile.TemporaryFile() as f: f.write(b"x" * 100000); f.seek(5); f.read(10)'
-same perl perl -e 'open(F, ">a"); print F "x" x 10000; close F; open(F, "<a"); seek(F, 100, 0); read(F, $b, 50); rename "a", "b"; mkdir "d";
+same perl perl -e 'open(F, ">a"); print F "x" x 10000; close F; open(F, "<a"); seek(F, 100, 0); read(F, $b, 50); close F; rename "a", "b"; mkdir "d";
     opendir(D, "."); @l = readdir D; unlink "b"; rmdir "d"; system("true")'
 same sqlite3 sqlite3 x.db "CREATE TABLE t(a); INSERT INTO t VALUES(1), (2); SELECT sum(a) FROM t; VACUUM"
 same make sh -c 'echo "int f(void) { return 0; }" >a.c && echo "int f(void); int main(void) { return f(); }" >b.c &&
