@@ -408,9 +408,12 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
+# writers_figures.sh is for doc/figures.md.
+EXTRA_DIST += tests/files/data/writers_figures.sh tests/files/data/writers_bench.c
 # fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh, fwd_vanished.sh and fwd_watchers.sh are
 # for the nightly run, which finds them here.
 EXTRA_DIST += \
+	tests/files/data/splice_fault.c \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
 	tests/files/failover/fwd_reset.c \

@@ -18,6 +18,7 @@
 #include "launcher/master/jobdir.h"
 #include "launcher/common/program.h"
 #include "launcher/common/reap.h"
+#include "launcher/common/record_pack.h"
 #include "launcher/hosts/remote.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
@@ -42,6 +43,15 @@ pid_t fuzz_vfork(void)
 
     errno = EAGAIN;
     return ++n % 4 ? 1 << 22 : -1; /* no process has that number */
+}
+
+/* A process that is to pack records, too. */
+pid_t amph_record_pack_begin(const char *dir, uint64_t min_bytes,
+                             const struct amph_inherit *inherit)
+{
+    static unsigned n;
+
+    return ++n % 3 ? fuzz_vfork() : 0;
 }
 
 int fuzz_kill(pid_t pid, int sig)

@@ -119,6 +119,18 @@ ssize_t write(int fd, const void *data, size_t len)
     return n < 0 ? -1 : real(fd, data, (size_t)n);
 }
 
+/* From a pipe, as large writes come. */
+ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size_t len, unsigned flags)
+{
+    static ssize_t (*real)(int, off64_t *, int, off64_t *, size_t, unsigned);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "splice");
+
+    ssize_t n = allowed(to, to_at ? (off_t)*to_at : -1, len);
+
+    return n < 0 ? -1 : real(from, from_at, to, to_at, (size_t)n, flags);
+}
+
 ssize_t pwrite(int fd, const void *data, size_t len, off_t at)
 {
     return flat(fd, data, len, at);
