@@ -30,6 +30,8 @@
 #define A(i) AMPH_TRAP_ARG(c, i)
 #define CL amph_trap.cl
 
+#define TRIES 100 /* while other threads give the number to other files */
+
 #ifndef MAP_SHARED_VALIDATE
 #define MAP_SHARED_VALIDATE 3
 #endif
@@ -124,14 +126,15 @@ struct amph_trap_mapper {
     bool is_changed;
 };
 
-static struct amph_trap_mapper *find_mapper(const struct amph_trap_process *p, int fd)
+/* Is the same thread noted as mapping the same already? */
+static bool is_noted(const struct amph_trap_process *p, const struct amph_trap_mapper *wanted)
 {
-    struct amph_trap_mapper *m = p->mappers;
+    const struct amph_trap_mapper *m = p->mappers;
 
-    while (m && m->fd != fd)
+    while (m && (m->tid != wanted->tid || m->fd != wanted->fd || m->readable != wanted->readable))
         m = m->next;
 
-    return m;
+    return m != NULL;
 }
 
 static ino_t inode_of(int own_fd)
@@ -267,7 +270,8 @@ static int replace_common(struct amph_trap_call *c, struct amph_trap_mapper *m,
 }
 
 /* Notes that the caller maps descriptor fd, and sees to it that a placeholder that can be read has the
- * number.  *own_fd_p: a copy of the descriptor, before and after. */
+ * number.  *own_fd_p: a copy of the descriptor, before and after.  ESTALE: another thread has given the
+ * number to another file. */
 static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file *file,
                          int *own_fd_p)
 {
@@ -281,27 +285,25 @@ static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file
     pthread_mutex_lock(&p->numbering);
     *m = (struct amph_trap_mapper){ .tid = (pid_t)c->n.pid, .fd = fd, .common = -1 };
 
-    const struct amph_trap_mapper *other = find_mapper(p, fd);
-    int now = other ? amph_trap_fd_of(p, fd) : -1;
+    /* other threads may have changed what has the number since the caller looked */
+    int now = amph_trap_fd_of(p, fd);
+    struct amph_trap_file *found = now < 0 ? NULL : amph_trap_file_of_own(now);
 
-    if (now >= 0 &&
-        inode_of(now) == other->readable) { /* another thread maps it, or this one has */
+    if (now >= 0) {
         close(*own_fd_p);
         *own_fd_p = now;
-        now = -1;
-    } else if ((fcntl(*own_fd_p, F_GETFL) & O_ACCMODE) !=
-               O_RDONLY) { /* else a copy of such a one */
-        err = replace_common(c, m, file, own_fd_p);
     }
 
-    if (now >= 0)
-        close(now);
+    amph_trap_file_put(found);
+    err = found == file ? 0 : ESTALE;
+
+    /* One that can be read already is another thread's, which maps, or this one's, or a copy of such
+     * a one. */
+    if (!err && (fcntl(now, F_GETFL) & O_ACCMODE) != O_RDONLY)
+        err = replace_common(c, m, file, own_fd_p);
 
     m->readable = inode_of(*own_fd_p);
-    while (other && (other->tid != m->tid || other->fd != fd || other->readable != m->readable))
-        other = other->next;
-
-    if (err || other) {
+    if (err || is_noted(p, m)) {
         free(m);
     } else {
         if (!p->mappers)
@@ -327,7 +329,7 @@ static void say_refused(struct amph_trap_call *c, const struct amph_trap_file *f
                   file->name && file->name[0] ? file->name : "a forwarded file");
 }
 
-int amph_trap_do_mmap(struct amph_trap_call *c)
+static int map(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;
     int own_fd;
@@ -362,4 +364,14 @@ int amph_trap_do_mmap(struct amph_trap_call *c)
     close(own_fd);
     amph_trap_file_put(file);
     return err ? err : AMPH_TRAP_CONTINUE;
+}
+
+int amph_trap_do_mmap(struct amph_trap_call *c)
+{
+    int err;
+
+    for (int tries = 0; (err = map(c)) == ESTALE && tries < TRIES; tries++)
+        ;
+
+    return err == ESTALE ? EAGAIN : err;
 }
