@@ -13,6 +13,7 @@ inline future<> barrier_async(const team &tm = world())
 }
 inline void barrier(const team &tm = world())
 {
+    detail::wait_begins(); // an error in a callback even if all others are there already
     barrier_async(tm).wait();
 }
 
