@@ -31,6 +31,15 @@ static void host_name(char *out, size_t cap)
     gethostname(out, cap - 1);
 }
 
+/* Was the file written on another host?  false, if it does not say. */
+static bool is_of_another_host(const struct amph_trace_header *h)
+{
+    char host[sizeof h->host];
+
+    host_name(host, sizeof host);
+    return strncmp(host, h->host, sizeof host) != 0;
+}
+
 /* Has a process of this kernel the file open for writing, or mapped?  1: yes, 0: no, -1: the file system
  * does not say. */
 static int is_open_for_writing(int fd)
@@ -52,16 +61,15 @@ enum state {
 static enum state state_of(int fd)
 {
     struct amph_trace_header h;
-    char host[sizeof h.host], process[64];
+    char process[64];
     bool is_whole = pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h;
     int is_open = is_open_for_writing(fd);
 
-    host_name(host, sizeof host);
     if (is_open == 1)
         return WRITTEN;
     if (!is_whole)
         return ENDED;
-    if (strncmp(host, h.host, sizeof host) != 0)
+    if (is_of_another_host(&h))
         return ELSEWHERE;
 
     /* An overlay's file is closed while its map is still there, and the writer may be another process than
@@ -166,6 +174,7 @@ static bool shrink_open(const char *path, int fd, bool ended, struct sum *sum)
  * removed the file. */
 static bool shrink_file(const char *path, bool ended, struct sum *sum)
 {
+    struct amph_trace_header h;
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
@@ -173,6 +182,12 @@ static bool shrink_file(const char *path, bool ended, struct sum *sum)
         return true;
     if (fd < 0)
         return !trace_fail("%s cannot be read: %s", path, strerror(errno));
+
+    /* another host packs these at the same time, and would find the lock taken */
+    if (ended && pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && is_of_another_host(&h)) {
+        close(fd);
+        return true;
+    }
 
     bool is_taken = (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
                     (fstat(fd, &st) == 0 && st.st_nlink == 0);
