@@ -95,6 +95,12 @@ static void end_one(const struct looking *l, int n, int i, int at, int code)
                         code == 0 ? 0 : amph_ip_mpi_error_class(code));
 }
 
+static void end_all(const struct looking *l, int n, int code)
+{
+    for (int i = 0; i < n; i++)
+        end_one(l, n, i, i, code);
+}
+
 /* ---- the calls ---- */
 
 typedef int wait_fn(uintptr_t, uintptr_t);
@@ -147,9 +153,7 @@ static int do_waitall(bool profiling, int n, uintptr_t requests, uintptr_t statu
 
     int code = real(n, requests, (uintptr_t)l.statuses);
 
-    for (int i = 0; i < n; i++)
-        end_one(&l, n, i, i, code);
-
+    end_all(&l, n, code);
     forget(&l);
     return code;
 }
@@ -164,8 +168,8 @@ static int do_testall(bool profiling, int n, uintptr_t requests, int *flag, uint
 
     int code = real(n, requests, flag, (uintptr_t)l.statuses);
 
-    for (int i = 0; (code != 0 || *flag) && i < n; i++)
-        end_one(&l, n, i, i, code);
+    if (code != 0 || *flag)
+        end_all(&l, n, code);
 
     forget(&l);
     return code;

@@ -598,8 +598,9 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
 {
     const struct amph_ip_shape *shape = &amph_ip_shapes[frame->function];
     uint64_t value = frame->function_arg[i];
+    unsigned word = word_at(frame, i);
 
-    switch (word_at(frame, i)) {
+    switch (word) {
     case AMPH_FWD_SHOW_FD:
         put_fd(f, (int)value);
         break;
@@ -631,22 +632,14 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     case AMPH_FWD_SHOW_MAP:
         put_flags(f->call, (value & 0x1fffffff) | f->call->flags);
         break;
-    case FWD_IN_OFLAGS:
-    case FWD_IN_ATFLAGS:
-    case FWD_IN_WHENCE:
-    case FWD_IN_AMODE:
-    case FWD_IN_RFLAGS:
-    case FWD_IN_LOCKOP:
-    case FWD_IN_FALLOC:
-    case AMPH_FWD_SHOW_HEX:
-        put_flags(f->call, value);
-        break;
     case AMPH_FWD_SHOW_COMMAND:
         put_flags(f->call, value);
         if (i + 1 < shape->nargs)
             put_lock(f, (int)value, (const struct flock *)(uintptr_t)frame->function_arg[i + 1]);
         break;
     default:
+        if (amph_ip_record_is_flags(word))
+            put_flags(f->call, value);
         break;
     }
 }

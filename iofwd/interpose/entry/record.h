@@ -22,6 +22,7 @@
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/trace/format.h"
 #include "iofwd/trace/stream.h"
+#include "iofwd/wire/show.h"
 
 /* One thread's file. */
 struct amph_ip_recording {
@@ -46,6 +47,24 @@ struct amph_ip_recording {
     char path[512];
     uint8_t block[sizeof(struct amph_trace_block) + AMPH_TRACE_RING * AMPH_TRACE_SLOT_MAX];
 };
+
+/* Is an argument of this kind recorded as the call's flags? */
+static inline bool amph_ip_record_is_flags(unsigned word)
+{
+    switch (word) {
+    case FWD_IN_OFLAGS:
+    case FWD_IN_ATFLAGS:
+    case FWD_IN_WHENCE:
+    case FWD_IN_AMODE:
+    case FWD_IN_RFLAGS:
+    case FWD_IN_LOCKOP:
+    case FWD_IN_FALLOC:
+    case AMPH_FWD_SHOW_HEX:
+        return true;
+    default:
+        return false;
+    }
+}
 
 /* Begins to record below the folder dir; constructor. */
 void amph_ip_record_start(const char *dir, int64_t rank, uint64_t budget);

@@ -33,20 +33,14 @@ static bool plan_argument(struct amph_ip_plan *plan, unsigned word, unsigned i)
         plan->offset_at = (uint8_t)i;
         plan->has |= AMPH_TRACE_HAS_OFFSET;
         return true;
-    case FWD_IN_OFLAGS:
-    case FWD_IN_ATFLAGS:
-    case FWD_IN_WHENCE:
-    case FWD_IN_AMODE:
-    case FWD_IN_RFLAGS:
-    case FWD_IN_LOCKOP:
-    case FWD_IN_FALLOC:
-    case AMPH_FWD_SHOW_HEX:
+    default:
+        if (!amph_ip_record_is_flags(word))
+            return true;
+
         if (!(plan->has & AMPH_TRACE_HAS_FLAGS))
             plan->flags_at = (uint8_t)i;
 
         plan->has |= AMPH_TRACE_HAS_FLAGS;
-        return true;
-    default:
         return true;
     }
 }
