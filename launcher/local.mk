@@ -52,12 +52,27 @@ liblauncher_la_SOURCES = \
 	launcher/hosts/tree.c
 
 bin_PROGRAMS += amphora-run iofwd-run
-# iofwd-run has what it needs of base and boot in itself: it starts before each program, and libamphora and what that
-# needs would take half of its time.
-iofwd_run_SOURCES = base/log.c base/os/limits.c base/settings/env.c base/settings/env_parse.c base/status.c boot/address_file.c \
+# The whole iofwd-run has what it needs of base and boot in itself: libamphora and what that needs would take half of its time.
+attach_sources = base/log.c base/os/limits.c base/settings/env.c base/settings/env_parse.c base/status.c boot/address_file.c \
 	boot/jobfile.c boot/present.c boot/process.c base/program/leave_preload.c base/program/leave_preload.h launcher/attach/main.c launcher/attach/mount.c \
 	launcher/attach/mount.h launcher/attach/options.c launcher/attach/options.h launcher/attach/root.c launcher/attach/root.h launcher/attach/way.c launcher/attach/way.h
+if QUICK_START
+# The quick start is iofwd-run, a program without a C library, linked without libtool, whose libraries it has no use for.  It executes
+# the whole one where it does not suffice.
+bin_PROGRAMS += iofwd-attach
+iofwd_run_SOURCES = launcher/attach/quick/image.c launcher/attach/quick/kernel.h launcher/attach/quick/quick.h launcher/attach/quick/servers.c \
+	launcher/attach/quick/start.c
+iofwd_run_CFLAGS = $(AMPH_CFLAGS) -Os -ffreestanding -fno-builtin -fno-stack-protector -fno-pie -fvisibility=hidden \
+	-fno-tree-loop-distribute-patterns
+iofwd_run_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(QUICK_LDFLAGS) -o $@
+iofwd_attach_SOURCES = $(attach_sources)
+iofwd_attach_LDADD = liblauncher.la libinstrument.la
+else
+iofwd_run_SOURCES = $(attach_sources)
 iofwd_run_LDADD = liblauncher.la libinstrument.la
+EXTRA_DIST += launcher/attach/quick/image.c launcher/attach/quick/kernel.h launcher/attach/quick/quick.h launcher/attach/quick/servers.c \
+	launcher/attach/quick/start.c
+endif
 amphora_run_SOURCES = launcher/master/main.c
 amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 
@@ -65,8 +80,9 @@ amphora_run_LDADD = liblauncher.la libamphora.la libtopo.la
 EXTRA_DIST += tests/files/ways/ways_bad.sh
 # ways_figures.sh is for doc/figures.md.
 EXTRA_DIST += tests/files/ways/ways_figures.sh tests/files/ways/ways_bench.c
-dist_check_SCRIPTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
-TESTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh
+dist_check_SCRIPTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh \
+	tests/files/ways/ways_quick.sh
+TESTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh tests/files/ways/ways_quick.sh
 EXTRA_DIST += tests/files/ways/ways_answers.c scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \
 	tests/files/ways/ways.f90 tests/files/ways/ways.go tests/files/ways/ways.rs tests/files/ways/Ways.java
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * iofwd-run: attaches a program to running I/O servers (iofwd-server -daemon, or a job of
- * amphora-run) and executes it.
+ * amphora-run) and executes it.  Where there is a quick start (quick/quick.h), this program is named
+ * iofwd-attach, and iofwd-run executes it for what is not usual.
  *
  * Layer: launcher.  Thread rule: one thread.
  */

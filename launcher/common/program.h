@@ -16,6 +16,7 @@ enum {
     AMPH_PROGRAM_NOT_FOUND = 127
 };
 
+#define AMPH_ATTACH_NAME "iofwd-attach" /* what iofwd-run executes if its quick start does not suffice */
 #define AMPH_PRELOAD_NAME "libiofwd_preload.so"
 #define AMPH_MESSAGES_NAME "libiofwd_messages.so" /* beside it, if IOFWD_RECORD is set */
 

@@ -34,7 +34,8 @@
  *                  mpi.c        programs whose MPI library cannot join a job of amphora-run
  *                  record_dir.c the folder of -record and -trace
  *                  record_pack.c its files are compressed at the end of the run
- *   ../attach/     main.c       iofwd-run
+ *   ../attach/     quick/       iofwd-run's quick start (quick.h), for usual programs
+ *                  main.c       all of iofwd-run, which is then named iofwd-attach
  *                  options.c    its command line
  *                  way.c, .h    which way into the program, and what it needs
  *                  mount.c      the namespace of iofwd-run -mount

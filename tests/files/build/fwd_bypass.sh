@@ -234,7 +234,7 @@ mp_report $? "IOFWD_STRICT=1: other programs run" "$mp_dir/out"
 # The library itself: the dynamic linker would print a line and start the program without it.
 elsewhere() {
     mkdir -p "$1/bin" "$1/lib/amphora"
-    cp "$run" "$1/bin/iofwd-run" && cp "$builddir/.libs/libiofwd_preload.so" "$1/lib/amphora/"
+    cp "$run" "$1/bin/iofwd-run" && { [ ! -e "$builddir/iofwd-attach" ] || cp "$builddir/iofwd-attach" "$1/bin/"; } && cp "$builddir/.libs/libiofwd_preload.so" "$1/lib/amphora/"
 }
 for where in "a blank" a:colon; do
     elsewhere "$mp_dir/$where"
