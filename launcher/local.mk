@@ -69,6 +69,8 @@ iofwd_attach_SOURCES = $(attach_sources)
 iofwd_attach_LDADD = liblauncher.la libinstrument.la
 else
 iofwd_run_SOURCES = $(attach_sources)
+iofwd_run_CFLAGS = $(AM_CFLAGS)
+iofwd_run_LINK = $(LINK)
 iofwd_run_LDADD = liblauncher.la libinstrument.la
 EXTRA_DIST += launcher/attach/quick/image.c launcher/attach/quick/kernel.h launcher/attach/quick/quick.h launcher/attach/quick/servers.c \
 	launcher/attach/quick/start.c
