@@ -12,6 +12,7 @@ amphora_perf_SOURCES = \
 	tools/perf/loaded.c \
 	tools/perf/main.c \
 	tools/perf/perf.h \
+	tools/perf/polls.c \
 	tools/perf/report.c \
 	tools/perf/rma.c \
 	tools/perf/state.h \

@@ -137,6 +137,7 @@ void perf_am_register(void *ep)
 
     gex_EP_RegisterHandlers((gex_EP_t)ep, table, AMPH_COUNTOF(table));
     gasnet_QueryGexObjects(NULL, NULL, &perf_state.am.tm, NULL);
+    perf_polls_register(ep);
 }
 
 void perf_am_serve(struct perf_run *run)
@@ -256,6 +257,69 @@ double perf_am_event_rtt(struct perf_run *run, size_t bytes)
 
     gex_Event_Wait(gex_Coll_BarrierNB(perf_state.am.tm, 0));
     return us;
+}
+
+double perf_am_coll_rtt(struct perf_run *run, size_t bytes)
+{
+    double us = run->rank == 0 ? round_trips_to(run, bytes, send_short) : 0;
+    uint64_t own = run->rank, sum;
+
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(perf_state.am.tm, &sum, &own, GEX_DT_U64, sizeof own, 1,
+                                          GEX_OP_ADD, NULL, NULL, 0));
+    return us;
+}
+
+double perf_am_block_rtt(struct perf_run *run, size_t bytes)
+{
+    if (run->rank == 1)
+        perf_am_serve_waiting();
+
+    return run->rank == 0 ? round_trips(run, bytes, send_short) : 0;
+}
+
+double perf_am_medium_barrier_rtt(struct perf_run *run, size_t bytes)
+{
+    bytes = at_most(run, bytes,
+                    gex_AM_LUBReplyMedium() < gex_AM_LUBRequestMedium()
+                        ? gex_AM_LUBReplyMedium()
+                        : gex_AM_LUBRequestMedium());
+
+    double us = run->rank == 0 ? round_trips_to(run, bytes, send_medium) : 0;
+
+    perf_sync(run);
+    return us;
+}
+
+/* Both send requests, and no replies; returns the longest of many round trips. */
+double perf_am_longest_ms(struct perf_run *run, size_t bytes)
+{
+    enum {
+        TRIPS = 20000
+    };
+
+    uint64_t longest_ns = 0;
+
+    for (unsigned i = 0; run->rank < 2 && i < TRIPS; i++) {
+        const uint64_t start_ns = amph_now_ns();
+
+        if (run->rank == 0)
+            gex_AM_RequestShort0(perf_state.am.tm, 1, FLOOD_SHORT, 0);
+
+        while (perf_state.am.floods <= i)
+            gasnet_AMPoll();
+
+        if (run->rank == 1)
+            gex_AM_RequestShort0(perf_state.am.tm, 0, FLOOD_SHORT, 0);
+
+        const uint64_t ns = amph_now_ns() - start_ns;
+        if (ns > longest_ns)
+            longest_ns = ns;
+    }
+
+    if (run->rank < 2)
+        perf_state.am.floods -= TRIPS;
+
+    return (double)longest_ns / 1e6;
 }
 
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes)
@@ -417,6 +481,7 @@ double perf_np_long_flood(struct perf_run *run, size_t bytes)
 /* ---- rank 1 polls rarely: it computes between its polls ---- */
 
 #define SELDOM_NS (500 * AMPH_NS_PER_US)
+#define SELDOM_WINDOW 16
 
 static void compute_for(uint64_t ns)
 {
@@ -468,6 +533,50 @@ double perf_seldom_medium(struct perf_run *run, size_t bytes)
 double perf_seldom_long(struct perf_run *run, size_t bytes)
 {
     return seldom(run, at_most(run, bytes, gex_AM_LUBRequestLong()), flood_long_send);
+}
+
+/* Returns MB/s of blocking transfers with rank 1, which polls rarely. */
+static double seldom_transfer(struct perf_run *run, size_t bytes, bool put)
+{
+    if (run->rank == 1) {
+        while (perf_state.am.releases == perf_state.am.served) {
+            compute_for(SELDOM_NS);
+            gasnet_AMPoll();
+        }
+
+        perf_state.am.served++;
+    }
+
+    if (run->rank != 0)
+        return 0;
+
+    uint64_t start_ns = amph_now_ns();
+    uint64_t end_ns = start_ns;
+    uint64_t n = 0;
+
+    for (; end_ns - start_ns < SAMPLE_NS; end_ns = amph_now_ns(), n += SELDOM_WINDOW) {
+        for (unsigned i = 0; i < SELDOM_WINDOW; i++)
+            if (put)
+                gex_RMA_PutNBI(perf_state.am.tm, 1, run->remote, run->buffer, bytes,
+                               GEX_EVENT_DEFER, 0);
+            else
+                gex_RMA_GetNBI(perf_state.am.tm, run->buffer, 1, run->remote, bytes, 0);
+
+        gex_NBI_Wait(put ? GEX_EC_PUT : GEX_EC_GET, 0);
+    }
+
+    perf_am_release(run);
+    return (double)n * (double)bytes * 1e3 / (double)(end_ns - start_ns);
+}
+
+double perf_seldom_put(struct perf_run *run, size_t bytes)
+{
+    return seldom_transfer(run, bytes, true);
+}
+
+double perf_seldom_get(struct perf_run *run, size_t bytes)
+{
+    return seldom_transfer(run, bytes, false);
 }
 
 /* ---- injection: rank 1 does not poll meanwhile ---- */

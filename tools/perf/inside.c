@@ -124,7 +124,8 @@ static bool is_urgent(const struct perf_run *run, const struct perf_test *t, boo
     if (t->kind == PERF_PAIR)
         return pinned && run->procs == 2;
 
-    return t->kind == PERF_JOB_ALL && !t->once && strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") != 0;
+    return t->kind == PERF_JOB_ALL && !t->once && !t->plain &&
+           strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") != 0;
 }
 
 static void real_time(bool on)

@@ -198,7 +198,7 @@ static int print_list(void)
     for (size_t i = 0; i < perf_test_count; i++) {
         const struct perf_test *t = &perf_tests[i];
 
-        printf("%-16s %s\n%-16s unit %s; %s", t->name, t->what, "", t->unit, kinds[t->kind]);
+        printf("%-21s %s\n%-21s unit %s; %s", t->name, t->what, "", t->unit, kinds[t->kind]);
         if (t->limit_smp)
             printf("; on smp compared with %s", t->limit_smp);
 

@@ -13,7 +13,7 @@
  *   udp.c     the machine's limit of datagrams
  *   loaded.c  waits beside competing processes (-loaded)
  *   state.h   what signal and message handlers read, and samplers keep
- *   am.c, rma.c, vis.c, atomic.c, sync.c, coll.c, files.c   the measurements
+ *   am.c, polls.c, rma.c, vis.c, atomic.c, sync.c, coll.c, files.c   the measurements
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process
  * of the job calls together.
@@ -116,6 +116,7 @@ struct perf_test {
     enum perf_kind kind;
     bool once;             /* too long for repeats */
     bool machine;          /* a limit of the machine: does not depend on the conduit */
+    bool plain;            /* at normal priority, as clients are */
     unsigned procs[3];     /* job sizes, ended by 0; -n overrides */
     const uint32_t *sizes; /* ended by PERF_END; -bytes overrides unless it has the one size 0 */
     perf_sampler sample;
@@ -196,7 +197,8 @@ void perf_sync(struct perf_run *run); /* a barrier */
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
 /* requests of floods; in signal handlers too */
 void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p);
-void perf_am_register(void *ep);            /* handlers of am.c; ep is a gex_EP_t */
+void perf_am_register(void *ep); /* handlers of am.c and polls.c; ep is a gex_EP_t */
+void perf_polls_register(void *ep);
 void perf_am_serve(struct perf_run *run);   /* rank 1: polls until rank 0 calls perf_am_release */
 void perf_am_release(struct perf_run *run); /* rank 0 */
 void perf_am_ping(void);                    /* rank 0: one round trip, waited for */
@@ -254,6 +256,10 @@ void perf_udp_close(struct perf_run *run);
 double perf_am_short_rtt(struct perf_run *run, size_t bytes);
 double perf_am_barrier_rtt(struct perf_run *run, size_t bytes);
 double perf_am_event_rtt(struct perf_run *run, size_t bytes);
+double perf_am_coll_rtt(struct perf_run *run, size_t bytes);
+double perf_am_block_rtt(struct perf_run *run, size_t bytes);
+double perf_am_medium_barrier_rtt(struct perf_run *run, size_t bytes);
+double perf_am_longest_ms(struct perf_run *run, size_t bytes);
 double perf_am_medium_rtt(struct perf_run *run, size_t bytes);
 double perf_am_long_rtt(struct perf_run *run, size_t bytes);
 double perf_am_short_flood(struct perf_run *run, size_t bytes);
@@ -270,6 +276,8 @@ double perf_am_depth(struct perf_run *run, size_t bytes);
 double perf_seldom_short(struct perf_run *run, size_t bytes);
 double perf_seldom_medium(struct perf_run *run, size_t bytes);
 double perf_seldom_long(struct perf_run *run, size_t bytes);
+double perf_seldom_put(struct perf_run *run, size_t bytes);
+double perf_seldom_get(struct perf_run *run, size_t bytes);
 
 double perf_put_lat(struct perf_run *run, size_t bytes);
 double perf_local_fadd(struct perf_run *run, size_t bytes);
@@ -290,7 +298,15 @@ double perf_put_nbi_rate(struct perf_run *run, size_t bytes);
 double perf_get_nbi_rate(struct perf_run *run, size_t bytes);
 double perf_put_nb_rate(struct perf_run *run, size_t bytes);
 
+double perf_poll_1(struct perf_run *run, size_t bytes);
+double perf_poll_10(struct perf_run *run, size_t bytes);
+double perf_poll_100(struct perf_run *run, size_t bytes);
+double perf_poll_1000(struct perf_run *run, size_t bytes);
+double perf_yield_ring(struct perf_run *run, size_t bytes);
+
 double perf_barrier(struct perf_run *run, size_t bytes);
+double perf_named_barrier(struct perf_run *run, size_t bytes);
+double perf_named_barrier_longest_ms(struct perf_run *run, size_t bytes);
 double perf_idle_wait(struct perf_run *run, size_t bytes);
 double perf_memory_start(struct perf_run *run, size_t bytes);
 double perf_memory_all(struct perf_run *run, size_t bytes);

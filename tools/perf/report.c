@@ -115,7 +115,7 @@ void perf_report_head(const struct perf_options *opt)
     if (opt->json)
         return;
 
-    printf("%-16s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs",
+    printf("%-21s %-4s %5s %8s %10s %-5s %-19s %-13s %10s %7s  %s\n", "test", "net", "procs",
            "bytes", "median", "unit", "middle half", "limit", "limit's", "ratio", "target");
     fflush(stdout);
 }
@@ -146,7 +146,7 @@ static void print_line(const struct perf_row *row, double value, const struct ve
 
     snprintf(range, sizeof range, "%s..%s", number(quantile(row->values, 0.25), a, sizeof a),
              number(quantile(row->values, 0.75), b, sizeof b));
-    printf("%-16s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name,
+    printf("%-21s %-4s %5u %8u %10s %-5s %-19s %-13s %10s %7s  %s%s\n", row->test->name,
            row->conduit, row->procs, row->bytes, number(value, c, sizeof c), row->test->unit, range,
            v->limit ? v->limit : "-", number(v->limit_value, d, sizeof d),
            number(v->ratio, e, sizeof e), v->target, v->met < 0 ? "" : met);

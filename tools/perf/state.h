@@ -41,6 +41,12 @@ struct perf_state {
         gex_TM_t team;
     } coll;
 
+    /* polls.c: messages of the previous process that have come, and the index of their handler. */
+    struct {
+        volatile uint64_t steps;
+        gex_AM_Index_t step;
+    } polls;
+
     gex_AD_t atomic_domain; /* atomic.c; NULL before its first sample */
 
     /* main.c: the directory in which the file tests make their own; for handlers of signals. */

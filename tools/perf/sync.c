@@ -30,6 +30,22 @@ static double barriers(struct perf_run *run, uint64_t count)
     return (double)(amph_now_ns() - start) / (double)count / 1e3;
 }
 
+static void named_barrier(int id)
+{
+    gasnet_barrier_notify(id, 0);
+    gasnet_barrier_wait(id, 0);
+}
+
+static double named_barriers(uint64_t count)
+{
+    uint64_t start = amph_now_ns();
+
+    for (uint64_t i = 0; i < count; i++)
+        named_barrier((int)(i % 1000));
+
+    return (double)(amph_now_ns() - start) / (double)count / 1e3;
+}
+
 /* Every process has to do the same number; rank 0 chooses it so that a sample takes about 40 ms. */
 double perf_barrier(struct perf_run *run, size_t bytes)
 {
@@ -40,6 +56,35 @@ double perf_barrier(struct perf_run *run, size_t bytes)
 
     perf_sync(run);
     return barriers(run, run->shared->line_a);
+}
+
+double perf_named_barrier(struct perf_run *run, size_t bytes)
+{
+    double us = named_barriers(10);
+
+    if (run->rank == 0)
+        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
+
+    perf_sync(run);
+    return named_barriers(run->shared->line_a);
+}
+
+/* The longest of many. */
+double perf_named_barrier_longest_ms(struct perf_run *run, size_t bytes)
+{
+    uint64_t longest_ns = 0;
+
+    for (unsigned i = 0; i < 20000; i++) {
+        const uint64_t start_ns = amph_now_ns();
+
+        named_barrier((int)i);
+
+        const uint64_t ns = amph_now_ns() - start_ns;
+        if (ns > longest_ns)
+            longest_ns = ns;
+    }
+
+    return (double)longest_ns / 1e6;
 }
 
 static double cpu_ms(void)

@@ -20,37 +20,47 @@ static const uint32_t blocks[] = { 8, 4u << 10, 1u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
 #define PAIR \
-    PERF_PAIR, false, false, \
+    PERF_PAIR, false, false, false, \
     { \
         2 \
     }
 #define PAIR_LIMIT \
-    PERF_PAIR, false, true, \
+    PERF_PAIR, false, true, false, \
     { \
         2 \
     }
 #define JOB_ALL(...) \
-    PERF_JOB_ALL, false, false, \
+    PERF_JOB_ALL, false, false, false, \
+    { \
+        __VA_ARGS__ \
+    }
+#define JOB_ALL_PLAIN(...) \
+    PERF_JOB_ALL, false, false, true, \
+    { \
+        __VA_ARGS__ \
+    }
+#define JOB_ALL_PLAIN_LIMIT(...) \
+    PERF_JOB_ALL, false, true, true, \
     { \
         __VA_ARGS__ \
     }
 #define JOB_ALL_ONCE(...) \
-    PERF_JOB_ALL, true, false, \
+    PERF_JOB_ALL, true, false, false, \
     { \
         __VA_ARGS__ \
     }
 #define SERVED_ONCE(...) \
-    PERF_SERVED, true, false, \
+    PERF_SERVED, true, false, false, \
     { \
         __VA_ARGS__ \
     }
 #define FILE_ONE \
-    PERF_FILE, false, false, \
+    PERF_FILE, false, false, false, \
     { \
         1 \
     }
 #define FILE_LIMIT \
-    PERF_FILE, false, true, \
+    PERF_FILE, false, true, false, \
     { \
         1 \
     }
@@ -85,6 +95,14 @@ const struct perf_test perf_tests[] = {
       "the same while the other process waits in a barrier" },
     { "am_event_rtt", "us", PAIR, none, perf_am_event_rtt, "line2_rtt", "tcp_rtt",
       "the same while the other process waits for the event of a barrier" },
+    { "am_coll_rtt", "us", PAIR, none, perf_am_coll_rtt, "line2_rtt", "tcp_rtt",
+      "the same while the other process waits in a reduction" },
+    { "am_block_rtt", "us", PAIR, none, perf_am_block_rtt, "line2_rtt", "tcp_rtt",
+      "the same while the other process waits in GASNET_BLOCKUNTIL" },
+    { "am_medium_barrier_rtt", "us", PAIR, messages, perf_am_medium_barrier_rtt, "line2_rtt", "tcp_rtt",
+      "round trip of a medium request and a medium reply while the other process waits in a barrier" },
+    { "am_longest", "ms", PAIR, none, perf_am_longest_ms, NULL, NULL,
+      "the longest of 20000 round trips of short requests that are answered by requests" },
     { "am_medium_rtt", "us", PAIR, messages, perf_am_medium_rtt, "line2_rtt", "tcp_rtt",
       "round trip of a medium request and a medium reply that carries the same payload back" },
     { "am_long_rtt", "us", PAIR, messages, perf_am_long_rtt, "line2_rtt", "tcp_rtt",
@@ -106,6 +124,9 @@ const struct perf_test perf_tests[] = {
       "short requests that one poll handles, of a process that computes for 500 us between its polls, while another sends them" },
     { "seldom_medium", "1", PAIR, messages, perf_seldom_medium, NULL, NULL, "the same with medium requests" },
     { "seldom_long", "1", PAIR, messages, perf_seldom_long, NULL, NULL, "the same with long requests" },
+    { "seldom_put", "MB/s", PAIR, pieces, perf_seldom_put, "memcpy", "tcp_stream",
+      "puts in windows of 16, each window waited for, with such a process" },
+    { "seldom_get", "MB/s", PAIR, pieces, perf_seldom_get, "memcpy", "tcp_stream", "the same with gets" },
 
     { "np_medium_rtt", "us", PAIR, messages, perf_np_medium_rtt, "line2_rtt", "tcp_rtt",
       "round trip of negotiated-payload mediums: both payloads are copied into buffers of the library's" },
@@ -150,6 +171,16 @@ const struct perf_test perf_tests[] = {
       "gex_VIS_VectorGet of 64 KiB in pieces of this size at the target, solid here, blocking" },
 
     { "barrier", "us", JOB_ALL(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
+    { "named_barrier", "us", JOB_ALL(2, 4, 8), none, perf_named_barrier, NULL, NULL, "one named barrier of all processes" },
+    { "named_barrier_longest", "ms", JOB_ALL(2), none, perf_named_barrier_longest_ms, NULL, NULL,
+      "the longest of 20000 named barriers of all processes" },
+    { "yield_ring", "us", JOB_ALL_PLAIN_LIMIT(2, 4, 8), none, perf_yield_ring, NULL, NULL,
+      "limit: every process writes a word of the next one and yields its core until its own was written; normal priority" },
+    { "poll_1", "us", JOB_ALL_PLAIN(2, 4, 8), none, perf_poll_1, "yield_ring", "yield_ring",
+      "every process polls once, sends a message to the next and polls until one has come; normal priority" },
+    { "poll_10", "us", JOB_ALL_PLAIN(2, 4, 8), none, perf_poll_10, "yield_ring", "yield_ring", "the same with 10 polls before each message" },
+    { "poll_100", "us", JOB_ALL_PLAIN(2, 4, 8), none, perf_poll_100, "yield_ring", "yield_ring", "the same with 100 polls" },
+    { "poll_1000", "us", JOB_ALL_PLAIN(2, 4, 8), none, perf_poll_1000, "yield_ring", "yield_ring", "the same with 1000 polls" },
     { "coll_barrier2", "us", PAIR, none, perf_coll_barrier, "line2_rtt", "tcp_rtt",
       "gex_Coll_BarrierNB of two processes, waited for" },
     { "coll_barrier", "us", JOB_ALL(2, 8), none, perf_coll_barrier, NULL, NULL,
