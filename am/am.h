@@ -291,7 +291,7 @@ enum amph_wait_mode {
 
 void amph_am_set_wait_mode(enum amph_wait_mode mode); /* process-wide; initially AMPHORA_WAIT */
 /* Sets how many processes of the job share this host's cores.  If they outnumber the cores,
- * waits do not spin. */
+ * waits do not spin; if they are many, idle ones wake up less often. */
 void amph_am_set_oversubscribed(unsigned procs_on_host);
 unsigned amph_am_cores(void); /* cores that the job may use on this host */
 
@@ -382,6 +382,7 @@ struct amph_job {
         waits_without_yields;  /* as many further waits sleep at once, because yields took long */
     uint16_t slow_yield_waits; /* its value after the next yield that takes long; 0: least */
     uint16_t skipped_spins;    /* spins skipped for that reason since the last one */
+    uint8_t sleep_factor;      /* by which sleeps are longer because of many processes a core; 0: 1 */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

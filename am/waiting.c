@@ -26,6 +26,13 @@
 
 #define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
 #define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
+
+/* A sleep that nobody ends costs 40 us of a core, and all processes but one may sleep.  So sleeps
+ * are longer where a core has more than PROCS_ASLEEP processes: 256 of them, each waking up every
+ * 10 ms, would leave the core to nothing else. */
+#define PROCS_ASLEEP 8u
+#define SLEEP_FACTOR_MAX 16u
+
 #define NAP_MIN_NS (20 * AMPH_NS_PER_US) /* sleeps if a conduit has no descriptor that wakes us */
 #define NAP_MAX_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS) /* after a second without an event */
@@ -96,7 +103,11 @@ unsigned amph_am_cores(void)
 
 void amph_am_set_oversubscribed(unsigned procs_on_host)
 {
-    amph_job.oversubscribed = procs_on_host > amph_am_cores();
+    const unsigned cores = amph_am_cores();
+    const unsigned factor = procs_on_host / cores / PROCS_ASLEEP;
+
+    amph_job.oversubscribed = procs_on_host > cores;
+    amph_job.sleep_factor = (uint8_t)(factor < SLEEP_FACTOR_MAX ? factor : SLEEP_FACTOR_MAX);
 }
 
 /* ---- waking ---- */
@@ -222,7 +233,10 @@ static uint64_t nap_length(struct amph_waiter *w)
 /* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer. */
 static uint64_t sleep_length(const struct amph_waiter *w)
 {
-    return w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S ? SLEEP_LATE_NS : SLEEP_NS;
+    bool late = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S;
+    uint64_t factor = amph_job.sleep_factor ? amph_job.sleep_factor : 1;
+
+    return (late ? SLEEP_LATE_NS : SLEEP_NS) * factor;
 }
 
 /* Sleeps on the descriptors of the conduits, the kick and the watched ones.  This thread has set

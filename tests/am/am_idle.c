@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An idle wait sleeps in the kernel: two seconds cost under 30 ms of CPU time; and a message ends
- * it in far less than its longest sleep. */
+ * it in far less than its longest sleep, also where a core has hundreds of processes, which wake up
+ * less often. */
+#include <sys/resource.h>
 #include <time.h>
 
 #include "tests/am/am_common.h"
@@ -28,6 +30,37 @@ static int less(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void idle(uint64_t for_ns)
+{
+    uint64_t end = amph_now_ns() + for_ns;
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    while (amph_now_ns() < end)
+        amph_am_wait_step(amph_job.ep, &w);
+}
+
+static long switches(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_nvcsw;
+}
+
+/* As one of 256 processes for each core: sleeps of 10 ms would be 100 switches. */
+static void check_crowd(void)
+{
+    amph_am_set_oversubscribed(256 * amph_am_cores());
+
+    long before = switches();
+
+    idle(AMPH_NS_PER_S);
+
+    long n = switches() - before;
+
+    CHECK(n < 30, "an idle second of one of 256 processes a core has %ld switches", n);
+}
+
 int main(void)
 {
     enum {
@@ -42,15 +75,13 @@ int main(void)
 
     uint32_t other = amph_job.size - 1 - amph_job.rank;
     uint64_t cpu = cpu_ns();
-    uint64_t end = amph_now_ns() + 2 * AMPH_NS_PER_S;
-    struct amph_waiter w = AMPH_WAITER_INIT;
 
-    while (amph_now_ns() < end)
-        amph_am_wait_step(amph_job.ep, &w);
-
+    idle(2 * AMPH_NS_PER_S);
     cpu = cpu_ns() - cpu;
     CHECK(cpu < 30 * AMPH_NS_PER_MS, "two idle seconds cost %llu us of CPU",
           (unsigned long long)cpu / 1000);
+    am_barrier();
+    check_crowd();
     am_barrier();
 
     /* Member 0 sends every 5 ms to one that sleeps, which answers. */
