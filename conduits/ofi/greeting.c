@@ -10,14 +10,17 @@
  *
  * So libfabric's calls of accept and recv are redirected to this file (imports.c).  A connection that
  * was accepted at a guarded listener is recorded until its greeting has been read completely.  An
- * incomplete greeting is reported to libfabric as a reset of the connection, which it closes.  At
- * most UNGREETED_MAX connections without a greeting are kept: the oldest is shut down for a new one,
- * and libfabric closes it.  The last descriptors of the process are not used for new connections, so
- * that they remain for files and local clients.
+ * incomplete greeting is reported to libfabric as a reset of the connection, which it closes.  The
+ * number of connections without a greeting is limited: the oldest is shut down for a new one, and
+ * libfabric closes it.  All members of the job may be connecting at the same time, and a member that
+ * computes greets late, so the limit is STRANGERS_MAX beside one for each peer.  The last descriptors of
+ * the process are not used for new connections, so that they remain for files and local clients.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,7 +30,8 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-#define UNGREETED_MAX 64u
+#define STRANGERS_MAX 64u
+#define PEERS_MAX 65536u /* each connection also needs a descriptor */
 #define LISTENERS_MAX 64u
 #define RESERVE_MAX 128u /* reserved descriptors, but at most a quarter of all */
 #define SIZE_AT \
@@ -37,6 +41,7 @@
  * closed and its number used again. */
 struct ungreeted {
     _Atomic int fd_plus_1; /* 0: free */
+    uint64_t number;       /* in the order of their arrival */
     ino_t ino;
     bool head_read;
 };
@@ -47,8 +52,9 @@ static struct {
     bool swapped; /* libfabric's accept and recv lead here */
     pthread_mutex_t lock;
     _Atomic int listener_plus_1[LISTENERS_MAX];
-    struct ungreeted conn[UNGREETED_MAX];
-    unsigned oldest; /* the entry that is used next */
+    struct ungreeted *conn; /* [max] */
+    unsigned max;
+    uint64_t arrivals;
     _Atomic unsigned count;
     uint64_t refused;
 } state = { .once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -81,10 +87,13 @@ static void forget(struct ungreeted *u)
  * again. */
 static struct ungreeted *find(int fd)
 {
-    for (unsigned i = 0; i < UNGREETED_MAX; i++) {
-        struct ungreeted *u = &state.conn[i];
+    unsigned left = atomic_load(&state.count);
 
-        if (atomic_load_explicit(&u->fd_plus_1, memory_order_relaxed) != fd + 1)
+    for (struct ungreeted *u = state.conn; left; u++) {
+        int fd_plus_1 = atomic_load_explicit(&u->fd_plus_1, memory_order_relaxed);
+
+        left -= fd_plus_1 != 0;
+        if (fd_plus_1 != fd + 1)
             continue;
         if (u->ino == inode_of(fd))
             return u;
@@ -95,6 +104,24 @@ static struct ungreeted *find(int fd)
     return NULL;
 }
 
+/* Returns the first free entry, so that few connections are found quickly, or the oldest one. */
+static struct ungreeted *next_entry(void)
+{
+    struct ungreeted *oldest = &state.conn[0];
+
+    for (unsigned i = 0; i < state.max; i++) {
+        struct ungreeted *u = &state.conn[i];
+
+        if (atomic_load_explicit(&u->fd_plus_1, memory_order_relaxed) == 0)
+            return u;
+
+        if (u->number < oldest->number)
+            oldest = u;
+    }
+
+    return oldest;
+}
+
 static void note(int fd)
 {
     struct ungreeted *u = find(fd);
@@ -102,7 +129,7 @@ static void note(int fd)
     if (u)
         forget(u);
 
-    u = &state.conn[state.oldest++ % UNGREETED_MAX];
+    u = next_entry();
 
     int old = atomic_load(&u->fd_plus_1) - 1;
 
@@ -115,6 +142,7 @@ static void note(int fd)
         forget(u);
     }
 
+    u->number = ++state.arrivals;
     u->ino = inode_of(fd);
     u->head_read = false;
     atomic_store(&u->fd_plus_1, fd + 1);
@@ -237,10 +265,40 @@ static void swap(void)
             "libfabric's accept and recv were not found; refused connections are not counted");
 }
 
-void amph_ofi_guard(int listener)
+/* Makes room for connections of that many peers beside those of strangers.  Returns false if there is
+ * no memory.  Room of a listener that is unguarded is kept for the next one. */
+static bool expect(uint32_t peers)
+{
+    unsigned max = STRANGERS_MAX + (peers < PEERS_MAX ? peers : PEERS_MAX);
+    bool ok = true;
+
+    pthread_mutex_lock(&state.lock);
+    if (max > state.max) {
+        /* zeroed pages take no memory until they are used */
+        struct ungreeted *conn = calloc(max, sizeof *conn);
+
+        ok = conn != NULL;
+        if (ok) {
+            if (state.conn)
+                memcpy(conn, state.conn, state.max * sizeof *conn);
+
+            free(state.conn);
+            state.conn = conn;
+            state.max = max;
+        }
+    }
+
+    pthread_mutex_unlock(&state.lock);
+    return ok;
+}
+
+void amph_ofi_guard(int listener, uint32_t peers)
 {
     pthread_once(&state.once, swap);
-    for (unsigned i = 0; i < LISTENERS_MAX && state.swapped; i++) {
+
+    bool room = expect(peers);
+
+    for (unsigned i = 0; i < LISTENERS_MAX && state.swapped && room; i++) {
         int unused = 0;
 
         if (atomic_compare_exchange_strong(&state.listener_plus_1[i], &unused, listener + 1))

@@ -327,8 +327,9 @@ void amph_ofi_keep_alive(int fd);
 /* Returns true if the kernel lists a device in that directory. */
 bool amph_ofi_has_devices(const char *tree);
 
-/* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard. */
-void amph_ofi_guard(int listener);
+/* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard.  peers:
+ * how many may be connecting at a time. */
+void amph_ofi_guard(int listener, uint32_t peers);
 /* Reports whether the descriptors that are open now leave room for that number of connections. */
 bool amph_ofi_has_room(uint32_t connections);
 void amph_ofi_unguard(int listener);

@@ -152,7 +152,7 @@ static int inner_fd(struct amph_ofi_cx *cx)
         amph_ofi_keep_alive(listener);
         cx->listen_fd = listener;
         cx->listened = true;
-        amph_ofi_guard(listener);
+        amph_ofi_guard(listener, cx->base.cfg.max_peers);
     }
 
     return fd;
