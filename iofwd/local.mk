@@ -131,7 +131,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/workers.c
 nodist_libiofwd_la_SOURCES = iofwd/calls/client_calls.c iofwd/calls/table.c iofwd/calls/server_dispatch.c
 libiofwd_la_CPPFLAGS = $(AM_CPPFLAGS)
-libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,--version-script=$(top_srcdir)/iofwd/libiofwd.map
+# Calls of its own functions are bound when it is linked: in every program that forwards, the dynamic linker would look 59 of them up by name.
+libiofwd_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions -Wl,--version-script=$(top_srcdir)/iofwd/libiofwd.map
 EXTRA_libiofwd_la_DEPENDENCIES = $(top_srcdir)/iofwd/libiofwd.map
 EXTRA_DIST += iofwd/libiofwd.map
 libiofwd_la_LIBADD = libamphora.la
