@@ -239,13 +239,19 @@ static char *read_text(const char *path)
 {
     char *text = NULL;
     size_t have = 0;
+    size_t max = AMPH_STANDING_TEXT_MAX - 1;
+    struct stat st;
     int fd = amph_boot_standing_open(path, O_RDONLY);
 
-    if (fd < 0 || !(text = malloc(AMPH_STANDING_TEXT_MAX)))
+    /* every client reads the file when it starts, and it is short; it is replaced, never extended */
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < max)
+        max = (size_t)st.st_size;
+
+    if (fd < 0 || !(text = malloc(max + 1)))
         goto done;
 
-    for (ssize_t n; have < AMPH_STANDING_TEXT_MAX - 1; have += (size_t)n)
-        if ((n = read(fd, text + have, AMPH_STANDING_TEXT_MAX - 1 - have)) <= 0)
+    for (ssize_t n; have < max; have += (size_t)n)
+        if ((n = read(fd, text + have, max - have)) <= 0)
             break;
 
     text[have] = 0;

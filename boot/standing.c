@@ -98,13 +98,17 @@ static bool standing_belongs(void)
     if (!path[0])
         return false;
 
-    sigset_t before;
+    /* usually the file is there */
+    if (access(path, R_OK) != 0) {
+        sigset_t before;
 
-    amph_thread_wait_begin(&before);
-    while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
-        nanosleep(&pause, NULL);
+        amph_thread_wait_begin(&before);
+        while (access(path, R_OK) != 0 && amph_now_ns() < deadline)
+            nanosleep(&pause, NULL);
 
-    amph_thread_wait_end(&before);
+        amph_thread_wait_end(&before);
+    }
+
     return amph_boot_standing_is(path);
 }
 
