@@ -37,7 +37,7 @@ static bool read_address(const struct amph_peer_spec *spec, struct address *a)
 
 /* Maps the peer's rings for this process.  They may start anywhere in a page, because the peer's page
  * size may be another. */
-static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a,
+static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *a, int memory,
                                  uint32_t remote_index)
 {
     size_t at = amph_smp_pair_offset(a->max_peers, remote_index);
@@ -45,8 +45,8 @@ static enum amph_status map_pair(struct amph_smp_peer *p, const struct address *
 
     p->rings_bytes = skip + sizeof(struct amph_smp_pair);
 
-    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, at - skip,
-                                       p->rings_bytes, &p->rings);
+    enum amph_status st = amph_smp_map_memory((pid_t)a->pid, memory, 0, at - skip, p->rings_bytes,
+                                              &p->rings);
 
     if (st == AMPH_OK)
         p->pair = (struct amph_smp_pair *)(void *)((char *)p->rings + skip);
@@ -67,8 +67,11 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
 
     p->front_bytes = amph_smp_pairs_offset(a->max_peers);
 
-    enum amph_status st = amph_smp_map((pid_t)a->pid, (int)a->region_fd, 0, 0, p->front_bytes,
-                                       &addr);
+    int memory = -1;
+    enum amph_status st = amph_smp_open_memory((pid_t)a->pid, (int)a->region_fd, &memory);
+
+    if (st == AMPH_OK)
+        st = amph_smp_map_memory((pid_t)a->pid, memory, 0, 0, p->front_bytes, &addr);
 
     p->region = addr;
 
@@ -76,7 +79,10 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
                 p->region->max_peers == a->max_peers;
 
     if (same)
-        st = map_pair(p, a, remote_index);
+        st = map_pair(p, a, memory, remote_index);
+
+    if (memory >= 0)
+        close(memory);
 
     if (same && st == AMPH_OK)
         return AMPH_OK;

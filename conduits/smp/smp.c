@@ -47,22 +47,29 @@ static const struct amph_conduit_caps caps = {
     .need_local_reg = false,
 };
 
-enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes,
-                              void **addr_p)
+enum amph_status amph_smp_open_memory(pid_t pid, int fd, int *own_p)
 {
     char path[64];
-    struct stat sb;
 
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
 
     int own = open(path, O_RDWR | O_CLOEXEC);
 
-    if (own < 0) {
-        enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
-
-        amph_debug("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
-        return st;
+    if (own >= 0) {
+        *own_p = own;
+        return AMPH_OK;
     }
+
+    enum amph_status st = errno == ENOENT ? AMPH_ERR_PEER : amph_status_from_errno(errno);
+
+    amph_debug("cannot open the shared memory of process %ld (%s): %m", (long)pid, path);
+    return st;
+}
+
+enum amph_status amph_smp_map_memory(pid_t pid, int own, uint64_t ino, uint64_t offset,
+                                     size_t len_bytes, void **addr_p)
+{
+    struct stat sb;
 
     /* Maps only the intended object, and only if it is long enough and sealed against shrinking:
      * otherwise its owner could make this process fail with SIGBUS. */
@@ -70,26 +77,38 @@ enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, 
     bool fits = seals >= 0 && seals & F_SEAL_SHRINK && fstat(own, &sb) == 0 &&
                 (ino == 0 || sb.st_ino == ino) && offset + len_bytes >= offset &&
                 offset + len_bytes <= (uint64_t)sb.st_size;
-    void *addr = fits ? mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                             own, (off_t)offset)
-                      : MAP_FAILED;
-    int saved = errno;
 
-    close(own);
+    if (!fits) {
+        amph_debug("what process %ld names is not the shared memory of its address", (long)pid);
+        return AMPH_ERR_PEER;
+    }
+
+    void *addr = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, own,
+                      (off_t)offset);
+
     if (addr != MAP_FAILED) {
         *addr_p = addr;
         return AMPH_OK;
     }
 
-    errno = saved;
-    if (!fits) {
-        amph_debug("descriptor %d of process %ld is not the shared memory of its address", fd,
-                   (long)pid);
-        return AMPH_ERR_PEER;
-    }
+    int saved = errno;
 
     amph_error("cannot map %zu bytes of process %ld: %m", len_bytes, (long)pid);
     return amph_status_from_errno(saved);
+}
+
+enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes,
+                              void **addr_p)
+{
+    int own;
+    enum amph_status st = amph_smp_open_memory(pid, fd, &own);
+
+    if (st != AMPH_OK)
+        return st;
+
+    st = amph_smp_map_memory(pid, own, ino, offset, len_bytes, addr_p);
+    close(own);
+    return st;
 }
 
 static enum amph_status make_region(struct amph_smp_cx *s)

@@ -180,6 +180,10 @@ static inline struct amph_smp_cx *amph_smp_of(struct amph_cx *cx)
  * be ino where that is not 0. */
 enum amph_status amph_smp_map(pid_t pid, int fd, uint64_t ino, uint64_t offset, size_t len_bytes,
                               void **addr_p);
+/* The two steps of amph_smp_map: opens the object, and maps a part of it. */
+enum amph_status amph_smp_open_memory(pid_t pid, int fd, int *own_p);
+enum amph_status amph_smp_map_memory(pid_t pid, int own, uint64_t ino, uint64_t offset,
+                                     size_t len_bytes, void **addr_p);
 /* peers.c */
 enum amph_status amph_smp_add_peer(struct amph_cx *cx, uint32_t peer,
                                    const struct amph_peer_spec *spec);
