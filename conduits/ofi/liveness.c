@@ -8,8 +8,13 @@
  * its address.  ECONNREFUSED means that its process has ended.  If the connection is accepted, the
  * peer is only slow, and the probe is repeated later.  If nothing answers for AMPHORA_TCP_TIMEOUT, its host
  * has vanished (silence.c finds that for connections that exist).
+ *
+ * A probe is one more connection for a peer that is slow already.  If all processes of a busy host probed
+ * ten times a second, that would be most of its work, and their connections would overflow the queues of
+ * the listening sockets.  So after each probe that was accepted the next one waits twice as long.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,9 +22,12 @@
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
 
-#define PATIENCE_NS (100 * AMPH_NS_PER_MS)
+#define PATIENCE_MIN_NS (100 * AMPH_NS_PER_MS)
+#define PATIENCE_MAX_NS (3200 * AMPH_NS_PER_MS)
+#define QUIET_PATIENCES 8u /* without a probe, after which the patience is the least again */
 #define UNANSWERED_NS \
     (2 * AMPH_NS_PER_S)             /* a probe that is older has been repeated by the kernel */
 #define TURN_NS (3 * AMPH_NS_PER_S) /* after which another peer may have the probe */
@@ -28,6 +36,21 @@ static void end_probe(struct amph_ofi_cx *cx)
 {
     close(cx->probe_fd);
     cx->probe_fd = -1;
+}
+
+/* How long a peer must have accepted nothing, and the time between two probes. */
+static uint64_t patience(struct amph_ofi_cx *cx, uint64_t now)
+{
+    if (cx->patience_ns < PATIENCE_MIN_NS || now - cx->probe_ns > QUIET_PATIENCES * cx->patience_ns)
+        cx->patience_ns = PATIENCE_MIN_NS;
+
+    return cx->patience_ns;
+}
+
+static void be_patient(struct amph_ofi_cx *cx)
+{
+    if (cx->patience_ns < PATIENCE_MAX_NS)
+        cx->patience_ns *= 2;
 }
 
 static int start_probe(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t now)
@@ -52,6 +75,10 @@ static int start_probe(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_t
     struct sockaddr_storage own = cx->listen_addr;
 
     ((struct sockaddr_in *)&own)->sin_port = 0; /* at the same offset in both families */
+    /* the kernel chooses the port by both addresses, which is quicker and can use one port often */
+    const int on = 1;
+
+    setsockopt(cx->probe_fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (own.ss_family == sa.ss_family)
         bind(cx->probe_fd, (struct sockaddr *)&own, (socklen_t)amph_ofi_sockaddr_len(&own));
 
@@ -81,6 +108,9 @@ static int probe_result(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, uint64_
 
     getsockopt(cx->probe_fd, SOL_SOCKET, SO_ERROR, &err, &len);
     end_probe(cx);
+    if (err == 0)
+        be_patient(cx);
+
     if (!is_silence(err)) {
         p->again_ns = now;
         p->unheard_s = 0;
@@ -101,13 +131,26 @@ static void take_turn(struct amph_ofi_cx *cx, uint64_t now)
         end_probe(cx);
 }
 
-/* Has the host answered no probe for the limit, this one included? */
+/* Has the peer the address of this process?  Then its host is there. */
+static bool is_own_host(const struct amph_ofi_cx *cx, const struct amph_ofi_peer *p)
+{
+    uint8_t own[AMPH_INET_BLOB_BYTES];
+    size_t len = amph_ofi_put_address(&cx->listen_addr, own);
+
+    return len && len == p->name_len && amph_conduit_inet_same_host(p->name, own, len);
+}
+
+/* Has the host answered no probe for the limit, this one included?  A full queue of a listening socket
+ * answers none either. */
 static bool is_unheard(const struct amph_ofi_cx *cx, const struct amph_ofi_peer *p, int err,
                        uint64_t now)
 {
     uint64_t limit_s = (cx->silence_ns + AMPH_NS_PER_S - 1) / AMPH_NS_PER_S;
 
     if (!limit_s || !p->unheard_s || (uint32_t)(now / AMPH_NS_PER_S) - p->unheard_s < limit_s)
+        return false;
+
+    if (is_own_host(cx, p))
         return false;
 
     return is_silence(err) || (err == EINPROGRESS && now - cx->probe_ns > UNANSWERED_NS);
@@ -126,14 +169,14 @@ enum amph_ofi_peer_state amph_ofi_peer_liveness(struct amph_ofi_cx *cx, struct a
         return OFI_PEER_UP;
     }
 
-    if (now - p->again_ns < PATIENCE_NS)
+    if (now - p->again_ns < patience(cx, now))
         return OFI_PEER_UP;
 
     if (cx->probe_fd >= 0 && cx->probe_peer == p)
         err = probe_result(cx, p, now);
     else if (cx->probe_fd >= 0)
         take_turn(cx, now);
-    else if (now - cx->probe_ns >= PATIENCE_NS)
+    else if (now - cx->probe_ns >= patience(cx, now))
         err = start_probe(cx, p, now);
 
     enum amph_ofi_peer_state state = OFI_PEER_UP;

@@ -254,8 +254,9 @@ struct amph_ofi_cx {
     struct amph_ofi_pool bounce[OFI_NBOUNCE];
     int probe_fd; /* see liveness.c; -1: no probe in flight */
     struct amph_ofi_peer *probe_peer;
-    uint64_t probe_ns; /* when the last probe began */
-    int failed;        /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
+    uint64_t probe_ns;    /* when the last probe began */
+    uint64_t patience_ns; /* see liveness.c; 0: the least */
+    int failed;           /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
 
     uint64_t silence_ns; /* after which a host counts as dead; 0: never */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of the tcp conduit: waiting, several threads, and peers that die. */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -269,4 +271,31 @@ Test(tcp, death_with_transfers_in_flight)
 
     cr_assert(get.st == AMPH_ERR_PEER && lc.st == AMPH_ERR_PEER);
     expect_death(c);
+}
+
+/* A peer that does not look for long is slow, not dead: it is probed less and less often. */
+Test(tcp, a_slow_peer_is_probed_seldom)
+{
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1 };
+    const struct timespec nap = { 0, (long)AMPH_NS_PER_MS };
+    struct tcp_info ti;
+    socklen_t len = sizeof ti;
+
+    start(2, false);
+
+    int listener = amph_ofi_of(node[1].cx)->listen_fd;
+
+    cr_assert_geq(listener, 0);
+    for (uint64_t end = amph_now_ns() + 3 * AMPH_NS_PER_S; amph_now_ns() < end;) {
+        cr_assert_eq(ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL), AMPH_AGAIN);
+        ops->progress(node[0].cx, ~0u, 64);
+        nanosleep(&nap, NULL);
+    }
+
+    /* connections that wait to be accepted: libfabric's, and probes after 0.1, 0.3, 0.7, 1.5 s */
+    cr_assert_eq(getsockopt(listener, IPPROTO_TCP, TCP_INFO, &ti, &len), 0);
+    cr_assert_leq(ti.tcpi_unacked, 7, "%u connections", ti.tcpi_unacked);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[AMPH_LANE_REQUEST] == 1);
+    stop();
 }
