@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <link.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -167,6 +168,84 @@ bool amph_ofi_has_devices(const char *tree)
     return found;
 }
 
+/* For each of its providers, and again in each fi_getinfo, libfabric asks the kernel for this host's
+ * interfaces: 20 times until an endpoint is open, 35 us each time.  While a list is held, it gets the same one. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned holds;
+    unsigned lent; /* how often libfabric has list and has not freed it */
+    struct ifaddrs *list;
+} interfaces = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void drop_unused_list(void)
+{
+    if (interfaces.holds > 0 || interfaces.lent > 0 || !interfaces.list)
+        return;
+
+    freeifaddrs(interfaces.list);
+    interfaces.list = NULL;
+}
+
+static int getifaddrs_held(struct ifaddrs **list_p)
+{
+    int result = 0;
+
+    pthread_mutex_lock(&interfaces.lock);
+    if (interfaces.holds == 0) {
+        pthread_mutex_unlock(&interfaces.lock);
+        return getifaddrs(list_p);
+    }
+
+    if (!interfaces.list)
+        result = getifaddrs(&interfaces.list);
+
+    if (result == 0) {
+        interfaces.lent++;
+        *list_p = interfaces.list;
+    }
+
+    pthread_mutex_unlock(&interfaces.lock);
+    return result;
+}
+
+static void freeifaddrs_held(struct ifaddrs *list)
+{
+    pthread_mutex_lock(&interfaces.lock);
+
+    bool held = list && list == interfaces.list;
+
+    if (held) {
+        interfaces.lent--;
+        drop_unused_list();
+    }
+
+    pthread_mutex_unlock(&interfaces.lock);
+    if (!held)
+        freeifaddrs(list);
+}
+
+void amph_ofi_interfaces_hold(void)
+{
+    pthread_mutex_lock(&interfaces.lock);
+    interfaces.holds++;
+    pthread_mutex_unlock(&interfaces.lock);
+}
+
+void amph_ofi_interfaces_release(void)
+{
+    pthread_mutex_lock(&interfaces.lock);
+    interfaces.holds--;
+    drop_unused_list();
+    pthread_mutex_unlock(&interfaces.lock);
+}
+
+/* Both or neither: a list from one must not be freed by the other. */
+static void share_interfaces(void)
+{
+    if (amph_ofi_swap_import("freeifaddrs", (void *)(uintptr_t)freeifaddrs_held))
+        (void)amph_ofi_swap_import("getifaddrs", (void *)(uintptr_t)getifaddrs_held);
+}
+
 static void start_libfabric(void)
 {
     struct fi_param *params;
@@ -174,8 +253,12 @@ static void start_libfabric(void)
     bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") &&
                    amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
 
+    share_interfaces();
+    amph_ofi_interfaces_hold();
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
+
+    amph_ofi_interfaces_release();
 
     if (swapped)
         amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen);

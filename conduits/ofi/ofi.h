@@ -323,6 +323,9 @@ static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struc
 void amph_ofi_prepare(void);
 /* Makes libfabric call fn instead of `name`.  Returns false if its import is not found. */
 bool amph_ofi_swap_import(const char *name, void *fn);
+/* Between these two libfabric sees one list of this host's interfaces, and asks the kernel only once. */
+void amph_ofi_interfaces_hold(void);
+void amph_ofi_interfaces_release(void);
 /* Makes the kernel check a TCP connection that is idle; accepted sockets inherit it from their listener. */
 void amph_ofi_keep_alive(int fd);
 /* Returns true if the kernel lists a device in that directory. */

@@ -151,12 +151,11 @@ static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_i
     return NULL;
 }
 
-enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
-                                        const struct sockaddr_storage *src,
-                                        const struct amph_ofi_provider **prov_p,
-                                        struct fi_info **info_p)
+static enum amph_status find_provider(const struct amph_ofi_family *family, bool threaded,
+                                      const struct sockaddr_storage *src,
+                                      const struct amph_ofi_provider **prov_p,
+                                      struct fi_info **info_p)
 {
-    amph_ofi_prepare();
     for (const struct amph_ofi_provider *p = family->provider; p->name; p++) {
         if (p->stand_in && !stand_in_wanted())
             continue;
@@ -184,6 +183,20 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
     }
 
     return AMPH_ERR_NOSYS;
+}
+
+enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
+                                        const struct sockaddr_storage *src,
+                                        const struct amph_ofi_provider **prov_p,
+                                        struct fi_info **info_p)
+{
+    amph_ofi_prepare();
+    amph_ofi_interfaces_hold();
+
+    enum amph_status st = find_provider(family, threaded, src, prov_p, info_p);
+
+    amph_ofi_interfaces_release();
+    return st;
 }
 
 enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len)
