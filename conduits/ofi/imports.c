@@ -253,12 +253,16 @@ static void start_libfabric(void)
     bool swapped = !amph_ofi_has_devices("/sys/class/infiniband") &&
                    amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen_but_symbols);
 
+    bool knows_absent = amph_ofi_absent_begin();
+
     share_interfaces();
     amph_ofi_interfaces_hold();
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
 
     amph_ofi_interfaces_release();
+    if (knows_absent)
+        amph_ofi_absent_end();
 
     if (swapped)
         amph_ofi_swap_import("fopen", (void *)(uintptr_t)fopen);

@@ -2,6 +2,7 @@
 # The conduits over libfabric: a module that is loaded when a network is first needed (amphora_ofi.a for static programs).
 noinst_LTLIBRARIES += libofi.la
 libofi_la_SOURCES = \
+	conduits/ofi/absent.c \
 	conduits/ofi/addr.c \
 	conduits/ofi/greeting.c \
 	conduits/ofi/imports.c \

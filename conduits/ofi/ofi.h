@@ -12,9 +12,10 @@
  *   mem.c       registered memory and its keys     imports.c   corrections inside libfabric
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
+ *   absent.c    providers that are not installed
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
- * and the pthread_once_t of imports.c.
+ * the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
  *
  * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
  * (struct amph_ofi_family) that lists the providers it accepts, best first.
@@ -330,6 +331,11 @@ void amph_ofi_interfaces_release(void);
 void amph_ofi_keep_alive(int fd);
 /* Returns true if the kernel lists a device in that directory. */
 bool amph_ofi_has_devices(const char *tree);
+
+/* absent.c: between these two libfabric does not search for providers that are not installed.  Returns whether that can
+ * be told here. */
+bool amph_ofi_absent_begin(void);
+void amph_ofi_absent_end(void);
 
 /* greeting.c: limits and counts unauthenticated connections to a listening socket, until unguard.  peers:
  * how many may be connecting at a time. */
