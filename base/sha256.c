@@ -59,8 +59,12 @@ static void schedule(const uint8_t *block, uint32_t w[ROUNDS])
  * that none is moved. */
 static inline void take_word(uint32_t v[8], unsigned j, uint32_t word)
 {
-    uint32_t a = v[(0 - j) & 7], b = v[(1 - j) & 7], c = v[(2 - j) & 7];
-    uint32_t e = v[(4 - j) & 7], f = v[(5 - j) & 7], g = v[(6 - j) & 7];
+    uint32_t a = v[(0 - j) & 7];
+    uint32_t b = v[(1 - j) & 7];
+    uint32_t c = v[(2 - j) & 7];
+    uint32_t e = v[(4 - j) & 7];
+    uint32_t f = v[(5 - j) & 7];
+    uint32_t g = v[(6 - j) & 7];
     uint32_t sum1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25);
     uint32_t t1 = v[(7 - j) & 7] + sum1 + ((e & f) ^ (~e & g)) + word;
     uint32_t sum0 = rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22);
