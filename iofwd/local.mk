@@ -69,6 +69,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/two_names.c \
 	iofwd/client/attach/mpmd.c \
 	iofwd/client/data/segment.c \
+	iofwd/client/data/passthrough.c \
+	iofwd/client/data/passthrough.h \
 	iofwd/client/data/pipes.c \
 	iofwd/client/data/pipes.h \
 	iofwd/client/state.h \
@@ -108,6 +110,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/report.c \
 	iofwd/server/watch.c \
 	iofwd/wire/versions.c \
+	iofwd/wire/passthrough.h \
 	iofwd/wire/versions.h \
 	iofwd/wire/watch.c \
 	iofwd/wire/watch.h \
@@ -120,6 +123,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/fs/path.c \
 	iofwd/server/clients.c \
 	iofwd/server/readers.c \
+	iofwd/server/passthrough.c \
+	iofwd/server/passthrough.h \
 	iofwd/server/pipes.c \
 	iofwd/server/references.c \
 	iofwd/server/state.c \

@@ -394,9 +394,10 @@ static enum amph_status map_part(const char *what, char *base, size_t len_bytes,
 
 size_t amph_area_part_bytes(size_t page_bytes)
 {
-    return amph_align_up(amph_env_size(AMPH_ENV_IOFWD_PIECE) *
-                             (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS),
-                         page_bytes);
+    uint64_t pieces = amph_env_size(AMPH_ENV_IOFWD_PIECE) *
+                      (uint64_t)amph_env_int(AMPH_ENV_IOFWD_SLOTS);
+
+    return amph_align_up(pieces + AMPH_AREA_SHARED_BYTES, page_bytes);
 }
 
 enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,

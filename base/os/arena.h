@@ -30,8 +30,11 @@ struct amph_arena_part {
 enum amph_status amph_arena_area(size_t len_bytes, size_t page_bytes,
                                  struct amph_arena_part *part_p);
 
+/* At the end of each part of a transfer area: what the client and the server share besides data. */
+#define AMPH_AREA_SHARED_BYTES 4096u
+
 /* Bytes of a transfer area's part for one server, by the settings (IOFWD_SLOTS pieces of
- * IOFWD_PIECE). */
+ * IOFWD_PIECE), with AMPH_AREA_SHARED_BYTES. */
 size_t amph_area_part_bytes(size_t page_bytes);
 
 /* For a forked child, whose mapping of the area is shared with the parent: the next amph_arena_area

@@ -36,6 +36,9 @@
             "file data received from servers by this client") \
     COUNTER(IOFWD_BYTES_IN_PLACE, "iofwd_bytes_in_place", COUNT, "bytes", \
             "of both: bytes that servers read from or wrote to the program's segment directly") \
+    COUNTER(IOFWD_PASSED, "iofwd_passed", COUNT, "calls", \
+            "calls on forwarded files by descriptors that servers have passed " \
+            "(IOFWD_PASSTHROUGH)") \
     COUNTER(IOFWD_LOCAL, "iofwd_local", COUNT, "calls", \
             "intercepted calls that were executed locally") \
     COUNTER(SERVER_CLIENTS, "server_clients", LEVEL, "clients", \
@@ -52,6 +55,10 @@
     COUNTER(SERVER_BYTES_PIPED, "server_bytes_piped", COUNT, "bytes", \
             "of these: bytes that the server has moved from clients' pipes to the file without " \
             "another copy (IOFWD_PIPES)") \
+    COUNTER(SERVER_PASSED, "server_passed", COUNT, "files", \
+            "descriptors of files that the server has passed to clients (IOFWD_PASSTHROUGH)") \
+    COUNTER(SERVER_CALLS_PASSED, "server_calls_passed", COUNT, "calls", \
+            "of server_calls: calls that clients made by such descriptors") \
     COUNTER(SERVER_BYTES_READ, "server_bytes_read", COUNT, "bytes", \
             "file data that clients have read by this I/O server") \
     COUNTER(SERVER_FILE_NS, "server_file_ns", COUNT, "ns", \

@@ -43,7 +43,7 @@ BEGIN {
     client_c["ostring"] = "char *@;size_t @_cap;size_t *@_len"
     ncalls = 0
 
-    flag_words = "pure blocking bulk change offset interruptible trylock"
+    flag_words = "pure blocking bulk change offset interruptible trylock passthrough"
     server_words = "any progress locker collective"
     coalesce_words = "data file all end"
     coalesce_options = "report unlock drop recheck open"
@@ -199,6 +199,8 @@ function make_calls_h(    c) {
     print " * client answer from an earlier answer. */"
     print_list("AMPH_FWD_VERSION_CHECKED_CALLS", versions, "_CHECK")
     print_list("AMPH_FWD_HELD_CALLS", versions, "_HOLD")
+    print "/* X(ID, name) of each call that the client makes by do_NAME on a descriptor that its server has passed to it. */"
+    print_list("AMPH_FWD_PASSTHROUGH_CALLS", flags, "_PASSTHROUGH")
     for (c = 1; c <= ncalls; c++) print stub(c) ";"
     print "\n#endif"
 }

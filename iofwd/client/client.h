@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "iofwd/calls/calls.h"
@@ -173,6 +174,22 @@ bool amph_fwd_owns_fd(int fd);
  * sets the state and returns the previous one.  The client sets it to 1 while it works and restores
  * it before it delivers signals that it blocked. */
 void amph_fwd_set_inside(int (*swap)(int depth));
+
+/* The functions with which the client makes calls on descriptors that servers have passed to it.  The
+ * interposer sets those that it does not catch itself. */
+struct amph_fwd_host_calls {
+    ssize_t (*read)(int fd, void *buf, size_t len);
+    ssize_t (*write)(int fd, const void *data, size_t len);
+    ssize_t (*pread)(int fd, void *buf, size_t len, off_t off);
+    ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
+    off_t (*lseek)(int fd, off_t off, int whence);
+    int (*ftruncate)(int fd, off_t length);
+    int (*fsync)(int fd);
+    int (*fdatasync)(int fd);
+    int (*fstat)(int fd, struct stat *st);
+};
+
+void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls);
 
 /* Gives the log's lines to `take`; see amph_log_set_sink. */
 void amph_fwd_set_log_sink(bool (*take)(const char *line, size_t len_bytes));

@@ -36,6 +36,7 @@
  *   data/data.h         one view of the four calls that move file data
  *   data/bulk.c         reads and writes of any size, in pieces
  *   data/tuning.c, .h   size and number of the pieces of large calls
+ *   data/passthrough.c, .h   calls by descriptors that servers have passed
  *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes
  *   data/segment.c      access to buffers in the program's segment without a copy
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes

@@ -72,7 +72,7 @@ static void look(struct amph_fwd_client *cl)
     if (!atomic_load(&amph_client_state.versions.looked)) {
         uint64_t id = common_id(cl);
 
-        amph_client_state.versions.map = id ? amph_fwd_versions_map(id) : NULL;
+        amph_client_state.versions.map = id ? amph_fwd_versions_map(id, false) : NULL;
         amph_debug("%s", amph_client_state.versions.map
                              ? "reads ahead and holds attributes, by the servers' versions"
                              : "holds nothing: the servers share no versions of files");

@@ -188,6 +188,7 @@ void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *pee
     if (!amph_server_handle_held_by(peer, h))
         return;
 
+    amph_server_passthrough_drop(s, peer, h);
     amph_server_lock_closed(peer, h);
     h->progress.holder_died = h->progress.holder_died || peer->gone;
     amph_server_collective_fail(s, h, NULL, EIO);
@@ -442,6 +443,8 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
     if (!p)
         return NULL;
 
+    amph_server_passthrough_drop(s, old, NULL);
+    p->passthrough.trust = old->passthrough.trust;
     p->family = old->family;
     p->holds = old->holds;
     p->nwords = old->nwords;
@@ -472,6 +475,7 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
         return "the parent of the new client is not known";
 
     child->family = parent->family;
+    child->passthrough.trust = parent->passthrough.trust;
     for (uint32_t slot = 0; slot < s->progress.nslots && slot < parent->nwords * 64; slot++)
         if (s->progress.handle[slot] &&
             amph_server_handle_held_by(parent, s->progress.handle[slot]) &&
@@ -499,23 +503,7 @@ static bool welcome(struct amph_server *s, uint32_t number, uint32_t index, uint
 
     n = amph_fwd_frame_build(out, FWD_FRAME_WELCOME, out + FWD_FRAME_HEAD_BYTES, n);
 
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof pass_fd)] = { 0 };
-    struct iovec iov = { out, n };
-    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-    if (pass_fd >= 0) {
-        m.msg_control = control;
-        m.msg_controllen = sizeof control;
-
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof pass_fd);
-        memcpy(CMSG_DATA(c), &pass_fd, sizeof pass_fd);
-    }
-
-    return sendmsg(event->conn->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return amph_fwd_control_pass(event->conn->fd, out, n, pass_fd);
 }
 
 /* Is the other end of the connection a process of this host, to which descriptors can be passed? */
@@ -706,6 +694,7 @@ void amph_server_peer_free(struct amph_server *s, struct amph_server_peer *p)
 {
     amph_server_assert_owner(&s->progress.owner);
 
+    amph_server_passthrough_drop(s, p, NULL);
     p->gone = true;
     s->progress.nleaving++;
 
@@ -809,6 +798,7 @@ static void print_client(const struct amph_server *s, uint32_t number, uint64_t 
 
 void amph_server_print_stats(struct amph_server *s)
 {
+    amph_server_passthrough_collect_all(s);
     fprintf(
         stderr,
         "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64

@@ -29,6 +29,7 @@
  *   transfer.c     fetches and stores data of clients on other hosts
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
+ *   passthrough.c, .h  passes descriptors of files to clients of this host
  *   pipes.c        pipes through which data of large writes arrives
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share
@@ -72,6 +73,7 @@
 #include "base/platform.h"
 #include "boot/boot.h"
 #include "iofwd/server/fs/exports.h"
+#include "iofwd/server/passthrough.h"
 #include "iofwd/server/server.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
@@ -212,6 +214,7 @@ struct amph_server_peer {
     bool has_segment;
     struct amph_server_pipe pipe[FWD_PIPES_MAX];
     uint32_t npipes;
+    struct amph_server_passthrough passthrough; /* files whose descriptors it has */
     uint64_t mapped_bytes; /* of its area and segment, in this process's addresses */
     struct amph_server_conn *conn;
     uint64_t *holds; /* bit set over handle slots */
@@ -394,6 +397,7 @@ struct amph_server {
     uint64_t memory_limit;  /* maximum memory of all requests */
     uint64_t mapped_limit;  /* maximum of all clients' mapped memory; of one client, half of it */
     size_t stage_bytes;     /* size of a staging buffer */
+    bool passes;            /* passes descriptors to clients (IOFWD_PASSTHROUGH) */
 
     /* Limits of descriptors in use (limits.c); 0: no limit. */
     uint32_t fds_usable;  /* above it a client gets only its share */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Services that are not file calls: statistics, the program's segment, cancelling, notifications,
- * owners of locks.
+ * owners of locks, descriptors.
  *
  * Layer: iofwd.
  * Thread rule: progress thread only.
@@ -35,6 +35,9 @@ static size_t answer_stats(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_server *s = rq->server;
     const struct amph_server_peer *p = rq->peer;
+
+    amph_server_passthrough_collect_all(s);
+
     uint64_t v[] = { s->self,
                      p->number,
                      p->calls,
@@ -140,6 +143,33 @@ static size_t answer_hold_only(struct amph_server_request *rq, uint8_t *out)
     return amph_server_request_reply(rq, out);
 }
 
+static size_t answer_passthrough(struct amph_server_request *rq, uint8_t *out)
+{
+    struct amph_fwd_passed passed;
+    struct amph_rd r;
+    struct amph_wr w;
+
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
+    uint64_t handle = amph_rd_u64(&r);
+
+    rq->exec.error = r.bad ? EPROTO
+                           : amph_server_passthrough_give(rq->server, rq->peer, handle, &passed);
+
+    size_t n = amph_server_request_reply(rq, out);
+
+    if (rq->exec.error)
+        return n;
+
+    amph_wr_init(&w, out + n, FWD_PASSED_BYTES);
+    amph_wr_u32(&w, passed.slot);
+    amph_wr_u32(&w, passed.line);
+    amph_wr_u32(&w, passed.is_shared);
+    amph_wr_u64(&w, passed.versions);
+
+    return put_body(rq, out, n, FWD_PASSED_BYTES);
+}
+
 size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
 {
     static size_t (*const answers[])(struct amph_server_request *, uint8_t *) = {
@@ -149,6 +179,7 @@ size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
         [FWD_SERVICE_CANCEL - FWD_SERVICE_FIRST] = answer_cancel,
         [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_notifications,
         [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
+        [FWD_SERVICE_PASSTHROUGH - FWD_SERVICE_FIRST] = answer_passthrough,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
                    "each service has a function");

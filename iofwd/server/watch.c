@@ -281,12 +281,14 @@ static void answer_rows(const struct amph_server *s, const struct amph_server_co
 static void on_clients(struct amph_server *s, struct amph_server_conn *c, uint64_t cursor,
                        const char *text)
 {
+    amph_server_passthrough_collect_all(s);
     answer_rows(s, c, FWD_WATCH_CLIENTS, cursor, put_client_at);
 }
 
 static void on_files(struct amph_server *s, struct amph_server_conn *c, uint64_t cursor,
                      const char *text)
 {
+    amph_server_passthrough_collect_all(s);
     answer_rows(s, c, FWD_WATCH_FILES, cursor, put_file_at);
 }
 

@@ -554,16 +554,79 @@ static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_fram
                          : st;
 }
 
+/* Receives one frame of the handshake.  Those with descriptors of files are left from a previous image of this
+ * process. */
 static enum amph_status receive_until(int fd, uint8_t *buf, uint64_t deadline_ns,
                                       struct amph_fwd_frame_in *in)
 {
-    int passed = -1;
-    enum amph_status st = receive_frame(fd, buf, in, deadline_ns, &passed);
+    enum amph_status st;
 
-    if (passed >= 0)
-        close(passed);
+    do {
+        int passed = -1;
+
+        st = receive_frame(fd, buf, in, deadline_ns, &passed);
+        if (passed >= 0)
+            close(passed);
+    } while (st == AMPH_OK && in->type == FWD_FRAME_DESCRIPTOR);
 
     return st;
+}
+
+static uint64_t handle_in(const struct amph_fwd_frame_in *in)
+{
+    struct amph_rd r;
+
+    amph_rd_init(&r, in->body, in->len);
+    return amph_rd_u64(&r);
+}
+
+enum amph_status amph_fwd_control_take(int fd, uint64_t handle, int *fd_p)
+{
+    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    uint64_t deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    struct amph_fwd_frame_in in;
+
+    for (;;) {
+        *fd_p = -1;
+
+        enum amph_status st = receive_frame(fd, buf, &in, deadline_ns, fd_p);
+
+        if (st == AMPH_OK && in.type != FWD_FRAME_DESCRIPTOR)
+            st = AMPH_ERR_PROTO;
+
+        bool found = st == AMPH_OK && handle_in(&in) == handle;
+
+        if (found && *fd_p >= 0)
+            return AMPH_OK;
+
+        if (*fd_p >= 0)
+            close(*fd_p);
+
+        *fd_p = -1;
+        if (st != AMPH_OK || found)
+            return found ? AMPH_ERR_NOMEM : st; /* no descriptor number was free */
+    }
+}
+
+bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof pass_fd)] = { 0 };
+    struct iovec iov = { (void *)frame, len };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    if (pass_fd >= 0) {
+        m.msg_control = control;
+        m.msg_controllen = sizeof control;
+
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof pass_fd);
+        memcpy(CMSG_DATA(c), &pass_fd, sizeof pass_fd);
+    }
+
+    return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
 }
 
 enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)

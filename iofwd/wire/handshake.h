@@ -54,7 +54,8 @@ enum amph_fwd_frame {
     FWD_FRAME_NO_MEMORY, /* a refusal by a server without memory or addresses for the client */
     FWD_FRAME_QUERY,     /* of a watcher, and the answer: wire/watch.h */
     FWD_FRAME_ANSWER,
-    FWD_FRAME_FULL /* a refusal by a server that has its maximum number of clients */
+    FWD_FRAME_FULL, /* a refusal by a server that has its maximum number of clients */
+    FWD_FRAME_DESCRIPTOR /* from the server: a file's handle, and with it its descriptor (passthrough.h) */
 };
 
 /* The purpose of a HELLO. */
@@ -191,6 +192,14 @@ enum amph_status amph_fwd_control_connect(const struct amph_fwd_server_addr *a, 
                                           uint64_t deadline_ns, int *fd_p);
 enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len);
 enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in);
+
+/* Server side, without waiting: sends a whole frame, and a descriptor with it (-1: none).  false: it could not
+ * be sent at once. */
+bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd);
+
+/* Client side: receives the frame FWD_FRAME_DESCRIPTOR of this handle, which the server has sent already, and
+ * closes the descriptors of others that calls which ended early have left.  On AMPH_OK the caller owns *fd_p. */
+enum amph_status amph_fwd_control_take(int fd, uint64_t handle, int *fd_p);
 
 /* Performs the client's side of the handshake until deadline_ns: [ASK,] GREET, HELLO, WELCOME.  buf holds
  * a frame; *wc points into it.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */

@@ -21,6 +21,7 @@
  *   prefix.c, .h     forwarded prefixes, cleaning of paths
  *   ranges.c, .h     sets of locked byte ranges
  *   show.c, .h       values of calls as text
+ *   passthrough.h    what clients with descriptors of files share with their servers
  *   request_name.c, .h  names of clients and requests in messages
  *   inode_flags.h    inode flags of lsattr and chattr
  *   inode_requests.h the ioctl requests for them, and their arguments
@@ -65,7 +66,8 @@ enum {
     FWD_SERVICE_CANCEL = 203,
     FWD_SERVICE_NOTIFICATIONS = 204,
     FWD_SERVICE_HOLDER = 205,
-    FWD_SERVICE_END = 206
+    FWD_SERVICE_PASSTHROUGH = 206,
+    FWD_SERVICE_END = 207
 };
 
 #define FWD_NOTIFICATIONS_MAX 64 /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
@@ -241,7 +243,8 @@ enum amph_fwd_call_flags {
     FWD_CALL_TRYLOCK = 64,
     FWD_CALL_READS = 128,
     FWD_CALL_WRITES = 256,
-    FWD_CALL_OPENS = 512
+    FWD_CALL_OPENS = 512,
+    FWD_CALL_PASSTHROUGH = 1024
 };
 
 /* What executes a call at the server. */

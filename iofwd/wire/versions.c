@@ -169,11 +169,13 @@ void amph_fwd_versions_close(int fd)
     close(fd);
 }
 
-const struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id)
+struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id, bool writable)
 {
     int dir = open_directory(false);
-    int fd = dir < 0 ? -1 : openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct amph_fwd_versions *v = fd >= 0 && has_size(fd, sizeof *v) ? map(fd, PROT_READ) : NULL;
+    int flags = writable ? O_RDWR : O_RDONLY;
+    int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    int fd = dir < 0 ? -1 : openat(dir, NAME, flags | O_NOFOLLOW | O_CLOEXEC);
+    struct amph_fwd_versions *v = fd >= 0 && has_size(fd, sizeof *v) ? map(fd, access) : NULL;
 
     if (fd >= 0)
         close(fd);

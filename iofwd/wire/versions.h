@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Versions of files, in memory that all servers of one user on one host share and that clients of
- * that host map read-only.  A server moves the version of a file before and after each change of
+ * that host map.  A server moves the version of a file before and after each change of
  * it, so a client that holds data or attributes of the file knows without a message whether they
  * are still current.
  *
@@ -107,7 +107,8 @@ enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, i
  * still be in a call. */
 void amph_fwd_versions_close(int fd);
 
-/* Client: maps the object read-only if it is the one with this id; else NULL.  Never unmapped. */
-const struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id);
+/* Client: maps the object if it is the one with this id; else NULL.  Never unmapped.  writable: for a client
+ * that changes files itself (passthrough.h); otherwise the memory is read-only. */
+struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id, bool writable);
 
 #endif

@@ -37,6 +37,7 @@
 #include "iofwd/client/versions.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/attach/private_server.h"
+#include "iofwd/client/data/passthrough.h"
 #include "iofwd/client/data/stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
@@ -769,6 +770,7 @@ static int open_client(struct amph_fwd_client **client_p)
     amph_client_versions_open();
     amph_client_coalesce_open();
     amph_client_attributes_open();
+    amph_client_passthrough_open();
     amph_client_trace_open();
     if (st == AMPH_OK && (!number_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;

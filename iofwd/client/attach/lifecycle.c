@@ -20,6 +20,7 @@
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/coalesce/coalesce.h"
+#include "iofwd/client/data/passthrough.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/attach/private_server.h"
 #include "iofwd/client/state.h"
@@ -238,7 +239,7 @@ bool amph_fwd_owns_fd(int fd)
                         amph_client_pipes_own(&cl->link[i], fd)))
             return true;
 
-    if (amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
+    if (amph_client_passthrough_owns(fd) || amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
         amph_client_notify_owns(fd))
         return true;
 

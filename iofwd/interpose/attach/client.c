@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "iofwd/interpose/entry/catch.h"
@@ -77,6 +78,17 @@ static uint32_t own_table_number(void)
     return amph_fdtab_current()->number;
 }
 
+static int host_fstat(int fd, struct stat *st)
+{
+    return libc_fstat64(fd, st);
+}
+
+/* Not those that the preload library catches. */
+static const struct amph_fwd_host_calls host_calls = {
+    libc_read,        libc_write, libc_pread64,   libc_pwrite64, libc_lseek64,
+    libc_ftruncate64, libc_fsync, libc_fdatasync, host_fstat
+};
+
 static int load(void)
 {
     const char *what, *why;
@@ -98,6 +110,7 @@ static int load(void)
     amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
     amph_ip_client.fwd.set_table_number(own_table_number);
     amph_ip_client.fwd.set_log_sink(amph_ip_log_take);
+    amph_ip_client.fwd.set_host_calls(&host_calls);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     amph_ip_trace_client_loaded();
 

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The layer `passthrough`; see passthrough.h.
+ *
+ * A file's first calls go to the server, so that programs that only open and read a short file do not pay for
+ * the descriptor.  What the layer does not do goes to the server as before: everything but reads, writes,
+ * lseek, ftruncate and fsync; calls at the offset of an open file that other processes share, because a large
+ * call of theirs may be under way at the server in pieces; striped files; threads with a descriptor table of
+ * their own; with failover, calls at the offset, which another server would have to continue.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread.  A file's entry is published by its handle and withdrawn when the program closes
+ * the file; a call that runs beside the close has the same outcome as beside close(2).  Signals are not
+ * blocked during the calls, which wait for nothing but the file system.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os/thread.h"
+#include "base/platform.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "base/wire.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/client.h"
+#include "iofwd/client/data/data.h"
+#include "iofwd/client/data/passthrough.h"
+#include "iofwd/client/internal.h"
+#include "iofwd/wire/handshake.h"
+#include "iofwd/wire/passthrough.h"
+#include "iofwd/wire/versions.h"
+
+#define ENTRIES 128u    /* files that are looked at, by their handles */
+#define ASK_AFTER 4u    /* calls on a file before its descriptor is asked for */
+#define ASK_FROM 32768u /* or a call of this size */
+#define FDS_SHARE 8u    /* of the process's descriptors at most one in so many */
+
+enum entry_state {
+    COUNTS, /* calls go to the server */
+    ASKS,   /* a thread asks for the descriptor */
+    HAS,    /* calls use the descriptor */
+    REFUSED
+};
+
+struct entry {
+    _Atomic uint64_t handle; /* 0: unused */
+    _Atomic uint32_t state;
+    _Atomic uint32_t calls; /* so far, while it counts */
+    uint32_t server;
+    _Atomic bool shares_offset; /* with other processes */
+    int fd;
+    dev_t
+        dev; /* identity, as the program may have closed the descriptor by the kernel's own call */
+    ino_t ino;
+    struct amph_fwd_passthrough_file *shared;
+    struct amph_fwd_version *data, *attributes; /* NULL: the server has no versions */
+};
+
+static struct amph_client_passthrough {
+    struct entry entry[ENTRIES];
+    pthread_mutex_t lock; /* of a thread that asks a server */
+    _Atomic uint32_t has; /* entries with descriptors */
+    struct amph_fwd_versions *versions;
+    struct amph_fwd_host_calls host;
+} state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat },
+};
+
+void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls)
+{
+    state.host = *calls;
+}
+
+static struct entry *entry_of(uint64_t handle)
+{
+    return &state.entry[(handle * UINT64_C(0x9e3779b97f4a7c15) >> 32) % ENTRIES];
+}
+
+/* ---- asking for a descriptor ---- */
+
+static bool has_descriptors_left(void)
+{
+    struct rlimit may;
+
+    return getrlimit(RLIMIT_NOFILE, &may) == 0 &&
+           atomic_load(&state.has) < may.rlim_cur / FDS_SHARE;
+}
+
+/* Maps the versions that the server moves.  false: this client could not move them. */
+static bool map_versions(uint64_t id)
+{
+    if (id == 0)
+        return true;
+
+    if (!state.versions)
+        state.versions = amph_fwd_versions_map(id, true);
+
+    return state.versions && state.versions->id == id;
+}
+
+/* Has the server send the descriptor.  0 or an errno value. */
+static int ask(struct amph_fwd_client *cl, struct amph_client_link *link, uint64_t handle,
+               struct amph_fwd_passed *passed, int *fd_p)
+{
+    uint8_t body[sizeof handle], answer[FWD_PASSED_BYTES];
+    size_t got;
+    struct amph_wr w;
+    struct amph_rd r;
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_u64(&w, handle);
+
+    int err = amph_client_special(cl, link, FWD_SERVICE_PASSTHROUGH, body, sizeof body, answer,
+                                  sizeof answer, &got);
+
+    if (err)
+        return err;
+
+    amph_rd_init(&r, answer, got);
+    *passed = (struct amph_fwd_passed){ .slot = amph_rd_u32(&r), .line = amph_rd_u32(&r) };
+    passed->is_shared = amph_rd_u32(&r);
+    passed->versions = amph_rd_u64(&r);
+
+    if (amph_fwd_control_take(link->control_fd, handle, fd_p) != AMPH_OK)
+        return EMFILE;
+
+    return r.bad || passed->slot >= FWD_PASSTHROUGH_MAX || passed->line >= FWD_VERSIONS_LINES
+               ? EPROTO
+               : 0;
+}
+
+/* Moves the descriptor away from the numbers that the program expects to get. */
+static int move_up(int fd)
+{
+    int up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
+
+    close(fd);
+    return up;
+}
+
+static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct entry *e)
+{
+    struct amph_fwd_passthrough *shared =
+        (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
+    struct amph_fwd_passed passed;
+    struct stat st;
+    int fd = -1;
+    int err = ask(cl, link, atomic_load(&e->handle), &passed, &fd);
+
+    if (fd >= 0)
+        fd = move_up(fd);
+
+    if (err || fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)) {
+        if (fd >= 0)
+            close(fd);
+
+        return false;
+    }
+
+    e->fd = fd;
+    e->dev = st.st_dev;
+    e->ino = st.st_ino;
+    e->shared = &shared->file[passed.slot];
+    e->data = passed.versions ? &state.versions->line[passed.line].data : NULL;
+    e->attributes = passed.versions ? &state.versions->line[passed.line].attributes : NULL;
+    atomic_store(&e->shares_offset, passed.is_shared);
+
+    return true;
+}
+
+/* Asks for the file's descriptor, unless another thread is asking. */
+static void obtain(struct amph_fwd_client *cl, struct entry *e)
+{
+    struct amph_client_sigguard g;
+    struct amph_client_link *link;
+    uint32_t counts = COUNTS;
+
+    amph_client_sigguard_enter(&g);
+    if (pthread_mutex_trylock(&state.lock) == 0) {
+        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS)) {
+            bool ok = has_descriptors_left() && amph_client_link_to(cl, e->server, &link) == 0 &&
+                      link->near && link->part && fill(cl, link, e);
+
+            atomic_fetch_add(&state.has, ok);
+            atomic_store_explicit(&e->state, ok ? HAS : REFUSED, memory_order_release);
+        }
+
+        pthread_mutex_unlock(&state.lock);
+    }
+
+    amph_client_sigguard_leave(&g);
+}
+
+/* ---- entries ---- */
+
+/* Withdraws an entry; closes its descriptor unless the number is the program's now. */
+static void withdraw(struct entry *e)
+{
+    struct amph_client_sigguard g;
+    struct stat st;
+
+    if (atomic_exchange(&e->state, REFUSED) == HAS) {
+        amph_client_sigguard_enter(&g);
+        if (fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino)
+            close(e->fd);
+
+        amph_client_sigguard_leave(&g);
+        atomic_fetch_sub(&state.has, 1);
+    }
+
+    atomic_store(&e->handle, 0);
+}
+
+/* Returns the entry that counts for this file, or NULL. */
+static struct entry *counting(const struct amph_fwd_ref *part)
+{
+    struct entry *e = entry_of(part->handle);
+    uint64_t before = atomic_load(&e->handle);
+
+    if (before == part->handle)
+        return e->server == part->server ? e : NULL;
+
+    if (pthread_mutex_trylock(&state.lock) != 0)
+        return NULL;
+
+    uint32_t now = atomic_load(&e->state);
+    bool taken = atomic_load(&e->handle) == before &&
+                 (before == 0 || now == COUNTS || now == REFUSED);
+
+    if (taken) {
+        atomic_store(&e->handle, 0);
+        atomic_store(&e->calls, 0);
+        atomic_store(&e->state, COUNTS);
+        e->server = part->server;
+        atomic_store_explicit(&e->handle, part->handle, memory_order_release);
+    }
+
+    pthread_mutex_unlock(&state.lock);
+    return taken ? e : NULL;
+}
+
+/* Is the descriptor still the file's?  Programs that close all descriptors may have closed it. */
+static bool is_itself(const struct entry *e)
+{
+    struct stat st;
+
+    return state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+}
+
+/* ---- calls ---- */
+
+static int count(ssize_t n, size_t *out)
+{
+    if (n < 0)
+        return errno;
+
+    *out = (size_t)n;
+    return 0;
+}
+
+static int outcome(int ret)
+{
+    return ret < 0 ? errno : 0;
+}
+
+static int do_read(int fd, union amph_fwd_args *u)
+{
+    return count(state.host.read(fd, u->read.buf, u->read.buf_cap), u->read.buf_len);
+}
+
+static int do_write(int fd, union amph_fwd_args *u)
+{
+    return count(state.host.write(fd, u->write.data, u->write.data_len), u->write.done);
+}
+
+static int do_pread(int fd, union amph_fwd_args *u)
+{
+    return count(state.host.pread(fd, u->pread.buf, u->pread.buf_cap, u->pread.off),
+                 u->pread.buf_len);
+}
+
+static int do_pwrite(int fd, union amph_fwd_args *u)
+{
+    return count(state.host.pwrite(fd, u->pwrite.data, u->pwrite.data_len, u->pwrite.off),
+                 u->pwrite.done);
+}
+
+static int do_lseek(int fd, union amph_fwd_args *u)
+{
+    off_t at = state.host.lseek(fd, u->lseek.off, u->lseek.whence);
+
+    if (at < 0)
+        return errno;
+
+    *u->lseek.pos = at;
+    return 0;
+}
+
+static int do_ftruncate(int fd, union amph_fwd_args *u)
+{
+    return outcome(state.host.ftruncate(fd, u->ftruncate.length));
+}
+
+static int do_fsync(int fd, union amph_fwd_args *u)
+{
+    return outcome(state.host.fsync(fd));
+}
+
+static int do_fdatasync(int fd, union amph_fwd_args *u)
+{
+    return outcome(state.host.fdatasync(fd));
+}
+
+typedef int (*call_fn)(int fd, union amph_fwd_args *u);
+
+static const call_fn call_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) [AMPH_FWD_##id] = do_##name,
+    AMPH_FWD_PASSTHROUGH_CALLS(X)
+#undef X
+};
+
+static void begin(struct amph_fwd_version *v, _Atomic uint32_t *begun)
+{
+    if (!v)
+        return;
+
+    amph_fwd_version_begin(v);
+    atomic_fetch_add(begun, 1);
+}
+
+/* Ends a change, unless the server has ended it because the file was closed meanwhile. */
+static void end(struct amph_fwd_version *v, _Atomic uint32_t *begun)
+{
+    uint32_t n = v ? atomic_load(begun) : 0;
+
+    while (n > 0)
+        if (atomic_compare_exchange_weak(begun, &n, n - 1)) {
+            amph_fwd_version_end(v);
+            return;
+        }
+}
+
+static void count_call(struct amph_fwd_passthrough_file *shared, int err, size_t written,
+                       size_t read)
+{
+    atomic_fetch_add_explicit(&shared->calls, 1, memory_order_relaxed);
+    if (err)
+        atomic_fetch_add_explicit(&shared->errors, 1, memory_order_relaxed);
+    else if (written)
+        atomic_fetch_add_explicit(&shared->bytes_written, written, memory_order_relaxed);
+    else if (read)
+        atomic_fetch_add_explicit(&shared->bytes_read, read, memory_order_relaxed);
+}
+
+static int make_call(const struct entry *e, struct amph_fwd_call *call)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    struct amph_fwd_passthrough_file *shared = e->shared;
+    bool data = desc->versions & FWD_VERSION_DATA;
+    bool attributes = desc->versions & FWD_VERSION_ATTRIBUTES;
+    struct amph_client_data d;
+    size_t moved = 0;
+
+    if (data)
+        begin(e->data, &shared->data_begun);
+    if (attributes)
+        begin(e->attributes, &shared->attributes_begun);
+
+    int err = call_fns[call->id](e->fd, &call->u);
+
+    if (attributes)
+        end(e->attributes, &shared->attributes_begun);
+    if (data)
+        end(e->data, &shared->data_begun);
+
+    bool moves = amph_client_data_of(call->id, &call->u, &d);
+
+    if (moves && !err)
+        moved = *d.done_p;
+
+    count_call(shared, err, moves && !d.reads ? moved : 0, moves && d.reads ? moved : 0);
+    return err;
+}
+
+/* Does the file have so many calls, or so large a one, that its descriptor is worth the question? */
+static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
+{
+    struct amph_client_data d;
+
+    if (amph_client_data_of(call->id, &call->u, &d) && d.len >= ASK_FROM)
+        return true;
+
+    return atomic_fetch_add_explicit(&e->calls, 1, memory_order_relaxed) + 1 >= ASK_AFTER;
+}
+
+/* Returns the entry whose descriptor this call can use, or NULL. */
+static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
+{
+    struct amph_client_link *link;
+
+    if (file->nparts != 1 || file->rwf || amph_fwd_file_waits(file) || amph_thread_fd_table() != 0)
+        return NULL;
+
+    struct entry *e = counting(&file->part[0]);
+
+    if (!e)
+        return NULL;
+
+    if (atomic_load_explicit(&e->state, memory_order_acquire) == COUNTS && is_worth_asking(e, call))
+        obtain(call->client, e);
+
+    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS ||
+        atomic_load(&e->handle) != file->part[0].handle ||
+        ((amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET) &&
+         (call->client->failover ||
+          atomic_load_explicit(&e->shares_offset, memory_order_relaxed))) ||
+        amph_client_link_to(call->client, file->part[0].server, &link) != 0)
+        return NULL;
+
+    if (is_itself(e))
+        return e;
+
+    withdraw(e);
+    return NULL;
+}
+
+static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call *call)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    const struct amph_fwd_file *file = amph_fwd_call_file(desc, &call->u);
+
+    if (!call->client || !file || file->nparts == 0)
+        return amph_layer_pass(self->next, call);
+
+    if (desc->coalesce_flags & FWD_COALESCE_DROP) {
+        struct entry *e = entry_of(file->part[0].handle);
+
+        if (atomic_load(&e->handle) == file->part[0].handle && e->server == file->part[0].server)
+            withdraw(e);
+
+        return amph_layer_pass(self->next, call);
+    }
+
+    struct entry *e = call_fns[call->id] ? usable(call, file) : NULL;
+
+    if (!e)
+        return amph_layer_pass(self->next, call);
+
+    int err = make_call(e, call);
+
+    amph_count(IOFWD_PASSED);
+
+    /* another holder may have set O_DIRECT, whose rules for memory and length the server obeys */
+    return err == EINVAL ? amph_layer_pass(self->next, call) : err;
+}
+
+static void passthrough_event(const struct amph_layer *self, enum amph_layer_event event)
+{
+    if (event == AMPH_LAYER_FORK_CHILD)
+        pthread_mutex_init(&state.lock, NULL);
+
+    for (unsigned i = 0; i < ENTRIES; i++)
+        if (event == AMPH_LAYER_FORK_CHILD)
+            withdraw(
+                &state.entry[i]); /* it has memory of its own, which the parent does not share */
+        else if (event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_SHARE)
+            atomic_store(&state.entry[i].shares_offset, true);
+}
+
+static const struct amph_layer layer = {
+    .name = "passthrough", .rank = 37, .call = passthrough_call, .event = passthrough_event
+};
+
+void amph_client_passthrough_open(void)
+{
+    if (amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH))
+        amph_layer_add(&layer);
+}
+
+bool amph_client_passthrough_owns(int fd)
+{
+    for (unsigned i = 0; fd >= 0 && i < ENTRIES; i++)
+        if (atomic_load(&state.entry[i].state) == HAS && state.entry[i].fd == fd)
+            return true;
+
+    return false;
+}

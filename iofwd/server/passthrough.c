@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passthrough, the server's side (wire/passthrough.h): passes descriptors of regular files to clients, and
+ * collects what these count.
+ *
+ * A descriptor is more than the right to read and write: its holder can map the file, or open it again by
+ * /proc/self/fd.  So only a client that could open the file by itself gets one: a process of the same user
+ * that sees the same files, in the server's mount namespace and below its root.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "iofwd/server/internal.h"
+#include "iofwd/wire/handshake.h"
+
+/* ---- who gets descriptors ---- */
+
+static bool is_same_object(const char *ours, pid_t pid, const char *name)
+{
+    char theirs[64];
+    struct stat a, b;
+
+    snprintf(theirs, sizeof theirs, "/proc/%d/%s", (int)pid, name);
+    return stat(ours, &a) == 0 && stat(theirs, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* Could the process at the other end of the connection open the server's files by itself?  A connection for
+ * a forked child was opened by its parent, whose answer is the child's. */
+static bool sees_same_files(const struct amph_server_conn *c)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+
+    return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == geteuid() &&
+           who.pid > 0 && is_same_object("/proc/self/ns/mnt", who.pid, "ns/mnt") &&
+           is_same_object("/", who.pid, "root");
+}
+
+static bool is_trusted(struct amph_server_peer *p)
+{
+    if (p->passthrough.trust == AMPH_SERVER_TRUST_UNKNOWN)
+        p->passthrough.trust = sees_same_files(p->conn) ? AMPH_SERVER_TRUST_FULL
+                                                        : AMPH_SERVER_TRUST_NONE;
+
+    return p->passthrough.trust == AMPH_SERVER_TRUST_FULL;
+}
+
+/* The memory that the client shares with the server; NULL: it has none. */
+static struct amph_fwd_passthrough *shared_with(const struct amph_server_peer *p)
+{
+    uint64_t at = p->part_at + p->part_len - AMPH_AREA_SHARED_BYTES;
+
+    if (!p->has_area || !p->area.local || p->part_len < AMPH_AREA_SHARED_BYTES ||
+        at % _Alignof(struct amph_fwd_passthrough) != 0)
+        return NULL;
+
+    return (struct amph_fwd_passthrough *)((uint8_t *)p->area.local + at);
+}
+
+/* Not while a call on the file is executed: its thread may change what is looked at here. */
+static bool is_passable(const struct amph_server_handle *h)
+{
+    return h->regular && h->line != FWD_VERSIONS_LINE_NONE && !h->progress.busy &&
+           !h->exec.direct && !h->exec.direct_asked;
+}
+
+static uint32_t free_slot(const struct amph_server_peer *p, const struct amph_server_handle *h)
+{
+    uint32_t slot = FWD_PASSTHROUGH_NONE;
+
+    for (uint32_t i = FWD_PASSTHROUGH_MAX; i-- > 0;) {
+        if (p->passthrough.file[i].handle == h)
+            return FWD_PASSTHROUGH_NONE; /* it has it */
+        if (!p->passthrough.file[i].handle)
+            slot = i;
+    }
+
+    return slot;
+}
+
+static bool send_descriptor(const struct amph_server_conn *c, const struct amph_server_handle *h)
+{
+    uint8_t out[FWD_FRAME_HEAD_BYTES + sizeof h->number];
+    struct amph_wr w;
+
+    amph_wr_init(&w, out + FWD_FRAME_HEAD_BYTES, sizeof h->number);
+    amph_wr_u64(&w, h->number);
+
+    size_t n = amph_fwd_frame_build(out, FWD_FRAME_DESCRIPTOR, out + FWD_FRAME_HEAD_BYTES,
+                                    sizeof h->number);
+
+    return amph_fwd_control_pass(c->fd, out, n, h->fd);
+}
+
+int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
+                                 struct amph_fwd_passed *passed_p)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_server_handle *h = amph_server_handle_find(s, number);
+    struct amph_fwd_passthrough *shared = shared_with(p);
+
+    if (!h || !amph_server_handle_held_by(p, h))
+        return EBADF;
+    if (!s->passes || !p->conn || p->gone || !shared || !is_passable(h) || !is_trusted(p))
+        return EOPNOTSUPP;
+
+    uint32_t slot = free_slot(p, h);
+
+    if (slot == FWD_PASSTHROUGH_NONE || !send_descriptor(p->conn, h))
+        return EAGAIN;
+
+    p->passthrough.nfiles++;
+    p->passthrough.file[slot].handle = h;
+    p->passthrough.file[slot].seen = (struct amph_server_passed_counts){ 0 };
+    memset(&shared->file[slot], 0, sizeof shared->file[slot]);
+
+    *passed_p = (struct amph_fwd_passed){ .slot = slot,
+                                          .line = h->line,
+                                          .is_shared = h->progress.nholders > 1,
+                                          .versions = s->versions ? s->versions->id : 0 };
+    amph_count(SERVER_PASSED);
+    return 0;
+}
+
+/* ---- what clients count ---- */
+
+static uint64_t grown(_Atomic uint64_t *counter, uint64_t *seen)
+{
+    uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+    uint64_t n = now - *seen;
+
+    *seen = now;
+    return n;
+}
+
+static void collect_file(struct amph_server_peer *p, struct amph_server_passed *passed,
+                         struct amph_fwd_passthrough_file *f)
+{
+    struct amph_server_handle *h = passed->handle;
+    uint64_t calls = grown(&f->calls, &passed->seen.calls);
+    uint64_t errors = grown(&f->errors, &passed->seen.errors);
+    uint64_t written = grown(&f->bytes_written, &passed->seen.bytes_written);
+    uint64_t read = grown(&f->bytes_read, &passed->seen.bytes_read);
+
+    p->calls += calls;
+    p->errors += errors;
+    p->bytes_out += written;
+    p->bytes_in += read;
+
+    h->progress.calls += calls;
+    h->progress.bytes_out += written;
+    h->progress.bytes_in += read;
+
+    amph_count_n(AMPH_COUNTER_SERVER_CALLS, calls);
+    amph_count_n(AMPH_COUNTER_SERVER_CALLS_PASSED, calls);
+    amph_count_n(AMPH_COUNTER_SERVER_ERRORS, errors);
+    amph_count_n(AMPH_COUNTER_SERVER_BYTES_WRITTEN, written);
+    amph_count_n(AMPH_COUNTER_SERVER_BYTES_READ, read);
+}
+
+void amph_server_passthrough_collect(struct amph_server *s, struct amph_server_peer *p)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
+
+    for (uint32_t i = 0; shared && i < FWD_PASSTHROUGH_MAX; i++)
+        if (p->passthrough.file[i].handle)
+            collect_file(p, &p->passthrough.file[i], &shared->file[i]);
+}
+
+void amph_server_passthrough_collect_all(struct amph_server *s)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    for (uint32_t i = 0; s->progress.peer && i < s->max_peers; i++)
+        if (s->progress.peer[i] && !s->progress.peer[i]->gone)
+            amph_server_passthrough_collect(s, s->progress.peer[i]);
+}
+
+/* Ends what a client has begun and not ended: it is gone, or closes the file in the midst of a call. */
+static void end_begun(struct amph_fwd_version *v, _Atomic uint32_t *begun)
+{
+    atomic_fetch_add(&v->ended, atomic_exchange(begun, 0));
+}
+
+void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer *p,
+                                  const struct amph_server_handle *h)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
+
+    for (uint32_t i = 0; shared && i < FWD_PASSTHROUGH_MAX; i++) {
+        struct amph_server_passed *passed = &p->passthrough.file[i];
+        struct amph_fwd_passthrough_file *f = &shared->file[i];
+
+        if (!passed->handle || (h && passed->handle != h))
+            continue;
+
+        collect_file(p, passed, f);
+        if (s->versions) {
+            end_begun(&s->versions->line[passed->handle->line].data, &f->data_begun);
+            end_begun(&s->versions->line[passed->handle->line].attributes, &f->attributes_begun);
+        }
+
+        passed->handle = NULL;
+        p->passthrough.nfiles--;
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passthrough, the server's side: which files' descriptors a client has, and what it counts.
+ *
+ * Layer: iofwd.
+ * Thread rule: progress thread.
+ */
+#ifndef AMPH_IOFWD_SERVER_PASSTHROUGH_H
+#define AMPH_IOFWD_SERVER_PASSTHROUGH_H
+
+#include <stdint.h>
+
+#include "iofwd/wire/passthrough.h"
+
+struct amph_server;
+struct amph_server_handle;
+struct amph_server_peer;
+
+/* May a client have descriptors of files? */
+enum amph_server_trust {
+    AMPH_SERVER_TRUST_UNKNOWN,
+    AMPH_SERVER_TRUST_NONE,
+    AMPH_SERVER_TRUST_FULL
+};
+
+/* A file whose descriptor a client has; handle NULL: none.  seen: what the client had counted when it was
+ * looked at last. */
+struct amph_server_passed {
+    struct amph_server_handle *handle;
+    struct amph_server_passed_counts {
+        uint64_t calls, errors, bytes_written, bytes_read;
+    } seen;
+};
+
+/* Of one client. */
+struct amph_server_passthrough {
+    enum amph_server_trust trust;
+    uint32_t nfiles;
+    struct amph_server_passed file[FWD_PASSTHROUGH_MAX];
+};
+
+/* Sends the client the descriptor of an open file.  0, EBADF (it does not hold the file), EOPNOTSUPP (it gets
+ * none of this file) or EAGAIN (not now). */
+int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
+                                 struct amph_fwd_passed *passed_p);
+
+/* Adds what clients have counted since the last time to the server's counters. */
+void amph_server_passthrough_collect(struct amph_server *s, struct amph_server_peer *p);
+void amph_server_passthrough_collect_all(struct amph_server *s);
+
+/* The client has closed the file (NULL: all files), or is gone. */
+void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer *p,
+                                  const struct amph_server_handle *h);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passthrough: a server passes the descriptor of an open regular file to a client of its own host and
+ * user, and the client then makes the calls that move the file's data itself (as FUSE passthrough and
+ * NFS LOCALIO do).  Both have the same open file description, so offset, O_APPEND, flags and locks by
+ * flock stay common to them.
+ *
+ * What such a client would otherwise leave the server to do, it does in memory that both share: it counts
+ * its calls, and it records which versions of files (versions.h) it has begun to move, so that the server
+ * can end them if the client is killed.  The memory is the last part of the client's part of its transfer
+ * area.
+ *
+ * Layer: iofwd.  Thread rule: any thread; the members are atomic.
+ */
+#ifndef AMPH_IOFWD_PASSTHROUGH_H
+#define AMPH_IOFWD_PASSTHROUGH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/os/arena.h"
+
+#define FWD_PASSTHROUGH_MAX 32u /* files of a client at one server */
+#define FWD_PASSTHROUGH_NONE UINT32_MAX
+
+/* One file.  The client writes it; the server only reads it. */
+struct amph_fwd_passthrough_file {
+    _Alignas(64) _Atomic uint64_t calls;
+    _Atomic uint64_t errors, bytes_written, bytes_read;
+    /* changes of the file's data and attributes that are under way: counted after the version's begin and
+     * before its end.  A client that is killed between the two leaves a change under way for ever, which
+     * costs messages and no correctness. */
+    _Atomic uint32_t data_begun, attributes_begun;
+};
+
+struct amph_fwd_passthrough {
+    struct amph_fwd_passthrough_file file[FWD_PASSTHROUGH_MAX];
+};
+
+/* What a server answers to FWD_SERVICE_PASSTHROUGH, whose body is the file's handle.  It has sent the
+ * descriptor in a frame FWD_FRAME_DESCRIPTOR on the client's control connection. */
+struct amph_fwd_passed {
+    uint32_t slot;     /* of the file in struct amph_fwd_passthrough */
+    uint32_t line;     /* of its versions */
+    bool is_shared;    /* other clients have it open, with the same offset */
+    uint64_t versions; /* id of the versions that the client must move; 0: the server has none */
+};
+#define FWD_PASSED_BYTES 20
+
+_Static_assert(sizeof(struct amph_fwd_passthrough) <= AMPH_AREA_SHARED_BYTES,
+               "a part of the transfer area has room for it");
+
+#endif
