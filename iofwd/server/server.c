@@ -227,6 +227,7 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
     s->shared.events_tail = &s->shared.events;
     pthread_mutex_init(&s->shared.lock, NULL);
     pthread_cond_init(&s->shared.work_cond, NULL);
+    sem_init(&s->collected, 0, 0);
 
     enum amph_status st = open_all(s);
 
@@ -350,6 +351,7 @@ int amph_server_run(struct amph_server *s)
 void amph_server_close(struct amph_server *s)
 {
     amph_server_work_stop(s);
+    amph_server_passthrough_collect_all(s);
     amph_server_listener_stop(s);
     if (amph_env_bool(AMPH_ENV_STATS) && s->job)
         amph_server_print_stats(s);

@@ -5,10 +5,12 @@
  * Layer: iofwd.
  * Thread rule: amph_server_watch_take runs in the listener thread.  It answers STATUS from counters
  * that it reads by relaxed atomics, so a server whose progress thread is inside a file call still
- * answers.  All other queries run in the progress thread, which owns clients, files and limits.
+ * answers, after a short wait for what clients have counted themselves (passthrough.c).  All other
+ * queries run in the progress thread, which owns clients, files and limits.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +27,8 @@
 #include "base/wire.h"
 #include "iofwd/server/internal.h"
 #include "iofwd/wire/request_name.h"
+
+#define COLLECTION_NS (50 * (long)AMPH_NS_PER_MS)
 
 /* ---- answers ---- */
 
@@ -158,6 +162,23 @@ static const char *forbids(const struct amph_server *s, const struct amph_server
     return NULL;
 }
 
+/* Has the progress thread collect what clients have counted themselves.  A thread that hangs is not waited for
+ * long, since the status must be seen then. */
+static void await_collection(struct amph_server *s)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += COLLECTION_NS;
+    if (until.tv_nsec >= (long)AMPH_NS_PER_S) {
+        until.tv_sec++;
+        until.tv_nsec -= (long)AMPH_NS_PER_S;
+    }
+
+    while (sem_timedwait(&s->collected, &until) != 0 && errno == EINTR)
+        ;
+}
+
 const char *amph_server_watch_take(struct amph_server *s, struct amph_server_conn *c,
                                    const struct amph_fwd_frame_in *in,
                                    void (*post)(struct amph_server *s, struct amph_server_conn *c,
@@ -175,9 +196,14 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
     if (why)
         return why;
 
-    if (query == FWD_WATCH_STATUS)
+    if (query == FWD_WATCH_STATUS) {
+        if (atomic_load(&s->npassed) > 0) {
+            post(s, c, in);
+            await_collection(s);
+        }
+
         answer_status(s, c, query);
-    else if (query == FWD_WATCH_CLOCK)
+    } else if (query == FWD_WATCH_CLOCK)
         answer_clock(s, c);
     else if (query == FWD_WATCH_FINAL)
         c->listener.wants_final = true;
@@ -276,6 +302,14 @@ static void answer_rows(const struct amph_server *s, const struct amph_server_co
     }
 
     send_answer(c, &a, i);
+}
+
+/* The listener waits for this before it answers. */
+static void on_status(struct amph_server *s, struct amph_server_conn *c, uint64_t cursor,
+                      const char *text)
+{
+    amph_server_passthrough_collect_all(s);
+    sem_post(&s->collected);
 }
 
 static void on_clients(struct amph_server *s, struct amph_server_conn *c, uint64_t cursor,
@@ -442,9 +476,9 @@ void amph_server_watch_query(struct amph_server *s, const struct amph_server_eve
 {
     static void (*const on[])(struct amph_server *, struct amph_server_conn *, uint64_t,
                               const char *) = {
-        [FWD_WATCH_CLIENTS] = on_clients, [FWD_WATCH_FILES] = on_files,
-        [FWD_WATCH_DRAIN] = on_drain,     [FWD_WATCH_STOP] = on_stop,
-        [FWD_WATCH_SET] = on_set,
+        [FWD_WATCH_STATUS] = on_status, [FWD_WATCH_CLIENTS] = on_clients,
+        [FWD_WATCH_FILES] = on_files,   [FWD_WATCH_DRAIN] = on_drain,
+        [FWD_WATCH_STOP] = on_stop,     [FWD_WATCH_SET] = on_set,
     };
 
     amph_server_assert_owner(&s->progress.owner);
