@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os/clock.h"
 #include "base/os/thread.h"
 #include "base/platform.h"
 #include "base/settings/counters.h"
@@ -373,7 +374,14 @@ static int make_call(const struct entry *e, struct amph_fwd_call *call)
     if (attributes)
         begin(e->attributes, &shared->attributes_begun);
 
+    /* A thread that is cancelled here would leave changes under way, and its reference of the file. */
+    int cancel;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+
     int err = call_fns[call->id](e->fd, &call->u);
+
+    pthread_setcancelstate(cancel, NULL);
 
     if (attributes)
         end(e->attributes, &shared->attributes_begun);
@@ -400,6 +408,22 @@ static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
     return atomic_fetch_add_explicit(&e->calls, 1, memory_order_relaxed) + 1 >= ASK_AFTER;
 }
 
+/* Looks from time to time whether the servers live.  The calls made here would not notice the end of one, but
+ * then other clients no longer see this client's changes, and the program must hear of it as without
+ * passthrough. */
+static void look_for_deaths(struct amph_fwd_client *cl)
+{
+    struct amph_client_sigguard g;
+
+    if (amph_now_ns() - atomic_load_explicit(&cl->checked_ns, memory_order_relaxed) <
+        AMPH_NS_PER_MS)
+        return;
+
+    amph_client_sigguard_enter(&g);
+    amph_client_check(cl);
+    amph_client_sigguard_leave(&g);
+}
+
 /* Returns the entry whose descriptor this call can use, or NULL. */
 static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
 {
@@ -416,8 +440,11 @@ static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_fi
     if (atomic_load_explicit(&e->state, memory_order_acquire) == COUNTS && is_worth_asking(e, call))
         obtain(call->client, e);
 
-    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS ||
-        atomic_load(&e->handle) != file->part[0].handle ||
+    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS)
+        return NULL;
+
+    look_for_deaths(call->client);
+    if (atomic_load(&e->handle) != file->part[0].handle ||
         ((amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET) &&
          (call->client->failover ||
           atomic_load_explicit(&e->shares_offset, memory_order_relaxed))) ||

@@ -1,0 +1,1357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_passthrough SECTION DIRECTORY SCRATCH: files whose descriptors a server has passed to this
+ * process.  Prints what calls gave; fwd_passthrough.sh runs it in a local directory and in a
+ * forwarded one and compares, also the files.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "tests/files/fwd_is.h"
+#include "tests/files/fwd_say.h"
+
+#define SAY(call) say(__LINE__, #call, (long)(call))
+#define ENOUGH 8 /* calls after which a file's descriptor has been passed */
+enum {
+    STEPS = 2500,
+    LONGEST = 300000,
+    RECORD = 64
+};
+
+static uint8_t *buf; /* LONGEST bytes and two pages, the second of which is not there */
+static uint8_t *volatile nowhere; /* NULL, which the compiler does not know */
+static const char *scratch;
+extern char **environ;
+
+static int make(const char *name, int flags)
+{
+    int fd = open(in(name), flags | O_CREAT, 0600);
+
+    if (fd < 0)
+        fail(name, fd, 0);
+
+    return fd;
+}
+
+/* Makes calls on the file until they are made by its passed descriptor. */
+static void warm(int fd)
+{
+    char byte;
+
+    for (int i = 0; i < ENOUGH; i++)
+        IS(lseek(fd, 0, SEEK_CUR) < 0 && pread(fd, &byte, 1, 0) < 0, 0);
+}
+
+static void fill(uint8_t *at, size_t len, unsigned mark)
+{
+    for (size_t i = 0; i < len; i++)
+        at[i] = (uint8_t)(mark * 31 + i * 7 + (i >> 8));
+}
+
+static unsigned sum(const uint8_t *at, size_t len)
+{
+    unsigned s = 1;
+
+    for (size_t i = 0; i < len; i++)
+        s = s * 33 + at[i];
+
+    return s;
+}
+
+/* The same for all descriptors of the file. */
+static void print_contents(const char *name)
+{
+    struct stat st;
+    int fd = open(in(name), O_RDONLY);
+    unsigned s = 1;
+    ssize_t n;
+
+    IS(fstat(fd, &st), 0);
+    while ((n = read(fd, buf, LONGEST)) > 0)
+        s = s * 17 + sum(buf, (size_t)n);
+
+    printf("%s: %ld bytes, %x\n", name, (long)st.st_size, s);
+    close(fd);
+}
+
+/* ---- one process: random calls ---- */
+
+static unsigned dice;
+
+static unsigned below(unsigned n)
+{
+    return (unsigned)rand_r(&dice) % n;
+}
+
+static size_t some_length(void)
+{
+    static const size_t lengths[] = { 0, 1, 17, 511, 512, 4095, 4096, 4097, 32768, 65536 };
+
+    return below(8) ? lengths[below(sizeof lengths / sizeof *lengths)] : below(LONGEST);
+}
+
+static uint8_t *some_memory(size_t len)
+{
+    return buf + below(2) * below(4096) * (len <= LONGEST - 4096);
+}
+
+/* Reads only: file systems differ in what a write that finds no memory leaves of the file. */
+static uint8_t *some_bad_memory(size_t len, uint8_t *good)
+{
+    switch (below(12)) {
+    case 0:
+        return NULL;
+    case 1:
+        return buf + LONGEST + 4096 - (len > 100 ? 100 : len);
+    default:
+        return good;
+    }
+}
+
+static long some_offset(void)
+{
+    switch (below(16)) {
+    case 0:
+        return -(long)below(5000);
+    case 1:
+        return (long)below(1u << 30);
+    default:
+        return (long)below(600000);
+    }
+}
+
+static void say_result(const char *what, long arg, long arg2, long result)
+{
+    int err = errno;
+
+    printf("%d %s %ld %ld = %ld %s\n", step, what, arg, arg2, result,
+           result < 0 ? strerrorname_np(err) : "");
+}
+
+static void one_read(int fd, bool placed, size_t len, uint8_t *at, long off)
+{
+    memset(buf, 0x55, LONGEST + 4096);
+
+    long n = placed ? pread(fd, at, len, off) : read(fd, at, len);
+
+    say_result(placed ? "pread" : "read", (long)len, off, n);
+    if (n > 0)
+        printf("  %x\n", sum(at, (size_t)n));
+}
+
+static void one_write(int fd, bool placed, size_t len, uint8_t *at, long off)
+{
+    fill(buf, LONGEST + 4096, (unsigned)step);
+    say_result(placed ? "pwrite" : "write", (long)len, off,
+               placed ? pwrite(fd, at, len, off) : write(fd, at, len));
+}
+
+static void one_vector(int fd, bool write)
+{
+    size_t a = some_length() / 2;
+    size_t b = some_length() / 2;
+    struct iovec two[2] = { { buf, a }, { buf + LONGEST / 2, b } };
+
+    if (write) {
+        fill(buf, LONGEST, (unsigned)step);
+        say_result("writev", (long)a, (long)b, writev(fd, two, 2));
+    } else {
+        say_result("readv", (long)a, (long)b, readv(fd, two, 2));
+    }
+}
+
+static void one_status(int fd)
+{
+    struct stat st;
+    int ret = fstat(fd, &st);
+
+    say_result("fstat", 0, 0, ret);
+    printf("  %ld\n", (long)st.st_size);
+}
+
+static void one_call(int fd)
+{
+    static const int whences[] = { SEEK_SET, SEEK_CUR, SEEK_END, SEEK_DATA, SEEK_HOLE, 9 };
+    size_t len = some_length();
+    uint8_t *at = some_memory(len);
+    long off = some_offset();
+    int whence = whences[below(10) ? below(5) : 5];
+
+    errno = 0;
+    switch (below(16)) {
+    case 0:
+    case 1:
+        one_read(fd, false, len, some_bad_memory(len, at), off);
+        break;
+    case 2:
+    case 3:
+        one_read(fd, true, len, some_bad_memory(len, at), off);
+        break;
+    case 4:
+    case 5:
+    case 6:
+        one_write(fd, false, len, at, off);
+        break;
+    case 7:
+    case 8:
+        one_write(fd, true, len, at, off);
+        break;
+    case 9:
+    case 10:
+        say_result("lseek", off, whence, lseek(fd, off, whence));
+        break;
+    case 11:
+        say_result("ftruncate", off, 0, ftruncate(fd, off));
+        break;
+    case 12:
+        say_result(below(2) ? "fsync" : "fdatasync", 0, 0, below(2) ? fsync(fd) : fdatasync(fd));
+        break;
+    case 13:
+        one_vector(fd, below(2));
+        break;
+    case 14:
+        one_status(fd);
+        break;
+    default:
+        say_result("where", 0, 0, lseek(fd, 0, SEEK_CUR));
+    }
+}
+
+/* Other descriptors of the same file, and other flags of the same open file. */
+static void change_flags(int fd)
+{
+    static const int flags[] = { 0, O_APPEND, O_NONBLOCK, 0 };
+    int want = flags[below(4)];
+
+    say_result("F_SETFL", want, 0, fcntl(fd, F_SETFL, want));
+}
+
+static void many_calls(void)
+{
+    static const int flags[] = { O_RDWR,         O_RDWR, O_RDONLY, O_WRONLY, O_RDWR | O_APPEND,
+                                 O_RDWR | O_SYNC };
+    int fd[6];
+
+    signal(SIGXFSZ, SIG_IGN);
+    dice = (unsigned)seed;
+    make("random", O_RDWR | O_TRUNC);
+
+    for (int i = 0; i < 6; i++)
+        fd[i] = make("random", flags[i]);
+
+    for (step = 0; step < STEPS; step++) {
+        int which = (int)below(6);
+
+        if (below(60) == 0)
+            change_flags(fd[which]);
+        else
+            one_call(fd[which]);
+    }
+
+    for (int i = 0; i < 6; i++)
+        close(fd[i]);
+
+    print_contents("random");
+}
+
+/* ---- one process: special cases ---- */
+
+static volatile sig_atomic_t nlarge;
+
+static void on_large(int sig)
+{
+    nlarge++;
+}
+
+static void file_size_limit(void)
+{
+    struct rlimit before, low = { 100000, RLIM_INFINITY };
+    int fd = make("limited", O_RDWR | O_TRUNC);
+
+    fill(buf, LONGEST, 5);
+    warm(fd);
+    IS(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, on_large);
+    SAY(setrlimit(RLIMIT_FSIZE, &low));
+    SAY(write(fd, buf, 90000));
+    SAY(write(fd, buf, 20000));
+    SAY(write(fd, buf, 20000));
+    SAY(nlarge);
+    SAY(pwrite(fd, buf, 10, 100000));
+    SAY(nlarge);
+    SAY(ftruncate(fd, 100001));
+    SAY(nlarge);
+    SAY(ftruncate(fd, 99999));
+    signal(SIGXFSZ, SIG_IGN);
+    SAY(pwrite(fd, buf, 10, 99999));
+    SAY(pwrite(fd, buf, 10, 100000));
+    SAY(lseek(fd, 0, SEEK_CUR));
+    SAY(setrlimit(RLIMIT_FSIZE, &before));
+    SAY(pwrite(fd, buf, 10, 100000));
+    signal(SIGXFSZ, SIG_DFL);
+    close(fd);
+}
+
+/* Memory that is not there, or ends. */
+static void bad_memory(void)
+{
+    int fd = make("memory", O_RDWR | O_TRUNC);
+    uint8_t *ends = buf + LONGEST + 4096 - 100;
+
+    fill(buf, LONGEST + 4096, 2);
+    IS(write(fd, buf, 100000), 100000);
+    warm(fd);
+    SAY(pwrite(fd, nowhere, 100, 1000));
+    SAY(pwrite(fd, (void *)-4096L, 100, 1000));
+    SAY(pwrite(fd, ends, 100, 500));
+    SAY(pwrite(fd, ends, 500, 5000));
+    SAY(pread(fd, nowhere, 100, 1000));
+    SAY(pread(fd, nowhere, 100, 100000));
+    SAY(pread(fd, ends, 500, 1000));
+    SAY(lseek(fd, 10, SEEK_SET));
+    SAY(write(fd, nowhere, 100));
+    SAY(write(fd, nowhere, 0));
+    SAY(write(fd, ends, 101));
+    SAY(read(fd, nowhere, 100));
+    SAY(read(fd, nowhere, 0));
+    SAY(lseek(fd, 0, SEEK_CUR));
+    close(fd);
+    print_contents("memory");
+}
+
+/* O_DIRECT: set by open, set later by this process, set by another one that shares the open file. */
+static void unbuffered(void)
+{
+    int fd = make("direct", O_RDWR | O_TRUNC);
+    uint8_t *page = aligned_alloc(4096, 65536);
+
+    fill(page, 65536, 9);
+    IS(write(fd, page, 65536), 65536);
+    warm(fd);
+    if (fcntl(fd, F_SETFL, O_DIRECT) != 0) {
+        puts("no O_DIRECT here");
+        close(fd);
+        return;
+    }
+
+    SAY(pread(fd, page, 4096, 4096));
+    (void)!pread(fd, page + 1, 4096, 4096); /* EINVAL, but not of a server */
+    fill(page, 65536, 9);
+    SAY(pwrite(fd, page, 8192, 0));
+    SAY(fcntl(fd, F_SETFL, 0));
+
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(fcntl(fd, F_SETFL, O_DIRECT) != 0);
+
+    IS(waitpid(child, NULL, 0), child);
+    SAY(fcntl(fd, F_GETFL) & O_DIRECT);
+    SAY(pwrite(fd, page, 4096, 12288));
+    SAY(pread(fd, page, 4096, 12288));
+    close(fd);
+
+    fd = make("direct", O_RDWR | O_DIRECT);
+    for (int i = 0; i < 10; i++) {
+        SAY(pwrite(fd, page, 4096, i * 4096));
+        SAY(pread(fd, page, 4096, i * 4096));
+    }
+
+    close(fd);
+    free(page);
+}
+
+/* What happens to a file while it is open. */
+static void names(void)
+{
+    struct stat st;
+    int fd = make("name", O_RDWR | O_TRUNC);
+
+    warm(fd);
+    SAY(write(fd, "one", 3));
+    SAY(rename(in("name"), in("other")));
+    SAY(write(fd, "two", 3));
+    SAY(truncate(in("other"), 2));
+    SAY(write(fd, "three", 5));
+    print_contents("other");
+    SAY(unlink(in("other")));
+    SAY(write(fd, "four", 4));
+    SAY(pread(fd, buf, 100, 0));
+    SAY(fstat(fd, &st));
+    SAY(st.st_nlink);
+    SAY(st.st_size);
+
+    int other = make("other", O_RDWR | O_TRUNC);
+
+    warm(other);
+    SAY(write(other, "new", 3));
+
+    int copy = dup(fd);
+
+    close(fd);
+    SAY(lseek(copy, 0, SEEK_CUR));
+    SAY(write(copy, "x", 1));
+    SAY(dup2(other, copy));
+    SAY(write(copy, "y", 1));
+    SAY(lseek(other, 0, SEEK_CUR));
+    SAY(close(other));
+    SAY(write(copy, "z", 1));
+    SAY(close(copy));
+    SAY(write(copy, "w", 1));
+    print_contents("other");
+}
+
+static void attributes(void)
+{
+    struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
+    struct stat st;
+    int fd = make("times", O_RDWR | O_TRUNC);
+
+    warm(fd);
+    for (int i = 0; i < 200; i++) {
+        IS(futimens(fd, old), 0);
+        IS(fstat(fd, &st), 0);
+        IS(st.st_mtim.tv_sec, 1000);
+        IS(pwrite(fd, "x", 1, i), 1);
+        IS(fstat(fd, &st), 0);
+        IS(st.st_size, i + 1);
+        IS(st.st_mtim.tv_sec > 1000, 1);
+        IS(ftruncate(fd, i + 1), 0);
+        IS(stat(in("times"), &st), 0);
+        IS(st.st_size, i + 1);
+    }
+
+    SAY(fchmod(fd, 04755));
+    SAY(write(fd, "x", 1));
+    IS(fstat(fd, &st), 0);
+    printf("mode %o\n", st.st_mode & 07777);
+    close(fd);
+}
+
+static void many_files(void)
+{
+    enum {
+        FILES = 150
+    };
+    int fd[FILES];
+    char name[32];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "many%d", i);
+        fd[i] = make(name, O_RDWR | O_TRUNC);
+    }
+
+    for (step = 0; step < 40; step++)
+        for (int i = 0; i < FILES; i++) {
+            snprintf(name, sizeof name, "<%d.%d>", i, step);
+            IS(write(fd[i], name, strlen(name)), strlen(name));
+        }
+
+    for (int i = 0; i < FILES; i++)
+        close(fd[i]);
+
+    /* again and again other files with the same numbers */
+    for (step = 0; step < 400; step++) {
+        snprintf(name, sizeof name, "again%d", step % 50);
+
+        int one = make(name, O_RDWR | O_APPEND);
+
+        for (int i = 0; i < 10; i++)
+            IS(write(one, name, strlen(name)), strlen(name));
+
+        close(one);
+    }
+}
+
+static void section_calls(void)
+{
+    many_calls();
+    file_size_limit();
+    bad_memory();
+    unbuffered();
+    names();
+    attributes();
+    many_files();
+}
+
+/* ---- open files that processes share ---- */
+
+static void write_records(int fd, char mark, int n)
+{
+    char record[RECORD];
+
+    memset(record, mark, sizeof record);
+    record[RECORD - 1] = '\n';
+    for (int i = 0; i < n; i++)
+        IS(write(fd, record, sizeof record), RECORD);
+}
+
+/* Every byte is there, and no record is torn. */
+static void check_records(const char *name, const char *marks, int n)
+{
+    FILE *f = fopen(in(name), "r");
+    char line[RECORD + 1];
+    int count[256] = { 0 };
+
+    while (fgets(line, sizeof line, f)) {
+        IS(strlen(line), RECORD);
+        for (int i = 1; i < RECORD - 1; i++)
+            IS(line[i], line[0]);
+
+        count[(uint8_t)line[0]]++;
+    }
+
+    fclose(f);
+    for (const char *m = marks; *m; m++)
+        printf("%s: %c %d of %d\n", name, *m, count[(uint8_t)*m], n);
+}
+
+/* The order of the records is not the same in each run. */
+static void remove_file(const char *name)
+{
+    IS(unlink(in(name)), 0);
+}
+
+static void by_fork(void)
+{
+    for (int many = 0; many < 2; many++) {
+        int fd = make("forked", O_RDWR | O_TRUNC);
+
+        if (many)
+            warm(fd); /* passed before the fork; else afterwards */
+
+        pid_t child[3];
+
+        for (int c = 0; c < 3; c++) {
+            child[c] = fork();
+            if (child[c] == 0) {
+                write_records(fd, (char)('a' + c), 2 + c * 200);
+                _exit(0);
+            }
+        }
+
+        write_records(fd, 'p', 500);
+        for (int c = 0; c < 3; c++)
+            IS(waitpid(child[c], NULL, 0), child[c]);
+
+        SAY(lseek(fd, 0, SEEK_CUR));
+        write_records(fd, 'p', 1);
+        SAY(lseek(fd, 0, SEEK_CUR));
+        close(fd);
+        check_records("forked", "p", 501);
+        check_records("forked", "a", 2);
+        check_records("forked", "b", 202);
+        check_records("forked", "c", 402);
+        remove_file("forked");
+    }
+}
+
+static void send_fd(int to, int fd)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fd)] = { 0 };
+    struct iovec iov = { "x", 1 };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    IS(sendmsg(to, &m, 0), 1);
+}
+
+static int receive_fd(int from)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
+    char byte;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
+    int fd;
+
+    IS(recvmsg(from, &m, 0), 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+
+    return fd;
+}
+
+static void by_message(void)
+{
+    int two[2];
+    char byte;
+
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        int got = receive_fd(two[1]);
+
+        write_records(got, 'c', 400);
+        IS(write(two[1], "x", 1), 1);
+        IS(read(two[1], &byte, 1), 1);
+        write_records(got, 'd', 3);
+        _exit(0);
+    }
+
+    int fd = make("sent", O_RDWR | O_TRUNC);
+
+    warm(fd);
+    write_records(fd, 'b', 100);
+    send_fd(two[0], fd);
+    write_records(fd, 'p', 400);
+    IS(read(two[0], &byte, 1), 1);
+    SAY(lseek(fd, 0, SEEK_CUR));
+    IS(write(two[0], "x", 1), 1);
+    IS(waitpid(child, NULL, 0), child);
+    SAY(lseek(fd, 0, SEEK_CUR));
+    write_records(fd, 'q', 10);
+    SAY(lseek(fd, 0, SEEK_CUR));
+    close(fd);
+    close(two[0]);
+    close(two[1]);
+    check_records("sent", "bc", 100);
+    check_records("sent", "pd", 400);
+    check_records("sent", "q", 10);
+    remove_file("sent");
+}
+
+/* Large writes, which a server makes in pieces, by one process and small ones by the other. */
+static void large_and_small(void)
+{
+    int fd = make("large", O_RDWR | O_TRUNC);
+    size_t large = (size_t)3 << 20;
+    uint8_t *data = malloc(large);
+
+    memset(data, 'L', large);
+    for (size_t i = RECORD - 1; i < large; i += RECORD)
+        data[i] = '\n';
+
+    warm(fd);
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        for (int i = 0; i < 8; i++)
+            IS(write(fd, data, large), large);
+
+        _exit(0);
+    }
+
+    write_records(fd, 's', 3000);
+    IS(waitpid(child, NULL, 0), child);
+    SAY(lseek(fd, 0, SEEK_CUR));
+    close(fd);
+    free(data);
+    check_records("large", "s", 3000);
+    check_records("large", "L", 8 * (int)(large / RECORD));
+    remove_file("large");
+}
+
+/* Processes that have opened the file each for itself. */
+static void by_append(void)
+{
+    pid_t child[4];
+
+    make("appended", O_RDWR | O_TRUNC);
+    for (int c = 0; c < 4; c++) {
+        child[c] = fork();
+        if (child[c] == 0) {
+            int fd = make("appended", O_WRONLY | O_APPEND);
+
+            write_records(fd, (char)('a' + c), 700);
+            _exit(0);
+        }
+    }
+
+    for (int c = 0; c < 4; c++)
+        IS(waitpid(child[c], NULL, 0), child[c]);
+
+    check_records("appended", "abcd", 700);
+    remove_file("appended");
+}
+
+/* A shell's redirection: all commands share its open file. */
+static void by_shell(void)
+{
+    char command[PATH_MAX * 2];
+
+    snprintf(command, sizeof command,
+             "{ seq 1 5000; dd if=/dev/zero bs=100 count=50 2>/dev/null | tr '\\0' x; seq 3; } "
+             "> %s; { cat %s; echo more; } >> %s",
+             in("shell"), in("shell"), in("shell2"));
+    SAY(system(command));
+    snprintf(command, sizeof command,
+             "exec 3<>%s; seq 2000 >&3; (seq 3; printf 'xyz') >&3; head -c 5 <&3; echo end >&3",
+             in("shell3"));
+    SAY(system(command));
+    print_contents("shell");
+    print_contents("shell2");
+    print_contents("shell3");
+}
+
+static void section_shared(void)
+{
+    by_fork();
+    by_message();
+    large_and_small();
+    by_append();
+    by_shell();
+}
+
+/* ---- threads ---- */
+
+static _Atomic bool stop;
+static int common;
+
+static void *open_and_close(void *arg)
+{
+    char name[32];
+    unsigned n = 0;
+
+    while (!atomic_load(&stop)) {
+        snprintf(name, sizeof name, "other%ld.%u", (long)(intptr_t)arg, n++ % 20);
+
+        int fd = make(name, O_RDWR | O_TRUNC);
+
+        for (int i = 0; i < 7; i++)
+            IS(write(fd, "0123456789", 10), 10);
+
+        IS(pread(fd, name, 10, 60), 10);
+        IS(memcmp(name, "0123456789", 10), 0);
+        close(fd);
+    }
+
+    return NULL;
+}
+
+static void *read_and_write(void *arg)
+{
+    char mine[4096], back[4096];
+    long at = (long)(intptr_t)arg * 4096;
+
+    for (int i = 0; i < 3000; i++) {
+        size_t len = (size_t)(i * 37 % 4096 + 1);
+
+        memset(mine, i, len);
+        IS(pwrite(common, mine, len, at), len);
+        IS(pread(common, back, len, at), len);
+        IS(memcmp(mine, back, len), 0);
+    }
+
+    return NULL;
+}
+
+/* Each byte is written once at the common offset. */
+static void *write_at_offset(void *arg)
+{
+    write_records(common, (char)('a' + (intptr_t)arg), 1500);
+    return NULL;
+}
+
+/* The number is now the one, now the other file; each write is in one of them. */
+static void *write_to_number(void *arg)
+{
+    long n = 0;
+
+    while (!atomic_load(&stop)) {
+        IS(write(common, "0123456789abcde\n", 16), 16);
+        n++;
+    }
+
+    return (void *)n;
+}
+
+static void exchange_number(void)
+{
+    pthread_t writer, other[2];
+    void *n;
+    int one = make("exchanged1", O_RDWR | O_TRUNC | O_APPEND);
+    int two = make("exchanged2", O_RDWR | O_TRUNC | O_APPEND);
+    struct stat a, b;
+
+    warm(one);
+    warm(two);
+    common = dup(one);
+    atomic_store(&stop, false);
+    IS(pthread_create(&writer, NULL, write_to_number, NULL), 0);
+    for (long i = 0; i < 2; i++)
+        IS(pthread_create(&other[i], NULL, open_and_close, (void *)i), 0);
+
+    for (int i = 0; i < 1500; i++) {
+        /* files that are opened and closed, so that descriptors are passed and closed */
+        int new = make(i % 2 ? "exchanged1" : "exchanged2", O_RDWR | O_APPEND);
+
+        warm(new);
+        IS(dup2(new, common), common);
+        close(new);
+    }
+
+    atomic_store(&stop, true);
+    IS(pthread_join(writer, &n), 0);
+    for (int i = 0; i < 2; i++)
+        IS(pthread_join(other[i], NULL), 0);
+
+    IS(fstat(one, &a), 0);
+    IS(fstat(two, &b), 0);
+    IS(a.st_size + b.st_size, 16 * (long)(intptr_t)n);
+    close(common);
+    close(one);
+    close(two);
+    remove_file("exchanged1");
+    remove_file("exchanged2");
+}
+
+static void section_threads(void)
+{
+    pthread_t thread[8];
+
+    common = make("common", O_RDWR | O_TRUNC);
+    for (long i = 0; i < 8; i++)
+        IS(pthread_create(&thread[i], NULL, i < 4 ? read_and_write : open_and_close, (void *)i), 0);
+
+    for (int i = 0; i < 4; i++)
+        IS(pthread_join(thread[i], NULL), 0);
+
+    atomic_store(&stop, true);
+    for (int i = 4; i < 8; i++)
+        IS(pthread_join(thread[i], NULL), 0);
+
+    close(common);
+
+    common = make("offset", O_RDWR | O_TRUNC);
+    for (long i = 0; i < 6; i++)
+        IS(pthread_create(&thread[i], NULL, write_at_offset, (void *)i), 0);
+
+    for (int i = 0; i < 6; i++)
+        IS(pthread_join(thread[i], NULL), 0);
+
+    SAY(lseek(common, 0, SEEK_CUR));
+    close(common);
+    check_records("offset", "abcdef", 1500);
+    remove_file("offset");
+    exchange_number();
+
+    for (long i = 0; i < 8; i++)
+        for (unsigned n = 0; n < 20; n++) {
+            char name[32];
+
+            snprintf(name, sizeof name, "other%ld.%u", i, n);
+            unlink(in(name));
+        }
+}
+
+/* ---- signals, cancelling ---- */
+
+static int handler_fd, handler_calls;
+static sigjmp_buf back;
+
+static void write_in_handler(int sig)
+{
+    handler_calls++;
+    IS(write(handler_fd, "handler\n", 8), 8);
+    IS(pwrite(common, "H", 1, 0), 1);
+}
+
+static void jump_out(int sig)
+{
+    siglongjmp(back, 1);
+}
+
+static void every(long us)
+{
+    struct itimerval it = { { 0, us }, { 0, us } };
+
+    IS(setitimer(ITIMER_REAL, &it, NULL), 0);
+}
+
+static void handlers(void)
+{
+    struct stat st;
+
+    handler_fd = make("handler", O_RDWR | O_TRUNC | O_APPEND);
+    common = make("interrupted", O_RDWR | O_TRUNC);
+    IS(write(common, "0", 1), 1);
+    signal(SIGALRM, write_in_handler);
+    every(700);
+
+    for (int i = 0; i < 20000; i++)
+        IS(write(common, "0123456789abcdef", 16), 16);
+
+    every(0);
+    IS(lseek(common, 0, SEEK_CUR), 20000 * 16 + 1);
+    IS(fstat(handler_fd, &st), 0);
+    IS(st.st_size, 8L * handler_calls);
+    SAY(handler_calls > 3);
+    close(handler_fd);
+    remove_file("handler");
+    IS(pwrite(common, "0", 1, 0), 1);
+    close(common);
+}
+
+/* A handler that does not return.  Afterwards all calls work, and the file's lock is released at its close. */
+static void jumps(void)
+{
+    volatile long done = 0;
+    volatile int i = 0;
+    int fd = make("jumps", O_RDWR | O_TRUNC);
+    struct stat st;
+
+    fill(buf, LONGEST, 3);
+    warm(fd);
+    signal(SIGALRM, jump_out);
+
+    while (i++ < 300) {
+        if (sigsetjmp(back, 1) == 0) {
+            every(300);
+            for (;;) {
+                IS(pwrite(fd, buf, 100000, 0), 100000);
+                done++;
+            }
+        }
+
+        every(0);
+    }
+
+    signal(SIGALRM, SIG_DFL);
+    IS(pread(fd, buf, 10, 99990), 10);
+    IS(pwrite(fd, "x", 1, 100000), 1);
+    IS(fstat(fd, &st), 0);
+    SAY(st.st_size);
+    SAY(done > 0);
+    close(fd);
+}
+
+static void *write_until_cancelled(void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+
+    for (;;)
+        pwrite(fd, buf, 200000, 0);
+
+    return NULL;
+}
+
+/* The file that a cancelled thread has written is closed like any other: its lock is free then. */
+static void cancelled(void)
+{
+    pthread_t thread;
+    void *result;
+    int got = 0;
+
+    for (int i = 0; i < 150; i++) {
+        int fd = make("cancelled", O_RDWR);
+
+        IS(flock(fd, LOCK_EX | LOCK_NB), 0);
+        warm(fd);
+        IS(pthread_create(&thread, NULL, write_until_cancelled, (void *)(intptr_t)fd), 0);
+        usleep((useconds_t)(i * 13 % 1000) + 200);
+        IS(pthread_cancel(thread), 0);
+        IS(pthread_join(thread, &result), 0);
+        got += result == PTHREAD_CANCELED;
+        IS(pread(fd, buf, 10, 0) >= 0, 1);
+        close(fd);
+    }
+
+    SAY(got);
+    fill(buf, LONGEST, 1);
+    IS(truncate(in("cancelled"), 0), 0);
+}
+
+static void section_signals(void)
+{
+    handlers();
+    jumps();
+    cancelled();
+}
+
+/* ---- processes of other kinds ---- */
+
+static int child_fd;
+
+static int in_child(void *arg)
+{
+    return write(child_fd, "child", 5) != 5 || (arg && close(child_fd) != 0);
+}
+
+static void clones(void)
+{
+    static char stack[4][1 << 17];
+    static const int flags[] = { SIGCHLD, CLONE_FILES | SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                 CLONE_VM | CLONE_FILES | CLONE_VFORK | SIGCHLD };
+    int st;
+
+    for (int i = 0; i < 4; i++) {
+        child_fd = make("cloned", O_RDWR | O_APPEND);
+        warm(child_fd);
+        write_records(child_fd, (char)('0' + i), 10);
+
+        /* who shares the table sees the file closed */
+        bool closes = !(flags[i] & CLONE_FILES);
+        pid_t child = clone(in_child, stack[i] + sizeof stack[i], flags[i],
+                            closes ? stack[i] : NULL);
+
+        IS(waitpid(child, &st, 0), child);
+        SAY(st);
+        SAY(write(child_fd, "parent", 6));
+        SAY(fcntl(child_fd, F_GETFD) < 0 ? -1 : 0);
+        close(child_fd);
+    }
+}
+
+static void vforks(void)
+{
+    int fd = make("vforked", O_RDWR | O_TRUNC | O_APPEND);
+    int st;
+
+    warm(fd);
+    for (int i = 0; i < 20; i++) {
+        write_records(fd, 'p', 10);
+
+        pid_t child = vfork();
+
+        if (child == 0) {
+            if (i % 2)
+                write(fd, "vfork\n", 6);
+
+            close(fd);
+            _exit(0);
+        }
+
+        IS(waitpid(child, &st, 0), child);
+        SAY(write(fd, "parent\n", 7));
+    }
+
+    for (int i = 0; i < 20; i++) {
+        char *argv[] = { "sh", "-c", "echo spawned; echo again", NULL };
+        posix_spawn_file_actions_t actions;
+        pid_t child;
+
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, fd, 1);
+        posix_spawn_file_actions_addclose(&actions, fd);
+        IS(posix_spawnp(&child, "sh", &actions, NULL, argv, environ), 0);
+        posix_spawn_file_actions_destroy(&actions);
+        IS(waitpid(child, &st, 0), child);
+        SAY(write(fd, "after\n", 6));
+    }
+
+    close(fd);
+    print_contents("vforked");
+}
+
+static void section_processes(void)
+{
+    clones();
+    vforks();
+}
+
+/* ---- programs that close all descriptors ---- */
+
+enum closing {
+    LOOP,
+    RANGE,
+    FROM,
+    RAW,
+    CLOSINGS
+};
+
+/* Not seen by any library. */
+static void close_by_number(int fd)
+{
+#ifdef __x86_64__
+    long ret;
+
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"((long)SYS_close), "D"((long)fd)
+                     : "rcx", "r11", "memory");
+#else
+    syscall(SYS_close, fd);
+#endif
+}
+
+/* Is it the descriptor of a file of this test, and not the program's own? */
+static bool is_passed(int fd)
+{
+    char link[64], target[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+
+    long n = syscall(SYS_readlink, link, target, sizeof target - 1);
+
+    if (n <= 0)
+        return false;
+
+    target[n] = '\0';
+    return strstr(target, "/closed") != NULL;
+}
+
+static void close_all(enum closing how, int from)
+{
+    if (how == LOOP)
+        for (int fd = from; fd < 1024; fd++)
+            close(fd);
+    else if (how == RANGE)
+        IS(close_range((unsigned)from, ~0U, 0), 0);
+    else if (how == FROM)
+        closefrom(from);
+    else
+        for (int fd = from; fd < 1024; fd++)
+            if (is_passed(fd))
+                close_by_number(fd);
+}
+
+/* Keeps one forwarded file, closes all others, and opens many that may get the same numbers. */
+static void close_and_open(enum closing how)
+{
+    char name[PATH_MAX];
+    int fd[80], local[200];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "closed%d.%d", (int)how, i);
+        fd[i] = make(name, O_RDWR | O_TRUNC);
+        for (int k = 0; k < 10; k++)
+            IS(write(fd[i], "a", 1), 1);
+    }
+
+    IS(dup2(fd[0], 3), 3);
+    IS(dup2(fd[1], 4), 4);
+    close_all(how, 5);
+
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "%s/local%d", scratch, i);
+        local[i] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        IS(local[i] >= 0, 1);
+    }
+
+    for (int k = 0; k < 10; k++) {
+        IS(write(3, "b", 1), 1);
+        IS(write(4, "c", 1), 1);
+    }
+
+    snprintf(name, sizeof name, "closed%d.%d", (int)how, 0);
+    for (int i = 0; i < 40; i++) {
+        fd[i] = make(name, O_RDONLY);
+        IS(fd[i] >= 0, 1);
+        for (int k = 0; k < 10; k++)
+            IS(pread(fd[i], name + 200, 5, 0), 5);
+
+        IS(write(3, "d", 1), 1);
+        IS(pread(4, name + 200, 5, 0), 5);
+    }
+
+    for (int i = 0; i < 200; i++) {
+        struct stat st;
+
+        if (fstat(local[i], &st) == 0)
+            IS(st.st_size, 0);
+
+        snprintf(name, sizeof name, "%s/local%d", scratch, i);
+        IS(stat(name, &st), 0);
+        IS(st.st_size, 0);
+    }
+
+    SAY(lseek(3, 0, SEEK_CUR));
+    SAY(lseek(4, 0, SEEK_CUR));
+    puts("closed");
+}
+
+/* Has a child close all, since that may take from the process what it needs. */
+static void section_closes(void)
+{
+    int st;
+
+    for (int how = 0; how < CLOSINGS; how++) {
+        fflush(stdout);
+
+        pid_t child = fork();
+
+        if (child == 0) {
+            close_and_open((enum closing)how);
+            fflush(stdout);
+            _exit(0);
+        }
+
+        IS(waitpid(child, &st, 0), child);
+        SAY(st);
+    }
+}
+
+/* ---- shared maps ---- */
+
+static void section_maps(void)
+{
+    int fd = make("mapped", O_RDWR | O_TRUNC);
+    int other = make("mapped", O_RDWR);
+
+    IS(ftruncate(fd, 65536), 0);
+    warm(fd);
+    warm(other);
+
+    uint8_t *map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    uint8_t *own = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+    IS(map != MAP_FAILED && own != MAP_FAILED, 1);
+    for (int i = 0; i < 500; i++) {
+        long at = i * 131 % 65000;
+        uint8_t got = 0;
+
+        IS(pwrite(i % 2 ? fd : other, &(uint8_t){ (uint8_t)(i + 1) }, 1, at), 1);
+        IS(map[at], (uint8_t)(i + 1));
+        map[at + 1] = (uint8_t)(i + 2);
+        IS(pread(i % 3 ? fd : other, &got, 1, at + 1), 1);
+        IS(got, (uint8_t)(i + 2));
+    }
+
+    SAY(msync(map, 65536, MS_SYNC));
+    IS(lseek(fd, 100, SEEK_SET), 100);
+    IS(write(fd, "hello", 5), 5);
+    IS(memcmp(map + 100, "hello", 5), 0);
+    SAY(munmap(map, 65536));
+    SAY(munmap(own, 65536));
+    SAY(write(fd, "after", 5));
+    SAY(ftruncate(fd, 50000));
+    close(fd);
+    close(other);
+    print_contents("mapped");
+}
+
+/* ---- few descriptors ---- */
+
+/* How many files the process can open at a time, all of which it writes. */
+static void section_few(void)
+{
+    int n = 0;
+    char name[32];
+    static int fd[1024];
+
+    for (;;) {
+        snprintf(name, sizeof name, "few%d", n);
+        fd[n] = open(in(name), O_RDWR | O_CREAT, 0600);
+        if (fd[n] < 0)
+            break;
+
+        for (int i = 0; i < ENOUGH; i++)
+            IS(write(fd[n], "x", 1), 1);
+
+        n++;
+    }
+
+    printf("files %d %s\n", n, strerrorname_np(errno));
+}
+
+/* ---- driven by the script ---- */
+
+/* Writes one file until it is killed. */
+static void section_forever(void)
+{
+    int fd = make("forever", O_RDWR);
+
+    warm(fd);
+    puts("begun");
+    fflush(stdout);
+    for (;;) {
+        pwrite(fd, buf, 5000, 0);
+        ftruncate(fd, 5000);
+    }
+}
+
+/* Writes until a call fails, which says how. */
+static void section_until(void)
+{
+    int fd = make("until", O_RDWR);
+    long n = 0;
+
+    end_after(20);
+    warm(fd);
+    puts("begun");
+    fflush(stdout);
+    while (pwrite(fd, "0123456789", 10, n % 1000 * 10) == 10)
+        n++;
+
+    printf("ended %s\n", strerrorname_np(errno));
+}
+
+/* Writes records at the offset and elsewhere; says so when half of them are written, and goes on. */
+static void section_failover(void)
+{
+    enum {
+        RECORDS = 6000
+    };
+    int fd = make("failover", O_RDWR | O_TRUNC);
+    int placed = make("placed", O_RDWR | O_TRUNC);
+    char record[32], name[PATH_MAX];
+
+    end_after(60);
+    snprintf(name, sizeof name, "%s/half", scratch);
+    for (step = 0; step < RECORDS; step++) {
+        snprintf(record, sizeof record, "record %023d\n", step);
+        IS(write(fd, record, 31), 31);
+        IS(pwrite(placed, record, 31, step * 31L), 31);
+        if (step == RECORDS / 2)
+            close(open(name, O_CREAT | O_WRONLY, 0600));
+        if (step >= RECORDS / 2)
+            usleep(200);
+    }
+
+    IS(lseek(fd, 0, SEEK_CUR), RECORDS * 31L);
+    close(fd);
+    close(placed);
+    puts("written");
+}
+
+/* Reads the file in small pieces. */
+static void section_small(void)
+{
+    int fd = make("forever", O_RDWR);
+    char piece[16];
+
+    for (int i = 0; i < 2000; i++)
+        IS(pread(fd, piece, sizeof piece, i % 250 * 16), 16);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct section sections[] = {
+        { "calls", section_calls },         { "shared", section_shared },
+        { "threads", section_threads },     { "signals", section_signals },
+        { "processes", section_processes }, { "closes", section_closes },
+        { "maps", section_maps },           { "few", section_few },
+        { "until", section_until },         { "failover", section_failover },
+        { "forever", section_forever },     { "small", section_small },
+    };
+
+    if (argc < 4)
+        return 2;
+
+    dir = argv[2];
+    scratch = argv[3];
+    seed = getenv("TEST_SEED") ? strtoul(getenv("TEST_SEED"), NULL, 0) : 1;
+    buf = mmap(NULL, LONGEST + 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+               0);
+    buf = (uint8_t *)(((uintptr_t)buf + LONGEST + 4096 + 4095) / 4096 * 4096) - LONGEST - 4096;
+    munmap(buf + LONGEST + 4096, 4096);
+    return run_section(sections, sizeof sections / sizeof *sections, argv[1]) ? 0 : 2;
+}
