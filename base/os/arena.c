@@ -21,9 +21,9 @@
 #include "base/log.h"
 #include "base/platform.h"
 
-/* Maximum size of the area.  These addresses are kept free at the front, so that an area made after
- * the segment still fits before it. */
-#define AREA_MAX_BYTES ((size_t)256 << 20)
+/* Maximum size of the area: 256 MiB of pieces, and AMPH_AREA_SHARED_BYTES of each part.  These addresses
+ * are kept free at the front, so that an area made after the segment still fits before it. */
+#define AREA_MAX_BYTES (((size_t)256 << 20) + ((size_t)1 << 20))
 /* Maximum size of a segment if a process of the job has 32-bit pointers. */
 #define NARROW_SEGMENT_MAX_BYTES ((size_t)512 << 20)
 /* Range that a 64-bit process searches for addresses which fit a 32-bit pointer: above the usual

@@ -280,7 +280,9 @@ void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_su
     }
 
     if (sum->requests == 0) {
-        amph_fwd_text_put(t, "  <%s, %.1f us>", sum->calls ? "held" : "client", microseconds(ns));
+        const char *by = sum->passed ? "passed" : "held";
+
+        amph_fwd_text_put(t, "  <%s, %.1f us>", sum->calls ? by : "client", microseconds(ns));
         return;
     }
 

@@ -71,6 +71,7 @@ void amph_fwd_show_errno(struct amph_fwd_text *t, int err);
 /* What the client adds up for one traced call (IOFWD_TRACE). */
 struct amph_fwd_trace_sum {
     uint32_t calls;    /* of calls.def, that the layers were given */
+    uint32_t passed;   /* of these: made by a descriptor that a server has passed */
     uint32_t requests; /* that servers have answered */
     uint32_t server;   /* the number of the last one's, 0 to S-1 */
     uint64_t file_ns;  /* that the servers say they have worked on them */
@@ -95,7 +96,7 @@ enum amph_fwd_side {
 };
 
 /* The end of a line: "  <server 4, request 3-128, 35.2 us, 12.0 us there>", "  <held, ...>" (the client's coalescing
- * layer has taken or given the data), "  <client, ...>" or "  <local: REASON, ...>". */
+ * layer has taken or given the data), "  <passed, ...>" (by the server's descriptor), "  <client, ...>" or "  <local: REASON, ...>". */
 void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_sum *sum,
                          enum amph_fwd_side side, const char *reason, uint64_t ns);
 

@@ -9,6 +9,7 @@ run=$builddir/iofwd-run
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
 file=$mp_dir/addresses
 mkdir "$mp_dir/kept"
+mkfifo "$mp_dir/hold"
 
 end_all() {
     [ -z "${writer:-}" ] || kill "$writer" 2>/dev/null
@@ -30,7 +31,7 @@ python() {
 
 # A client that writes all the time.
 up >"$mp_dir/out" 2>&1
-timeout 300 "$run" -servers "$file" sh -c 'exec 5>/fwd/busy; : >"$1"; while :; do echo text >&5; done' sh "$mp_dir/begun" \
+IOFWD_PASSTHROUGH=0 timeout 300 "$run" -servers "$file" sh -c 'exec 5>/fwd/busy; : >"$1"; while :; do echo text >&5; done' sh "$mp_dir/begun" \
     >"$mp_dir/writer" 2>&1 &
 writer=$!
 mp_until 30 test -e "$mp_dir/begun"
@@ -42,6 +43,27 @@ timeout 60 "$ctl" top -servers "$file" -interval 0.5 -count 2 -json >"$mp_dir/ou
     [s["server_calls_per_s"] for s in d["servers"]] == sorted((s["server_calls_per_s"] for s in d["servers"]), reverse=True))' \
     >"$mp_dir/said" 2>&1 && grep -qx '(True, 2, 2, True, True, True, True)' "$mp_dir/said"
 mp_report $? "top as JSON: rates of a busy client, sorted" "$mp_dir/out"
+
+# Its calls reach no server, which learns of them when it is asked.
+timeout 300 "$run" -servers "$file" python3 -c 'import os, sys
+fd = os.open("/fwd/passed", os.O_RDWR | os.O_CREAT)
+for i in range(1000): os.pwrite(fd, b"0123456789", 0)
+for i in range(50): os.pread(fd, 5, 0)
+print("ready", flush=True)
+sys.stdin.read()' <"$mp_dir/hold" >"$mp_dir/passed" 2>&1 &
+passed=$!
+exec 7>"$mp_dir/hold"
+mp_until 30 grep -q ready "$mp_dir/passed"
+{
+    timeout 60 "$ctl" clients -servers "$file"
+    timeout 60 "$ctl" files -servers "$file"
+    timeout 60 "$ctl" status -servers "$file" -json
+} >"$mp_dir/out" 2>&1
+exec 7>&-
+wait $passed
+cat "$mp_dir/passed" >>"$mp_dir/out"
+grep -Eq ' 10000 +250 ' "$mp_dir/out" && grep -Eq ' 10000 .*/fwd/passed' "$mp_dir/out" && grep -Eq '"server_calls_passed":1[0-9]{3}' "$mp_dir/out"
+mp_report $? "calls by passed descriptors are counted" "$mp_dir/out"
 
 {
     timeout 60 "$ctl" top -servers "$file" -interval 0.2 -count 1 -by client -sort WRITE/S -json | python 'd["clients"][0]["bytes_written_per_s"] > 0'

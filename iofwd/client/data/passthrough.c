@@ -52,7 +52,7 @@ enum entry_state {
 struct entry {
     _Atomic uint64_t handle; /* 0: unused */
     _Atomic uint32_t state;
-    _Atomic uint32_t calls; /* so far, while it counts */
+    _Atomic uint32_t calls; /* so far */
     uint32_t server;
     _Atomic bool shares_offset; /* with other processes */
     int fd;
@@ -424,11 +424,24 @@ static void look_for_deaths(struct amph_fwd_client *cl)
     amph_client_sigguard_leave(&g);
 }
 
-/* Returns the entry whose descriptor this call can use, or NULL. */
-static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
+/* May this call use the file's descriptor, which the client has? */
+static bool may_use(const struct amph_fwd_call *call, const struct entry *e, uint64_t handle)
 {
+    bool at_offset = amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET;
     struct amph_client_link *link;
 
+    if (at_offset &&
+        (call->client->failover || atomic_load_explicit(&e->shares_offset, memory_order_relaxed)))
+        return false;
+
+    look_for_deaths(call->client);
+    return atomic_load(&e->handle) == handle &&
+           amph_client_link_to(call->client, e->server, &link) == 0;
+}
+
+/* Returns the entry whose descriptor this call uses, or NULL. */
+static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
+{
     if (file->nparts != 1 || file->rwf || amph_fwd_file_waits(file) || amph_thread_fd_table() != 0)
         return NULL;
 
@@ -440,15 +453,8 @@ static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_fi
     if (atomic_load_explicit(&e->state, memory_order_acquire) == COUNTS && is_worth_asking(e, call))
         obtain(call->client, e);
 
-    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS)
-        return NULL;
-
-    look_for_deaths(call->client);
-    if (atomic_load(&e->handle) != file->part[0].handle ||
-        ((amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET) &&
-         (call->client->failover ||
-          atomic_load_explicit(&e->shares_offset, memory_order_relaxed))) ||
-        amph_client_link_to(call->client, file->part[0].server, &link) != 0)
+    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS ||
+        !may_use(call, e, file->part[0].handle))
         return NULL;
 
     if (is_itself(e))
@@ -483,6 +489,8 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
     int err = make_call(e, call);
 
     amph_count(IOFWD_PASSED);
+    if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
+        amph_client_thread.trace_sum->passed++;
 
     /* another holder may have set O_DIRECT, whose rules for memory and length the server obeys */
     return err == EINVAL ? amph_layer_pass(self->next, call) : err;

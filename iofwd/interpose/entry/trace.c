@@ -325,6 +325,7 @@ void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, cons
 static void add_sum(struct amph_fwd_trace_sum *to, const struct amph_fwd_trace_sum *sum)
 {
     to->calls += sum->calls;
+    to->passed += sum->passed;
     if (!sum->requests)
         return;
 

@@ -5,8 +5,8 @@
 slices() {
     sed -n 's/.* \([0-9]*\) slices of large reads by further threads.*/\1/p' "$mp_dir/out"
 }
-AMPHORA_STATS=1
-export AMPHORA_STATS
+AMPHORA_STATS=1 IOFWD_PASSTHROUGH=0
+export AMPHORA_STATS IOFWD_PASSTHROUGH
 for readers in 1 2 4; do
     IOFWD_READERS=$readers timeout -k 5 110 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir" -timeout 100 \
         tests/files/data/fwd_readers /fwd/data "$mp_dir/data" >"$mp_dir/out" 2>&1

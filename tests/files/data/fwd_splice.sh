@@ -5,6 +5,8 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/data/fwd_splice
 real=$AMPHORA_RUN
+IOFWD_PASSTHROUGH=0
+export IOFWD_PASSTHROUGH
 
 # piped: the bytes that the servers have moved from pipes
 piped() {

@@ -4,6 +4,8 @@
 . "${srcdir:-.}/tests/lib/lib.sh"
 mkdir "$mp_dir/kept"
 seed=$mp_seed
+IOFWD_PASSTHROUGH=0
+export IOFWD_PASSTHROUGH
 for conduit in smp tcp; do
     for stripe in 1 2:64K; do
         IOFWD_STRIPE=$stripe

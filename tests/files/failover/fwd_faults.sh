@@ -6,6 +6,8 @@
 program=$builddir/tests/files/failover/fwd_faults
 shim=$mp_dir/fault_fs.so
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
+IOFWD_PASSTHROUGH=0 # the faults are the server's, so its calls must be
+export IOFWD_PASSTHROUGH
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
 ${CC:-gcc} -std=gnu11 -shared -fPIC -O1 -o "$shim" "$srcdir/tests/files/failover/fault_fs.c" -ldl || exit 1
 

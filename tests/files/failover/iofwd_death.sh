@@ -4,6 +4,8 @@
 srcdir=${srcdir:-.}
 . "$srcdir/tests/lib/lib.sh"
 mkdir "$mp_dir/srv"
+IOFWD_PASSTHROUGH=0 # otherwise the first calls after the death succeed, by the descriptors that the server has passed
+export IOFWD_PASSTHROUGH
 mp_run tests/files/failover/iofwd_death -n "2 3" -c "smp tcp" -t 60 -o "-servers 2 -on-server-death eio -iofwd /fwd=$mp_dir/srv"
 
 # A process that begins after the death is told so, and not that there are no servers at all.

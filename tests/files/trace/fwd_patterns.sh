@@ -237,7 +237,7 @@ mp_report $? "hosts without a measured clock are said" "$mp_dir/out"
 one_server() {
     rm -rf "$mp_dir/r" "$mp_dir/kept"
     mkdir "$mp_dir/r" "$mp_dir/kept"
-    timeout 60 "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/kept" -timeout 50 -record "$mp_dir/r" \
+    IOFWD_PASSTHROUGH=0 timeout 60 "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$mp_dir/kept" -timeout 50 -record "$mp_dir/r" \
         "$mp_dir/p" w "$2" 131072 "${3:-131072}" 0 /fwd/large >"$mp_dir/out" 2>&1
     answer "$1" "one slow large file at one server"
 }

@@ -614,7 +614,7 @@ mp_report $? "forwarded calls have the server and its time" "$mp_dir/out"
 times() {
     mp_wanted "$1" || return 0
     rm -rf "$mp_dir/r"
-    timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" sh -c "$3" >"$mp_dir/out" 2>&1
+    IOFWD_PASSTHROUGH=0 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" sh -c "$3" >"$mp_dir/out" 2>&1
     "$trace" summary "$mp_dir/r" >>"$mp_dir/out" 2>&1
     test "$(sql "$mp_dir/r" "SELECT $2 FROM calls WHERE server IS NOT NULL")" = 1 && grep -A1 "^server .*queue_ms.*file_ms.*network_ms" "$mp_dir/out" | grep -q "^ *0 "
     mp_report $? "$1" "$mp_dir/out"

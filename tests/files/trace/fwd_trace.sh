@@ -71,7 +71,7 @@ fi
 # ---- sides and times ----
 
 rm -f "$mp_dir/trace"
-run -trace="all,$mp_dir/trace" "$program" /fwd "$mp_dir/local"
+IOFWD_PASSTHROUGH=0 run -trace="all,$mp_dir/trace" "$program" /fwd "$mp_dir/local"
 awk '
     /\/fwd/ && !/<server [0-9]+, (request|[0-9]+ requests up to) [0-9sc]+-[0-9]+, [0-9.]+ us, [0-9.]+ us there(, [0-9.]+ us of them in the queue)?>$/ && !/dup2|close\(77/ { print "no server: " $0; bad = 1 }
     !/\/fwd/ && !/<local: [a-z ]+, [0-9.]+ us>$/ && !/ = \?$/ { print "not local: " $0; bad = 1 }
@@ -79,6 +79,13 @@ awk '
     / us there>$/ { if ($(NF - 2) > $(NF - 4) + 0.2) { print "longer there than here: " $0; bad = 1 } n++ }
     END { print n + 0, "lines with a time of the server"; exit bad || n < 25 }' "$mp_dir/trace" >"$mp_dir/out"
 mp_report $? "each line says which side decided, and how long it took there" "$mp_dir/out"
+
+run -trace="$mp_dir/passed" python3 -c 'import os
+fd = os.open("/fwd/passed", os.O_WRONLY | os.O_CREAT)
+for i in range(9): os.write(fd, b"abc")' >"$mp_dir/out" 2>&1
+cat "$mp_dir/passed" >>"$mp_dir/out"
+[ "$(grep -Ec '^[0-9]+ write\([0-9]+</fwd/passed>, "abc", 3\) = 3  <passed, [0-9.]+ us>$' "$mp_dir/out")" -ge 5 ]
+mp_report $? "calls by a descriptor that the server has passed are said to be" "$mp_dir/out"
 
 # The time travels in the reply's header; here in the other byte order than this machine's.
 rm -rf "$mp_dir/kept/"*

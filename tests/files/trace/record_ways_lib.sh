@@ -200,10 +200,10 @@ is "100 children: those of all" 100,1000 "SELECT count(DISTINCT pid) || ',' || c
 # ---- the budget, and other limits ----
 
 # the budget has room for about 7700 calls; on a busy machine a call takes milliseconds
-export IOFWD_TRACE_BUDGET=1M
+export IOFWD_TRACE_BUDGET=1M IOFWD_PASSTHROUGH=0
 recorded "$mp_dir/ways" /fwd many 9000 missing
 echo "exit code $?" >>"$mp_dir/said"
-unset IOFWD_TRACE_BUDGET
+unset IOFWD_TRACE_BUDGET IOFWD_PASSTHROUGH
 is "beyond the budget: calls are counted" 1 "SELECT (SELECT count(*) FROM calls WHERE name = 'pwrite') + dropped_calls BETWEEN 9000 AND 9020
     AND dropped_calls > 1000 FROM losses"
 is "beyond the budget: errors are kept" 1 "SELECT count(*) > 0 FROM calls WHERE failed AND path = '/fwd/missing'"
