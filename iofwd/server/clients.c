@@ -804,7 +804,8 @@ void amph_server_print_stats(struct amph_server *s)
         "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
         " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
         " slices of large reads by further threads, %" PRIu64 " bytes that came by pipes, %" PRIu64
-        " calls by passed descriptors, %" PRIu64 " requests refused, %" PRIu64 " unauthenticated connections refused, %" PRIu64
+        " calls by passed descriptors, %" PRIu64 " requests refused, %" PRIu64
+        " unauthenticated connections refused, %" PRIu64
         " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
         " files open at the end\n",
         amph_server_number(s), amph_count_now(AMPH_COUNTER_SERVER_CALLS),

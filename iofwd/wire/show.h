@@ -96,7 +96,8 @@ enum amph_fwd_side {
 };
 
 /* The end of a line: "  <server 4, request 3-128, 35.2 us, 12.0 us there>", "  <held, ...>" (the client's coalescing
- * layer has taken or given the data), "  <passed, ...>" (by the server's descriptor), "  <client, ...>" or "  <local: REASON, ...>". */
+ * layer has taken or given the data), "  <passed, ...>" (by the server's descriptor), "  <client, ...>" or
+ * "  <local: REASON, ...>". */
 void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_sum *sum,
                          enum amph_fwd_side side, const char *reason, uint64_t ns);
 
