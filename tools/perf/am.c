@@ -481,7 +481,7 @@ double perf_np_long_flood(struct perf_run *run, size_t bytes)
 /* ---- rank 1 polls rarely: it computes between its polls ---- */
 
 #define SELDOM_NS (500 * AMPH_NS_PER_US)
-#define SELDOM_WINDOW 16
+#define SELDOM_WINDOW 64
 
 static void compute_for(uint64_t ns)
 {

@@ -125,7 +125,7 @@ const struct perf_test perf_tests[] = {
     { "seldom_medium", "1", PAIR, messages, perf_seldom_medium, NULL, NULL, "the same with medium requests" },
     { "seldom_long", "1", PAIR, messages, perf_seldom_long, NULL, NULL, "the same with long requests" },
     { "seldom_put", "MB/s", PAIR, pieces, perf_seldom_put, "memcpy", "tcp_stream",
-      "puts in windows of 16, each window waited for, with such a process" },
+      "puts in windows of 64, each window waited for, with such a process" },
     { "seldom_get", "MB/s", PAIR, pieces, perf_seldom_get, "memcpy", "tcp_stream", "the same with gets" },
 
     { "np_medium_rtt", "us", PAIR, messages, perf_np_medium_rtt, "line2_rtt", "tcp_rtt",
