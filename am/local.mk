@@ -35,7 +35,7 @@ tests_unit_unit_am_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_am_LDADD = $(UNIT_LIBS)
 endif
 
-am_mp = tests/am/am_away tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_reset tests/am/am_rush tests/am/am_threads tests/am/am_traffic
+am_mp = tests/am/am_away tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_reset tests/am/am_rush tests/am/am_seldom tests/am/am_threads tests/am/am_traffic
 check_PROGRAMS += $(am_mp)
 dist_check_SCRIPTS += $(am_mp:=.sh)
 TESTS += $(am_mp:=.sh)
@@ -51,6 +51,8 @@ tests_am_am_rush_SOURCES = tests/am/am_rush.c tests/am/am_common.h
 tests_am_am_rush_LDADD = $(inside_amphora_net)
 tests_am_am_reset_SOURCES = tests/am/am_reset.c tests/am/am_common.h
 tests_am_am_reset_LDADD = $(inside_amphora_net)
+tests_am_am_seldom_SOURCES = tests/am/am_seldom.c tests/am/am_common.h
+tests_am_am_seldom_LDADD = $(inside_amphora_net)
 tests_am_am_threads_SOURCES = tests/am/am_threads.c tests/am/am_common.h
 tests_am_am_threads_LDADD = $(inside_amphora_net) -lpthread
 tests_am_am_traffic_SOURCES = tests/am/am_traffic.c tests/am/am_common.h

@@ -262,8 +262,9 @@ struct amph_ofi_cx {
     uint64_t silence_ns; /* after which a host counts as dead; 0: never */
 
     /* progress side */
-    uint64_t look_ns; /* when silence.c looks at the connections again */
-    unsigned calls;   /* of progress that found something */
+    uint64_t look_ns;     /* when silence.c looks at the connections again */
+    uint64_t progress_ns; /* when progress was last called */
+    unsigned calls;       /* of progress that found something */
     struct fi_cq_data_entry ev[OFI_BATCH];
     unsigned ev_at, ev_end;
     bool ev_error; /* an error is next in the queue */

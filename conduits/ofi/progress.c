@@ -16,6 +16,12 @@
 /* Whoever waits calls tick.  A process that always finds messages never waits. */
 #define CALLS_BETWEEN_TICKS 4096u
 
+/* A process that has not looked for as long polls late. */
+#define LATE_NS (100 * AMPH_NS_PER_US)
+#define LATE_READS 128u
+/* A read that takes longer has moved data. */
+#define MOVED_NS (3 * AMPH_NS_PER_US)
+
 static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st, const char *why)
 {
     struct amph_ofi_peer *p = &cx->peer[peer];
@@ -149,10 +155,33 @@ static void handle(struct amph_ofi_cx *cx, unsigned lanes)
         amph_ofi_op_finish(cx, AMPH_CONTAINER_OF(ctx, struct amph_ofi_op, ctx), AMPH_OK);
 }
 
+/* The tcp providers take in one large put a read, and report none at its target.  So a process that
+ * polls late, as its peers' puts may be queueing, reads again while reads take long. */
+struct late {
+    uint64_t read_ns; /* when the last read ended */
+    unsigned left;    /* reads */
+};
+
+static bool reads_again(struct late *l)
+{
+    if (AMPH_LIKELY(!l->left))
+        return false;
+
+    const uint64_t before_ns = l->read_ns;
+
+    l->left--;
+    l->read_ns = amph_now_ns();
+    return l->read_ns - before_ns > MOVED_NS;
+}
+
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     unsigned n = report_failed(cx);
+    struct late late = { .read_ns = amph_now_ns() };
+
+    if (AMPH_UNLIKELY(late.read_ns - cx->progress_ns > LATE_NS))
+        late.left = LATE_READS;
 
     if (AMPH_UNLIKELY(cx->rx_starved))
         amph_ofi_rx_repost(cx);
@@ -162,10 +191,11 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
 
     while (n < budget) {
         if (!amph_ofi_fill_batch(cx)) {
-            if (AMPH_LIKELY(!cx->kicks || cx->kicker_posted))
+            if (AMPH_UNLIKELY(cx->kicks && !cx->kicker_posted))
+                amph_ofi_rx_kick(cx);
+            else if (!reads_again(&late))
                 break;
 
-            amph_ofi_rx_kick(cx);
             continue;
         }
 
@@ -190,6 +220,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
     if (n > 0 && AMPH_UNLIKELY(++cx->calls % CALLS_BETWEEN_TICKS == 0))
         amph_ofi_tick(base, amph_now_ns());
 
+    cx->progress_ns = late.read_ns;
     n += n == 0 && cx->woken_by_provider;
     cx->woken_by_provider = false;
     return n;

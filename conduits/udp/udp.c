@@ -379,11 +379,14 @@ static bool receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
     return true;
 }
 
-/* Handles received datagrams, at most `budget` messages.  Returns the number of messages. */
+/* Handles received datagrams, at most `budget` messages.  Returns the number of messages.  While long
+ * datagrams are expected, the port gives others one by one, so one that came alone does not
+ * mean that no more are there. */
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
     unsigned max = UDP_DEPTH;
+    unsigned alone = 0;
     bool any = false;
     bool dry = false;
 
@@ -401,7 +404,8 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
 
             unsigned came = u->port->ops->recv(u->port, own);
 
-            dry = came < AMPH_PORT_BATCH;
+            dry = came < AMPH_PORT_BATCH &&
+                  (!amph_rdp_is_bulky(u->rdp) || ++alone == AMPH_PORT_BATCH * 4);
             if (!came)
                 break;
 
