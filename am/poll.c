@@ -13,7 +13,7 @@
 
 enum {
     IDLE_BEFORE_YIELD = 16,
-    IDLE_BETWEEN_YIELDS = 1024,
+    IDLE_BETWEEN_YIELDS = 64,
     IDLE_BETWEEN_TICKS = 4096,
     BUSY_MESSAGES = 16,     /* a poll that handles this many may have left some */
     BUSY_MESSAGES_MAX = 256 /* limit of one call */
@@ -72,9 +72,11 @@ void amph_ep_tick(struct amph_am_ep *ep)
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
 
-/* Should a poll yield?  If processes outnumber cores, a client that polls in a loop yields.  A
- * switch to another process costs as much as many polls, and the other one may be polling, too.
- * So the number of polls between yields doubles while nothing is found. */
+/* Should a poll yield?  If processes outnumber cores, a client that polls in a loop yields.  A switch
+ * to another process costs as much as 50 polls of shared memory, and the other one may be polling,
+ * too.  So the number of polls between yields doubles while nothing is found, but only up to
+ * IDLE_BETWEEN_YIELDS: the kernel's scheduler may run a process on that yields, and a process
+ * that has something to do waits until all others have left its core. */
 static inline bool yields_at(unsigned polls)
 {
     bool power_of_2 = (polls & (polls - 1)) == 0;
