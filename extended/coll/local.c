@@ -118,10 +118,25 @@ static void read_each(struct amph_coll_op *op, uint32_t piece)
                piece_len(l, piece));
 }
 
+/* The block that a member sends to itself goes through no cell. */
+static void copy_own_block(struct amph_coll_op *op)
+{
+    struct amph_local *l = &op->coll->l;
+    const uint8_t *from = l->src + op->coll->self * l->stride;
+    uint8_t *to = l->mode->root_posts ? l->dst : l->dst + op->coll->self * l->stride;
+
+    if (l->len && from != to)
+        memcpy(to, from, l->len);
+}
+
 static void read_own_block(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_local *l = &op->coll->l;
-    memcpy(l->dst, cell(op->coll, l->root, piece)->data + op->coll->self * l->len, l->len);
+
+    if (op->coll->self == l->root)
+        copy_own_block(op);
+    else
+        memcpy(l->dst, cell(op->coll, l->root, piece)->data + op->coll->self * l->len, l->len);
 }
 
 static void read_blocks(struct amph_coll_op *op, uint32_t piece)
@@ -129,8 +144,10 @@ static void read_blocks(struct amph_coll_op *op, uint32_t piece)
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
 
+    copy_own_block(op);
     for (uint32_t j = 0; j < c->nlocal; j++)
-        memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
+        if (j != c->self)
+            memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
 }
 
 /* clang-format off */
@@ -262,6 +279,16 @@ static bool reads(const struct amph_coll *c)
                             : !(mode->root_posts && c->self == c->l.root && mode->post_blocks);
 }
 
+/* A block for each other member. */
+static void post_blocks(const struct amph_coll *c, struct amph_share_cell *own)
+{
+    const struct amph_local *l = &c->l;
+
+    for (uint32_t j = 0; j < c->nlocal; j++)
+        if (j != c->self)
+            memcpy(own->data + j * l->len, l->src + j * l->stride, l->len);
+}
+
 static bool post(struct amph_coll *c)
 {
     struct amph_local *l = &c->l;
@@ -277,8 +304,7 @@ static bool post(struct amph_coll *c)
         if (l->mode->post_blocks && len)
             memcpy(own->data, l->src + (size_t)l->posted * l->piece, len);
         else if (!l->mode->post_blocks)
-            for (uint32_t j = 0; j < c->nlocal; j++)
-                memcpy(own->data + j * l->len, l->src + j * l->stride, l->len);
+            post_blocks(c, own);
 
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
         written(c, l->posted, POSTED);
