@@ -157,6 +157,7 @@ int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer
     peer->holds[word] |= UINT64_C(1) << (h->slot % 64);
     peer->nheld++;
     h->progress.nholders++;
+    amph_server_passthrough_holders(s, h);
 
     return 0;
 }
@@ -195,6 +196,7 @@ void amph_server_handle_drop(struct amph_server *s, struct amph_server_peer *pee
     peer->holds[h->slot / 64] &= ~(UINT64_C(1) << (h->slot % 64));
     peer->nheld--;
     h->progress.nholders--;
+    amph_server_passthrough_holders(s, h);
     amph_server_handle_release(s, h);
 }
 

@@ -157,6 +157,7 @@ struct amph_server_handle {
 
     struct {
         uint32_t nholders;
+        uint32_t npassed; /* clients that have its descriptor (passthrough.c) */
         uint32_t inflight; /* references of requests, and pins: references.c */
         bool busy;         /* a worker executes a request on it */
         bool reserved;     /* by a call in pieces, from its first piece to its last */

@@ -72,7 +72,7 @@ static struct amph_fwd_passthrough *shared_with(const struct amph_server_peer *p
 static bool is_passable(const struct amph_server_handle *h)
 {
     return h->regular && h->line != FWD_VERSIONS_LINE_NONE && !h->progress.busy &&
-           !h->exec.direct && !h->exec.direct_asked;
+           !h->progress.reserved && !h->exec.direct && !h->exec.direct_asked;
 }
 
 static uint32_t free_slot(const struct amph_server_peer *p, const struct amph_server_handle *h)
@@ -126,13 +126,40 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
     p->passthrough.file[slot].handle = h;
     p->passthrough.file[slot].seen = (struct amph_server_passed_counts){ 0 };
     memset(&shared->file[slot], 0, sizeof shared->file[slot]);
+    atomic_store(&shared->file[slot].shares_offset, h->progress.nholders > 1);
+    h->progress.npassed++;
 
     *passed_p = (struct amph_fwd_passed){ .slot = slot,
                                           .line = h->line,
-                                          .is_shared = h->progress.nholders > 1,
                                           .versions = s->versions ? s->versions->id : 0 };
     amph_count(SERVER_PASSED);
     return 0;
+}
+
+static void tell_holders(struct amph_server_peer *p, const struct amph_server_handle *h,
+                         bool is_shared)
+{
+    struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
+
+    for (uint32_t i = 0; shared && i < FWD_PASSTHROUGH_MAX; i++)
+        if (p->passthrough.file[i].handle == h)
+            atomic_store(&shared->file[i].shares_offset, is_shared);
+}
+
+void amph_server_passthrough_holders(struct amph_server *s, const struct amph_server_handle *h)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    bool is_shared = h->progress.nholders > 1;
+
+    /* a call of a client that has just left may still move the offset */
+    if (h->progress.npassed == 0 ||
+        (!is_shared && (h->progress.busy || h->progress.reserved || h->progress.inflight > 0)))
+        return;
+
+    for (uint32_t i = 0; s->progress.peer && i < s->max_peers; i++)
+        if (s->progress.peer[i])
+            tell_holders(s->progress.peer[i], h, is_shared);
 }
 
 /* ---- what clients count ---- */
@@ -217,6 +244,7 @@ void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer
             end_begun(&s->versions->line[passed->handle->line].attributes, &f->attributes_begun);
         }
 
+        passed->handle->progress.npassed--;
         passed->handle = NULL;
         p->passthrough.nfiles--;
         atomic_fetch_sub(&s->npassed, 1);

@@ -44,6 +44,10 @@ struct amph_server_passthrough {
 int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
                                  struct amph_fwd_passed *passed_p);
 
+/* The number of the file's holders has changed: tells the clients with its descriptor whether they share its
+ * offset. */
+void amph_server_passthrough_holders(struct amph_server *s, const struct amph_server_handle *h);
+
 /* Adds what clients have counted since the last time to the server's counters. */
 void amph_server_passthrough_collect(struct amph_server *s, struct amph_server_peer *p);
 void amph_server_passthrough_collect_all(struct amph_server *s);

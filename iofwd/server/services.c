@@ -164,7 +164,6 @@ static size_t answer_passthrough(struct amph_server_request *rq, uint8_t *out)
     amph_wr_init(&w, out + n, FWD_PASSED_BYTES);
     amph_wr_u32(&w, passed.slot);
     amph_wr_u32(&w, passed.line);
-    amph_wr_u32(&w, passed.is_shared);
     amph_wr_u64(&w, passed.versions);
 
     return put_body(rq, out, n, FWD_PASSED_BYTES);

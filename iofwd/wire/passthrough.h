@@ -24,7 +24,7 @@
 #define FWD_PASSTHROUGH_MAX 32u /* files of a client at one server */
 #define FWD_PASSTHROUGH_NONE UINT32_MAX
 
-/* One file.  The client writes it; the server only reads it. */
+/* One file.  The client writes it and the server reads it, but for shares_offset. */
 struct amph_fwd_passthrough_file {
     _Alignas(64) _Atomic uint64_t calls;
     _Atomic uint64_t errors, bytes_written, bytes_read;
@@ -32,6 +32,9 @@ struct amph_fwd_passthrough_file {
      * before its end.  A client that is killed between the two leaves a change under way for ever, which
      * costs messages and no correctness. */
     _Atomic uint32_t data_begun, attributes_begun;
+    /* Written by the server: other clients have the file open with the same offset, or a call of theirs is
+     * under way.  Set before such a client can make its first call. */
+    _Atomic uint32_t shares_offset;
 };
 
 struct amph_fwd_passthrough {
@@ -43,10 +46,9 @@ struct amph_fwd_passthrough {
 struct amph_fwd_passed {
     uint32_t slot;     /* of the file in struct amph_fwd_passthrough */
     uint32_t line;     /* of its versions */
-    bool is_shared;    /* other clients have it open, with the same offset */
     uint64_t versions; /* id of the versions that the client must move; 0: the server has none */
 };
-#define FWD_PASSED_BYTES 20
+#define FWD_PASSED_BYTES 16
 
 _Static_assert(sizeof(struct amph_fwd_passthrough) <= AMPH_AREA_SHARED_BYTES,
                "a part of the transfer area has room for it");

@@ -351,6 +351,8 @@ void amph_fwd_connect_all(void)
 
     struct amph_fwd_stats stats;
 
+    amph_client_passthrough_tables();
+
     /* an answer of each server shows that the network has opened its sockets, too */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (amph_client_link_to(cl, cl->first + i, &link) == 0)

@@ -44,7 +44,7 @@
 
 enum entry_state {
     COUNTS, /* calls go to the server */
-    ASKS,   /* a thread asks for the descriptor */
+    ASKS,   /* a thread asks for the descriptor, or changes the entry otherwise */
     HAS,    /* calls use the descriptor */
     REFUSED
 };
@@ -54,7 +54,6 @@ struct entry {
     _Atomic uint32_t state;
     _Atomic uint32_t calls; /* so far */
     uint32_t server;
-    _Atomic bool shares_offset; /* with other processes */
     int fd;
     dev_t
         dev; /* identity, as the program may have closed the descriptor by the kernel's own call */
@@ -67,6 +66,7 @@ static struct amph_client_passthrough {
     struct entry entry[ENTRIES];
     pthread_mutex_t lock; /* of a thread that asks a server */
     _Atomic uint32_t has; /* entries with descriptors */
+    _Atomic bool tables;  /* tasks of this process have descriptor tables of their own */
     struct amph_fwd_versions *versions;
     struct amph_fwd_host_calls host;
 } state = {
@@ -126,7 +126,6 @@ static int ask(struct amph_fwd_client *cl, struct amph_client_link *link, uint64
 
     amph_rd_init(&r, answer, got);
     *passed = (struct amph_fwd_passed){ .slot = amph_rd_u32(&r), .line = amph_rd_u32(&r) };
-    passed->is_shared = amph_rd_u32(&r);
     passed->versions = amph_rd_u64(&r);
 
     if (amph_fwd_control_take(link->control_fd, handle, fd_p) != AMPH_OK)
@@ -144,6 +143,18 @@ static int move_up(int fd)
 
     close(fd);
     return up;
+}
+
+/* Another file's descriptor had this number, and was closed by the kernel's own call. */
+static void forget_number(int fd)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        uint32_t has = HAS;
+
+        if (state.entry[i].fd == fd &&
+            atomic_compare_exchange_strong(&state.entry[i].state, &has, REFUSED))
+            atomic_fetch_sub(&state.has, 1);
+    }
 }
 
 static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct entry *e)
@@ -165,13 +176,13 @@ static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, stru
         return false;
     }
 
+    forget_number(fd);
     e->fd = fd;
     e->dev = st.st_dev;
     e->ino = st.st_ino;
     e->shared = &shared->file[passed.slot];
     e->data = passed.versions ? &state.versions->line[passed.line].data : NULL;
     e->attributes = passed.versions ? &state.versions->line[passed.line].attributes : NULL;
-    atomic_store(&e->shares_offset, passed.is_shared);
 
     return true;
 }
@@ -201,22 +212,37 @@ static void obtain(struct amph_fwd_client *cl, struct entry *e)
 
 /* ---- entries ---- */
 
-/* Withdraws an entry; closes its descriptor unless the number is the program's now. */
+/* Withdraws an entry; closes its descriptor unless the number is the program's now.  Nobody else changes the
+ * entry before that is done. */
 static void withdraw(struct entry *e)
 {
     struct amph_client_sigguard g;
     struct stat st;
+    uint32_t now = HAS;
 
-    if (atomic_exchange(&e->state, REFUSED) == HAS) {
-        amph_client_sigguard_enter(&g);
-        if (fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino)
-            close(e->fd);
+    if (!atomic_compare_exchange_strong(&e->state, &now, ASKS)) {
+        if (now != ASKS)
+            atomic_store(&e->handle, 0);
 
-        amph_client_sigguard_leave(&g);
-        atomic_fetch_sub(&state.has, 1);
+        return;
     }
 
+    amph_client_sigguard_enter(&g);
+    if (fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino)
+        close(e->fd);
+
+    atomic_fetch_sub(&state.has, 1);
     atomic_store(&e->handle, 0);
+    atomic_store(&e->state, REFUSED);
+    amph_client_sigguard_leave(&g);
+}
+
+/* Gives a forked child an unused entry, whatever a thread of the parent was doing with it. */
+static void clear(struct entry *e)
+{
+    withdraw(e);
+    atomic_store(&e->handle, 0);
+    atomic_store(&e->state, COUNTS);
 }
 
 /* Returns the entry that counts for this file, or NULL. */
@@ -228,22 +254,21 @@ static struct entry *counting(const struct amph_fwd_ref *part)
     if (before == part->handle)
         return e->server == part->server ? e : NULL;
 
-    if (pthread_mutex_trylock(&state.lock) != 0)
+    uint32_t now = atomic_load(&e->state);
+
+    if ((now != COUNTS && now != REFUSED) || !atomic_compare_exchange_strong(&e->state, &now, ASKS))
         return NULL;
 
-    uint32_t now = atomic_load(&e->state);
-    bool taken = atomic_load(&e->handle) == before &&
-                 (before == 0 || now == COUNTS || now == REFUSED);
+    bool taken = atomic_load(&e->handle) == before;
 
     if (taken) {
         atomic_store(&e->handle, 0);
         atomic_store(&e->calls, 0);
-        atomic_store(&e->state, COUNTS);
         e->server = part->server;
         atomic_store_explicit(&e->handle, part->handle, memory_order_release);
     }
 
-    pthread_mutex_unlock(&state.lock);
+    atomic_store_explicit(&e->state, taken ? COUNTS : now, memory_order_release);
     return taken ? e : NULL;
 }
 
@@ -424,14 +449,20 @@ static void look_for_deaths(struct amph_fwd_client *cl)
     amph_client_sigguard_leave(&g);
 }
 
+/* May another process, or the next server, have to do with the offset? */
+static bool shares_offset(const struct amph_fwd_client *cl, const struct entry *e)
+{
+    return cl->failover || atomic_load_explicit(&state.tables, memory_order_relaxed) ||
+           atomic_load_explicit(&e->shared->shares_offset, memory_order_acquire);
+}
+
 /* May this call use the file's descriptor, which the client has? */
 static bool may_use(const struct amph_fwd_call *call, const struct entry *e, uint64_t handle)
 {
     bool at_offset = amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET;
     struct amph_client_link *link;
 
-    if (at_offset &&
-        (call->client->failover || atomic_load_explicit(&e->shares_offset, memory_order_relaxed)))
+    if (at_offset && shares_offset(call->client, e))
         return false;
 
     look_for_deaths(call->client);
@@ -498,15 +529,14 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
 
 static void passthrough_event(const struct amph_layer *self, enum amph_layer_event event)
 {
-    if (event == AMPH_LAYER_FORK_CHILD)
-        pthread_mutex_init(&state.lock, NULL);
+    if (event != AMPH_LAYER_FORK_CHILD)
+        return;
 
+    pthread_mutex_init(&state.lock, NULL);
+
+    /* it has memory of its own, which the parent does not share */
     for (unsigned i = 0; i < ENTRIES; i++)
-        if (event == AMPH_LAYER_FORK_CHILD)
-            withdraw(
-                &state.entry[i]); /* it has memory of its own, which the parent does not share */
-        else if (event == AMPH_LAYER_FORK_BEFORE || event == AMPH_LAYER_SHARE)
-            atomic_store(&state.entry[i].shares_offset, true);
+        clear(&state.entry[i]);
 }
 
 static const struct amph_layer layer = {
@@ -517,6 +547,11 @@ void amph_client_passthrough_open(void)
 {
     if (amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH))
         amph_layer_add(&layer);
+}
+
+void amph_client_passthrough_tables(void)
+{
+    atomic_store(&state.tables, true);
 }
 
 bool amph_client_passthrough_owns(int fd)

@@ -13,6 +13,10 @@
 /* Adds the layer, if IOFWD_PASSTHROUGH allows it.  Before the first call. */
 void amph_client_passthrough_open(void);
 
+/* The process is about to have tasks with descriptor tables of their own.  Their calls go to the servers, so those
+ * at the offsets of all tasks do from now on. */
+void amph_client_passthrough_tables(void);
+
 /* Is fd a descriptor that a server has passed? */
 bool amph_client_passthrough_owns(int fd);
 

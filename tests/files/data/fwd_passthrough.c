@@ -637,6 +637,47 @@ static void by_message(void)
     remove_file("sent");
 }
 
+/* The file is sent before its first call; the receiver's large writes are made in pieces. */
+static void by_message_unused(void)
+{
+    enum { LARGE = 1 << 20 };
+    int two[2];
+    uint8_t *data = malloc(LARGE);
+
+    memset(data, 'L', LARGE);
+    for (size_t i = RECORD - 1; i < LARGE; i += RECORD)
+        data[i] = '\n';
+
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
+    for (step = 0; step < 20; step++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            int got = receive_fd(two[1]);
+
+            for (int i = 0; i < 4; i++)
+                IS(write(got, data, LARGE), LARGE);
+
+            _exit(0);
+        }
+
+        int fd = make("sent", O_RDWR | O_TRUNC);
+
+        send_fd(two[0], fd);
+        write_records(fd, 's', 300);
+        IS(waitpid(child, NULL, 0), child);
+        IS(lseek(fd, 0, SEEK_CUR), 300 * RECORD + 4 * LARGE);
+        close(fd);
+    }
+
+    free(data);
+    close(two[0]);
+    close(two[1]);
+    check_records("sent", "s", 300);
+    check_records("sent", "L", 4 * LARGE / RECORD);
+    remove_file("sent");
+}
+
 /* Large writes, which a server makes in pieces, by one process and small ones by the other. */
 static void large_and_small(void)
 {
@@ -715,6 +756,7 @@ static void section_shared(void)
 {
     by_fork();
     by_message();
+    by_message_unused();
     large_and_small();
     by_append();
     by_shell();
