@@ -31,7 +31,7 @@ with "calls of all kinds, of another seed" 5000 calls TEST_SEED=77
 with "open files that processes share" 2000 shared A=1
 with "threads" 50000 threads A=1
 with "signal handlers, jumps, cancelled threads" 10000 signals A=1
-with "child processes of all kinds" 50 processes A=1
+with "child processes of all kinds" 20 processes A=1
 with "descriptors that are closed" 1000 closes A=1
 with "shared maps" 500 maps A=1
 with "in a session" 3000 calls IOFWD_CONSISTENCY=session
@@ -107,4 +107,101 @@ failover() {
 
 death
 failover
+
+# ---- who gets descriptors ----
+
+kept=$mp_dir/kept only=$mp_dir/only address=$mp_dir/address
+mkdir "$kept" "$only"
+echo hello >"$only/file"
+"$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$kept" -iofwd "/only=$only" -read-only /only -address-file "$address" \
+    >"$mp_dir/standing" 2>&1 </dev/null
+mp_report $? "standing servers" "$mp_dir/standing"
+server=$("$builddir/iofwd-ctl" status -servers "$address" | awk 'NR == 2 { print $3 }')
+
+# of NAME: a counter of the server
+of() {
+    "$builddir/iofwd-ctl" status -all -servers "$address" | awk -v name="$1" '$1 == name { print $2 }'
+}
+
+is_of() {
+    [ "$(of "$1")" = "$2" ]
+}
+
+# gets NAME LEAST MOST COMMAND...: a client that is started so gets that many descriptors
+gets() {
+    gets_name=$1 gets_least=$2 gets_most=$3
+    shift 3
+    mp_wanted "$gets_name" || return 0
+    gets_before=$(of server_passed)
+    timeout -k 5 60 "$@" >"$mp_dir/out" 2>&1 </dev/null
+    gets_code=$?
+    gets_passed=$(($(of server_passed) - gets_before))
+    echo "exit code $gets_code, $gets_passed descriptors passed" >>"$mp_dir/out"
+    [ $gets_code -eq 0 ] && [ $gets_passed -ge "$gets_least" ] && [ $gets_passed -le "$gets_most" ]
+    mp_report $? "$gets_name" "$mp_dir/out"
+}
+
+run="$builddir/iofwd-run -servers $address"
+# shellcheck disable=SC2086 # several words
+gets "a client of the same user gets descriptors" 2 3 $run "$program" maps /fwd "$mp_dir"
+if unshare -m true 2>/dev/null; then
+    mkdir "$mp_dir/root"
+    # shellcheck disable=SC2086
+    gets "in another mount namespace it gets none" 0 0 unshare -m $run "$program" maps /fwd "$mp_dir"
+    # shellcheck disable=SC2016,SC2086 # for the shell inside; several words
+    gets "with another root it gets none" 0 0 unshare -m sh -c 'mount --rbind / "$1" && shift && exec chroot "$@"' sh \
+        "$mp_dir/root" "$mp_dir/root" $run "$program" maps /fwd "$mp_dir"
+else
+    mp_skip "in another mount namespace it gets none" "no mount namespaces here"
+    mp_skip "with another root it gets none" "no mount namespaces here"
+fi
+# shellcheck disable=SC2086
+gets "the descriptor of a read-only prefix only reads" 1 1 $run "$program" only /only/file "$mp_dir"
+
+# ---- clients that are killed ----
+
+# shellcheck disable=SC2086 # several words
+kills() {
+    echo "the server's descriptors: $(find "/proc/$server/fd" -type l | wc -l)"
+    kills_before=$(of server_passed)
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        : >"$mp_dir/begun"
+        # shellcheck disable=SC2016,SC2086 # for the shell inside; several words
+        $run sh -c 'echo $$ >"$2/pid"; exec "$1" forever /fwd "$2" >"$2/begun"' sh "$program" "$mp_dir" &
+        mp_until 20 grep -q begun "$mp_dir/begun" || return 1
+        sleep "0.00$((i % 10))"
+        kill -9 "$(cat "$mp_dir/pid")"
+        wait $! 2>/dev/null
+    done
+
+    # nothing of them is left: no client, no open file, no descriptor; their calls are counted
+    mp_until 20 is_of server_clients 0 && is_of server_files 0 || return 1
+    echo "passed $(($(of server_passed) - kills_before)), calls $(of server_calls_passed)"
+    ! find "/proc/$server/fd" -lname "*/forever" | grep . &&
+        [ $(($(of server_passed) - kills_before)) -eq 20 ] && [ "$(of server_calls_passed)" -gt 160 ] &&
+        timeout 20 $run "$program" small /fwd "$mp_dir"
+}
+mp_try "clients that are killed leave nothing" kills
+
+# ---- few descriptors ----
+
+# few LIMIT: with passthrough a process gets at least 4 of 5 files that it gets without
+few() {
+    few_without=$(IOFWD_PASSTHROUGH=0 few_files "$1")
+    few_with=$(few_files "$1")
+    echo "$few_with files, without passthrough $few_without"
+    [ "$few_without" -gt 0 ] && [ $((few_with * 5)) -ge $((few_without * 4)) ]
+}
+
+# shellcheck disable=SC2016,SC2086 # for the shell inside; several words
+few_files() {
+    sh -c 'ulimit -n "$1" && shift && exec timeout 30 "$@"' sh "$1" $run "$program" few /fwd "$mp_dir" 2>/dev/null |
+        sed -n 's/^files \([0-9]*\) EMFILE$/\1/p'
+}
+for limit in 40 70 100 256; do
+    mp_try "files of a process that may have $limit descriptors" few $limit
+done
+
+"$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
+mp_report $? "the servers end" "$mp_dir/out"
 mp_done
