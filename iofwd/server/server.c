@@ -340,6 +340,8 @@ int amph_server_run(struct amph_server *s)
         if (w.rounds == 0 && amph_server_pipes_busy(s))
             w.phase = AMPH_WAITER_SLEEPS;
 
+        /* what is queued now is with workers or lock agents, which may need this core */
+        w.yields_early = amph_count_now(AMPH_COUNTER_SERVER_QUEUED) > 0;
         amph_am_wait_step(s->ep, &w);
         if (w.rounds)
             s->progress.busy_since_ns = 0;
