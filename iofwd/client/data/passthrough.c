@@ -37,10 +37,11 @@
 #include "iofwd/wire/passthrough.h"
 #include "iofwd/wire/versions.h"
 
-#define ENTRIES 128u    /* files that are looked at, by their handles */
-#define ASK_AFTER 4u    /* calls on a file before its descriptor is asked for */
-#define ASK_FROM 32768u /* or a call of this size */
-#define FDS_SHARE 8u    /* of the process's descriptors at most one in so many */
+#define ENTRIES 128u       /* files that are looked at, by their handles */
+#define ASK_AFTER 4        /* calls on a file before its descriptor is asked for */
+#define ASK_AGAIN_AFTER 64 /* calls, if the server could not pass it */
+#define ASK_FROM 32768u    /* or a call of this size */
+#define FDS_SHARE 8u       /* of the process's descriptors at most one in so many */
 
 enum entry_state {
     COUNTS, /* calls go to the server */
@@ -52,7 +53,7 @@ enum entry_state {
 struct entry {
     _Atomic uint64_t handle; /* 0: unused */
     _Atomic uint32_t state;
-    _Atomic uint32_t calls; /* so far */
+    _Atomic int32_t calls; /* while it counts; below 0: after a refusal for now */
     uint32_t server;
     int fd;
     dev_t
@@ -157,7 +158,8 @@ static void forget_number(int fd)
     }
 }
 
-static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct entry *e)
+/* Gets the descriptor and what belongs to it.  0 or an errno value; EAGAIN: not now. */
+static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct entry *e)
 {
     struct amph_fwd_passthrough *shared =
         (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
@@ -169,11 +171,14 @@ static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, stru
     if (fd >= 0)
         fd = move_up(fd);
 
-    if (err || fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)) {
+    if (!err && (fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)))
+        err = EOPNOTSUPP;
+
+    if (err) {
         if (fd >= 0)
             close(fd);
 
-        return false;
+        return err;
     }
 
     forget_number(fd);
@@ -184,25 +189,39 @@ static bool fill(struct amph_fwd_client *cl, struct amph_client_link *link, stru
     e->data = passed.versions ? &state.versions->line[passed.line].data : NULL;
     e->attributes = passed.versions ? &state.versions->line[passed.line].attributes : NULL;
 
-    return true;
+    return 0;
+}
+
+/* The lock is held, and so is the entry. */
+static enum entry_state ask_for(struct amph_fwd_client *cl, struct entry *e)
+{
+    struct amph_client_link *link;
+
+    if (!has_descriptors_left() || amph_client_link_to(cl, e->server, &link) != 0 || !link->near ||
+        !link->part)
+        return REFUSED;
+
+    int err = fill(cl, link, e);
+
+    if (err == EAGAIN)
+        atomic_store(&e->calls, -ASK_AGAIN_AFTER);
+    if (err)
+        return err == EAGAIN ? COUNTS : REFUSED;
+
+    atomic_fetch_add(&state.has, 1);
+    return HAS;
 }
 
 /* Asks for the file's descriptor, unless another thread is asking. */
 static void obtain(struct amph_fwd_client *cl, struct entry *e)
 {
     struct amph_client_sigguard g;
-    struct amph_client_link *link;
     uint32_t counts = COUNTS;
 
     amph_client_sigguard_enter(&g);
     if (pthread_mutex_trylock(&state.lock) == 0) {
-        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS)) {
-            bool ok = has_descriptors_left() && amph_client_link_to(cl, e->server, &link) == 0 &&
-                      link->near && link->part && fill(cl, link, e);
-
-            atomic_fetch_add(&state.has, ok);
-            atomic_store_explicit(&e->state, ok ? HAS : REFUSED, memory_order_release);
-        }
+        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS))
+            atomic_store_explicit(&e->state, ask_for(cl, e), memory_order_release);
 
         pthread_mutex_unlock(&state.lock);
     }
@@ -425,12 +444,11 @@ static int make_call(const struct entry *e, struct amph_fwd_call *call)
 /* Does the file have so many calls, or so large a one, that its descriptor is worth the question? */
 static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
 {
+    int32_t calls = atomic_fetch_add_explicit(&e->calls, 1, memory_order_relaxed) + 1;
     struct amph_client_data d;
 
-    if (amph_client_data_of(call->id, &call->u, &d) && d.len >= ASK_FROM)
-        return true;
-
-    return atomic_fetch_add_explicit(&e->calls, 1, memory_order_relaxed) + 1 >= ASK_AFTER;
+    return calls >= ASK_AFTER ||
+           (calls > 0 && amph_client_data_of(call->id, &call->u, &d) && d.len >= ASK_FROM);
 }
 
 /* Looks from time to time whether the servers live.  The calls made here would not notice the end of one, but
