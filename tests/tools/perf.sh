@@ -50,6 +50,9 @@ for net in smp tcp; do
     figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all
     figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
 done
+export AMPHORA_WAIT=spin
+figures "smp: files, while processes spin" 3 -conduit smp -bytes 8 -test fwd_write,fwd_read,first_call
+unset AMPHORA_WAIT
 says "a load that is none" 2 "wanted are numbers from 0" -loaded 2,some
 # loaded NET: a row for each call and number of competing processes, and nothing competes afterwards
 loaded() {

@@ -306,10 +306,12 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
 
     argv[c] = NULL;
 
-    /* A client and its server, each on a core of its own.  (Where the system refuses, without.) */
+    /* A client and its server, each on a core of its own.  (Where the system refuses, without.)  A server
+     * has several threads: at this priority, one that spins would keep the others from the core. */
     struct sched_param param = { .sched_priority = 10 };
+    bool spins = strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") == 0;
 
-    if (job->kind == PERF_FILE && !job->wait && sysconf(_SC_NPROCESSORS_ONLN) > 1)
+    if (job->kind == PERF_FILE && !job->wait && !spins && sysconf(_SC_NPROCESSORS_ONLN) > 1)
         sched_setscheduler(0, SCHED_FIFO, &param);
 
     setenv("AMPHORA_SMP", amph_conduit_is_one_host(job->conduit) ? "1" : "0", 1);
