@@ -80,7 +80,7 @@ tests_gex_gex_event_LDADD = libamphora.la
 check_LTLIBRARIES += tests/libamphora_checked.la
 tests_libamphora_checked_la_SOURCES = $(libamphora_la_SOURCES)
 tests_libamphora_checked_la_CPPFLAGS = $(libamphora_la_CPPFLAGS) -DAMPH_DEBUG=1
-checked_libs = tests/libamphora_checked.la libofi.la $(LIBFABRIC_LIBS) -ldl -lpthread -lrt
+checked_libs = tests/libamphora_checked.la libofi.la $(NETTLE_LIBS) $(LIBFABRIC_LIBS) -ldl -lpthread -lrt
 checked_cppflags = -DGASNET_DEBUG $(gex_client_cppflags)
 checked_ldflags = $(AM_LDFLAGS) -Wl,-u,amph_ofi_conduits
 check_PROGRAMS += \

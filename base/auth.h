@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys and message authentication codes (HMAC-SHA256).
+ * Keys and message authentication codes (HMAC-SHA256, with Nettle's SHA-256).
  *
  * Layer: base.  Thread rule: callable from any thread.
  */

@@ -1,12 +1,12 @@
 # libamphora: base, boot, conduits (smp, registry), am, extended.  The other folders add to libamphora_la_SOURCES.
 lib_LTLIBRARIES += libamphora.la
 libamphora_la_SOURCES =
-libamphora_la_CPPFLAGS = $(AM_CPPFLAGS)
+libamphora_la_CPPFLAGS = $(AM_CPPFLAGS) $(NETTLE_CFLAGS)
 libamphora_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -Wl,-Bsymbolic-functions \
 	-Wl,--version-script=$(top_srcdir)/base/libamphora.map
 EXTRA_libamphora_la_DEPENDENCIES = $(top_srcdir)/base/libamphora.map
 EXTRA_DIST += base/README.md base/libamphora.map include/README.md
-libamphora_la_LIBADD = -ldl -lpthread -lrt
+libamphora_la_LIBADD = $(NETTLE_LIBS) -ldl -lpthread -lrt
 pkgconfig_DATA += amphora.pc amphora-net.pc
 
 libamphora_la_SOURCES += \
@@ -14,8 +14,6 @@ libamphora_la_SOURCES += \
 	base/os/arena.h \
 	base/auth.c \
 	base/auth.h \
-	base/sha256.c \
-	base/sha256.h \
 	base/clmul.c \
 	base/clmul.h \
 	base/os/clock.h \

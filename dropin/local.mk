@@ -85,7 +85,7 @@ endif
 $(dropin_so): Makefile
 	$(AM_V_GEN)$(MKDIR_P) dropin && echo 'INPUT ( libamphora.so )' >$@
 $(dropin_a): Makefile
-	$(AM_V_GEN)$(MKDIR_P) dropin && echo 'INPUT ( libamphora.a -ldl -lpthread -lrt )' >$@
+	$(AM_V_GEN)$(MKDIR_P) dropin && echo 'INPUT ( libamphora.a $(NETTLE_LIBS) -ldl -lpthread -lrt )' >$@
 
 # The launchers: one script that knows its conduit.
 dropin_run = dropin/gasnetrun_smp dropin/gasnetrun_tcp dropin/gasnetrun_udp dropin/gasnetrun_ofi dropin/gasnetrun_ibv dropin/amudprun

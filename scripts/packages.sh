@@ -6,7 +6,7 @@
 #   program_packages: what tests/files/programs/fwd_debian.sh runs.
 #   need_packages PACKAGE...: installs what is missing (as root, or with sudo), or prints the exact line and ends.
 
-build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabric-dev libhwloc-dev libpng-dev libfuse3-dev libsqlite3-dev zlib1g-dev libzstd-dev libncurses-dev libmicrohttpd-dev"
+build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabric-dev libhwloc-dev nettle-dev libpng-dev libfuse3-dev libsqlite3-dev zlib1g-dev libzstd-dev libncurses-dev libmicrohttpd-dev"
 test_packages="busybox-static chromium fio fuse3 g++ libcriterion-dev clang-14 libclang-rt-14-dev gfortran gdb git hydra man-db python3 python3-lmdb ripgrep rsync sqlite3 strace tmux curl libaio1 liburing2 liburing-dev zsh"
 paper_packages="iproute2 openssh-sftp-server python3 sshfs util-linux"
 nightly_packages="age bash-static rclone restic zsh-static golang-go openmpi-bin libopenmpi-dev mpich libmpich-dev libpython3.11-testsuite nodejs libhdf5-dev elfutils llvm-14 octave slurm-wlm munge iproute2 sshfs openssh-sftp-server"

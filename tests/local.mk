@@ -64,6 +64,6 @@ tests_libiofwd_inside_la_SOURCES = $(libiofwd_la_SOURCES)
 nodist_tests_libiofwd_inside_la_SOURCES = $(nodist_libiofwd_la_SOURCES)
 tests_libiofwd_inside_la_CPPFLAGS = $(libiofwd_la_CPPFLAGS)
 endif
-inside_amphora = $(inside_libamphora) -ldl -lpthread -lrt
+inside_amphora = $(inside_libamphora) $(NETTLE_LIBS) -ldl -lpthread -lrt
 # The same with the networks linked in, for tests that send over them: such a program loads no module.
 inside_amphora_net = conduits/ofi/libofi_la-module.lo conduits/ofi/libofi_la-port.lo libofi.la $(inside_amphora) $(LIBFABRIC_LIBS)

@@ -12,7 +12,7 @@ libiofwd_cc_la_SOURCES = \
 	iofwd/cc/main.c \
 	iofwd/cc/parts.c \
 	iofwd/cc/words.c
-libiofwd_cc_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_CC_LIBS='"-ldl -lpthread"'
+libiofwd_cc_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_CC_LIBS='"$(NETTLE_LIBS) -ldl -lpthread"'
 libiofwd_cc_la_LIBADD = libamphora.la
 iofwd_cc_SOURCES =
 iofwd_cc_LDADD = libiofwd_cc.la

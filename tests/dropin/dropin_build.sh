@@ -94,7 +94,7 @@ link() {
     result $l_code "$1"
 }
 lib="-L$builddir/.libs -lamphora"
-[ -e "$builddir/.libs/libamphora.so" ] || lib="$builddir/.libs/libamphora.a -ldl -lpthread -lrt"
+[ -e "$builddir/.libs/libamphora.so" ] || lib="$builddir/.libs/libamphora.a ${NETTLE_LIBS:--lnettle} -ldl -lpthread -lrt"
 link "FAST is the default" yes "" -DGASNET_SEGMENT_FAST
 link "LARGE and FAST do not link" no -DGASNET_SEGMENT_LARGE ""
 link "EVERYTHING and FAST do not link" no "" -DGASNET_SEGMENT_EVERYTHING=1

@@ -50,7 +50,7 @@ done
 # shellcheck disable=SC2086
 if [ "$missing" ]; then
     echo "# no static program: there is no $missing"
-elif ! ${CC:-cc} -static -o "$mp_dir/heat" $objects "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lm -ldl -lpthread \
+elif ! ${CC:-cc} -static -o "$mp_dir/heat" $objects "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lm -lnettle -ldl -lpthread \
     >"$mp_dir/out" 2>&1; then
     if grep -q 'cannot find -l' "$mp_dir/out"; then
         echo "# no static program: $(grep -m 1 'cannot find -l' "$mp_dir/out")"

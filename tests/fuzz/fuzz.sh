@@ -16,7 +16,7 @@ server_sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|l
 # row NAME: sources (instrumented), libraries, flags
 row() {
     flags=""
-    lib="$builddir/.libs/libamphora.a -ldl -lpthread -lrt"
+    lib="$builddir/.libs/libamphora.a -lnettle -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, frames of control connections
         sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c

@@ -37,9 +37,9 @@ fi
 
 if [ ! -e "$builddir/.libs/libamphora.a" ]; then
     mp_skip "a client with names of its own: static" "built without static libraries"
-elif echo 'int main(void) { return 0; }' >"$mp_dir/empty.c" && ! $CC -static -o "$mp_dir/empty" "$mp_dir/empty.c" >"$mp_dir/out" 2>&1; then
-    mp_skip "a client with names of its own: static" "no static C library"
-elif built static -static -DWITH_JOB "$builddir/.libs/libamphora.a" -ldl -lpthread -lrt; then
+elif echo 'int main(void) { return 0; }' >"$mp_dir/empty.c" && ! $CC -static -o "$mp_dir/empty" "$mp_dir/empty.c" -lnettle >"$mp_dir/out" 2>&1; then
+    mp_skip "a client with names of its own: static" "no static Nettle or C library"
+elif built static -static -DWITH_JOB "$builddir/.libs/libamphora.a" -lnettle -ldl -lpthread -lrt; then
     for processes in 1 2; do
         timeout -k 5 40 env "$AMPHORA_RUN" -n $processes -conduit smp -timeout 30 "$mp_dir/static" >"$mp_dir/out" 2>&1 </dev/null
         mp_report $? "its messages arrive: static, $processes processes" "$mp_dir/out"

@@ -5,9 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +14,6 @@
 #include "base/auth.h"
 #include "base/settings/env.h"
 #include "base/log.h"
-#include "base/sha256.h"
 #include "base/status.h"
 #include "base/wire.h"
 #include "tests/unit/native_order.h"
@@ -233,40 +230,6 @@ Test(auth, mac_of_a_published_vector)
     cr_assert(amph_mac_equal(mac, first, sizeof first));
     mac[7] ^= 1;
     cr_assert(!amph_mac_equal(mac, first, sizeof first));
-}
-
-/* Is this the digest, in hexadecimal, of `times` repetitions of a text? */
-static bool has_digest(const char *text, unsigned times, const char *wanted)
-{
-    struct amph_sha256 h;
-    uint8_t digest[AMPH_SHA256_BYTES];
-    char hex[2 * AMPH_SHA256_BYTES + 1];
-
-    amph_sha256_init(&h);
-    for (unsigned i = 0; i < times; i++)
-        amph_sha256_update(&h, text, strlen(text));
-
-    amph_sha256_digest(&h, digest);
-    for (unsigned i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-
-    return strcmp(hex, wanted) == 0;
-}
-
-Test(auth, digests_of_published_vectors)
-{
-    /* NIST's examples of SHA-256, and its message of a million letters */
-    cr_assert(
-        has_digest("", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"));
-    cr_assert(
-        has_digest("abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
-    cr_assert(has_digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-                         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"));
-    cr_assert(has_digest("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmn"
-                         "hijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
-                         1, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"));
-    cr_assert(has_digest("aaaaaaaaaa", 100000,
-                         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"));
 }
 
 Test(auth, a_prepared_key_gives_the_same_code)

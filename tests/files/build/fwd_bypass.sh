@@ -266,7 +266,7 @@ mp_report $? "amphora-run says nothing where nothing is forwarded" "$mp_dir/out"
 libs="$builddir/.libs/libiofwd_wrap.a $builddir/.libs/libiofwd.a $builddir/.libs/libamphora.a"
 name="a program linked with iofwd-static gets no warning"
 # shellcheck disable=SC2086
-if $cc -static -o "$bin/wrapped" "$mp_dir/plain.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -ldl -lpthread \
+if $cc -static -o "$bin/wrapped" "$mp_dir/plain.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lnettle -ldl -lpthread \
     >"$mp_dir/out" 2>&1; then
     attach "$bin/wrapped" >"$mp_dir/out" 2>&1
     test $? -eq 7 && test "$(warnings)" -eq 0

@@ -11,7 +11,7 @@ for lib in $libs; do
 done
 # shellcheck disable=SC2086
 if ! ${CC:-cc} -static -o "$mp_dir/program" "$srcdir/tests/files/build/fwd_static.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs \
-    -ldl -lpthread \
+    -lnettle -ldl -lpthread \
     >"$mp_dir/out" 2>&1; then
     if grep -q 'cannot find -l' "$mp_dir/out"; then
         echo "1..0 # SKIP $(grep -m 1 'cannot find -l' "$mp_dir/out")"
@@ -33,7 +33,7 @@ mp_report $? "a static program's files are forwarded, also what it writes after 
 # Its FILE objects become forwarded streams as those of dynamic programs do (fwd_streams.sh).
 # shellcheck disable=SC2086
 ${CC:-cc} -static -D_GNU_SOURCE -o "$mp_dir/streams" "$srcdir/tests/files/stdio/fwd_streams.c" "@$builddir/iofwd/calls/iofwd-wrap.args" \
-    $libs -ldl -lpthread >"$mp_dir/out" 2>&1
+    $libs -lnettle -ldl -lpthread >"$mp_dir/out" 2>&1
 mp_report $? "a static program of streams is linked" "$mp_dir/out"
 for mode in out buffered lines in foreign reopened wide mixed messages aborted; do
     fwd_both "static streams and dup2: $mode" "$mp_dir/streams" $mode
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 }
 X
 # shellcheck disable=SC2086
-${CC:-cc} -static -o "$mp_dir/starts" "$mp_dir/starts.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -ldl -lpthread \
+${CC:-cc} -static -o "$mp_dir/starts" "$mp_dir/starts.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lnettle -ldl -lpthread \
     >"$mp_dir/out" 2>&1
 mp_report $? "a static program that starts others is linked" "$mp_dir/out"
 trap 'test -f "$mp_dir/pid" && kill "$(cat "$mp_dir/pid")"; rm -rf "$mp_dir"' EXIT
@@ -88,7 +88,7 @@ done
 # A program whose own objects make no file call, and programs whose calls are in the libraries of their language.
 printf 'int main(void) { return 0; }\n' >"$mp_dir/nothing.c"
 # shellcheck disable=SC2086
-${CC:-cc} -static -o "$mp_dir/nothing" "$mp_dir/nothing.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -ldl -lpthread \
+${CC:-cc} -static -o "$mp_dir/nothing" "$mp_dir/nothing.c" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lnettle -ldl -lpthread \
     >"$mp_dir/out" 2>&1 && "$mp_dir/nothing" >>"$mp_dir/out" 2>&1
 mp_report $? "a static program without a file call of its own is linked" "$mp_dir/out"
 
@@ -100,7 +100,7 @@ language() {
         return
     fi
     # shellcheck disable=SC2086
-    "$2" -static -o "$mp_dir/$1" "$srcdir/tests/files/build/$3" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -ldl -lpthread \
+    "$2" -static -o "$mp_dir/$1" "$srcdir/tests/files/build/$3" "@$builddir/iofwd/calls/iofwd-wrap.args" $libs -lnettle -ldl -lpthread \
         >"$mp_dir/out" 2>&1
     language_linked=$?
     mp_report $language_linked "a static program in $1 is linked" "$mp_dir/out"

@@ -96,7 +96,7 @@ test "$(sql "$mp_dir/r" "SELECT rank || ' ' || returned FROM calls WHERE name = 
 mp_report $? "a barrier that never ends is there" "$mp_dir/out"
 
 if ${CC:-cc} -DGASNET_PAR "-I$srcdir/include" -o "$mp_dir/static" "$source" "$builddir/.libs/libamphora.a" \
-    -lhwloc -ldl -lpthread -lm 2>"$mp_dir/out"; then
+    -lhwloc -lnettle -ldl -lpthread -lm 2>"$mp_dir/out"; then
     program=$mp_dir/static
     record am 2 --
     test $? = 0 && grep -q 'the messages of .*static are not recorded, because it is linked with libamphora.a' "$mp_dir/out"

@@ -306,7 +306,7 @@ cp "$dir/program.c" "$dir/program.cc"
 if [ -e "$builddir/.libs/libamphora.so" ]; then
     lib="-L$builddir/.libs -Wl,-rpath,$builddir/.libs -lamphora"
 else
-    lib="$builddir/.libs/libamphora.a -ldl -lpthread -lrt"
+    lib="$builddir/.libs/libamphora.a ${NETTLE_LIBS:--lnettle} -ldl -lpthread -lrt"
 fi
 quiet="-Wall -Wextra -Wno-cast-function-type -Wno-address -Wno-deprecated-declarations"
 for mode in SEQ PARSYNC PAR; do

@@ -171,7 +171,7 @@ for lang in c cc; do
             lib="-L$builddir/.libs -lamphora"
             built=$builddir/.libs/libamphora.so
         else
-            lib="$builddir/.libs/libamphora.a -ldl -lpthread -lrt"
+            lib="$builddir/.libs/libamphora.a ${NETTLE_LIBS:--lnettle} -ldl -lpthread -lrt"
             built=$builddir/.libs/libamphora.a
         fi
         if [ ! -e "$built" ]; then
