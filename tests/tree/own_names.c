@@ -32,6 +32,19 @@ OWN_FUNCTION(fwd_link_to)
 OWN_FUNCTION(rdp_open)
 OWN_FUNCTION(smp_wake)
 OWN_FUNCTION(smp_progress)
+
+/* Names that other implementations of the hash of our MACs have (libmd, OpenSSL, Nettle's without their prefix). */
+OWN_FUNCTION(SHA256Init)
+OWN_FUNCTION(SHA256Update)
+OWN_FUNCTION(SHA256Final)
+OWN_FUNCTION(SHA256Transform)
+OWN_FUNCTION(SHA256_Init)
+OWN_FUNCTION(SHA256_Update)
+OWN_FUNCTION(SHA256_Final)
+OWN_FUNCTION(sha256_init)
+OWN_FUNCTION(sha256_update)
+OWN_FUNCTION(sha256_digest)
+
 int fwd_state = 3;
 
 #ifndef WITH_JOB

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,20 +218,65 @@ Test(env, sizes)
     cr_assert(!amph_parse_size("-1", &n));
 }
 
-Test(auth, mac_of_a_published_vector)
+/* Is this the MAC, in hexadecimal, and does a prepared key give its beginning?  A key that is shorter than
+ * ours is padded with zeros, as HMAC itself would pad it. */
+static bool has_mac(const void *key_bytes, size_t key_len, const void *text, size_t text_len,
+                    const char *wanted)
 {
-    /* RFC 4231 has no 32-byte key; test case 1 has 20 bytes of 0x0b, which HMAC pads with zeros as
-     * a 32-byte key would be. */
     uint8_t key[AMPH_KEY_BYTES] = { 0 };
     uint8_t mac[AMPH_MAC_BYTES];
-    static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53 };
+    char hex[2 * AMPH_MAC_BYTES + 1];
+    struct amph_mac_key prepared;
+    struct amph_mac_part part = { text, text_len };
+    uint64_t word = 0;
+
+    memcpy(key, key_bytes, key_len);
+    amph_mac(key, text, text_len, mac);
+    for (unsigned i = 0; i < sizeof mac; i++)
+        snprintf(hex + 2 * i, 3, "%02x", mac[i]);
+
+    for (unsigned i = 0; i < sizeof word; i++)
+        word |= (uint64_t)mac[i] << 8 * i;
+
+    amph_mac_key_init(&prepared, key);
+    return strcmp(hex, wanted) == 0 && amph_mac64(&prepared, &part, 1) == word;
+}
+
+Test(auth, macs_of_published_vectors)
+{
+    /* RFC 4231, 4.2 to 4.5: the test cases whose keys are no longer than ours */
+    uint8_t key[25], text[50];
 
     memset(key, 0x0b, 20);
-    amph_mac(key, "Hi There", 8, mac);
-    cr_assert_arr_eq(mac, first, sizeof first);
-    cr_assert(amph_mac_equal(mac, first, sizeof first));
-    mac[7] ^= 1;
-    cr_assert(!amph_mac_equal(mac, first, sizeof first));
+    cr_assert(has_mac(key, 20, "Hi There", 8,
+                      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"));
+
+    cr_assert(has_mac("Jefe", 4, "what do ya want for nothing?", 28,
+                      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"));
+
+    memset(key, 0xaa, 20);
+    memset(text, 0xdd, sizeof text);
+    cr_assert(has_mac(key, 20, text, sizeof text,
+                      "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"));
+
+    for (unsigned i = 0; i < sizeof key; i++)
+        key[i] = (uint8_t)(i + 1);
+
+    memset(text, 0xcd, sizeof text);
+    cr_assert(has_mac(key, sizeof key, text, sizeof text,
+                      "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"));
+}
+
+Test(auth, macs_that_differ_are_not_equal)
+{
+    uint8_t mac[AMPH_MAC_BYTES], other[AMPH_MAC_BYTES];
+
+    memset(mac, 5, sizeof mac);
+    memcpy(other, mac, sizeof other);
+    cr_assert(amph_mac_equal(mac, other, sizeof mac));
+
+    other[sizeof other - 1] ^= 1;
+    cr_assert(!amph_mac_equal(mac, other, sizeof mac));
 }
 
 Test(auth, a_prepared_key_gives_the_same_code)
