@@ -36,4 +36,11 @@ void section_processes(void);
 void section_closes(void);
 void section_maps(void);
 
+/* AddressSanitizer ends a program whose memory is not there before the kernel can say so. */
+#if defined __SANITIZE_ADDRESS__
+#define HAS_BAD_MEMORY 0
+#else
+#define HAS_BAD_MEMORY 1
+#endif
+
 #endif
