@@ -68,11 +68,17 @@ static struct amph_fwd_passthrough *shared_with(const struct amph_server_peer *p
     return (struct amph_fwd_passthrough *)((uint8_t *)p->area.local + at);
 }
 
-/* Not while a call on the file is executed: its thread may change what is looked at here. */
 static bool is_passable(const struct amph_server_handle *h)
 {
-    return h->regular && h->line != FWD_VERSIONS_LINE_NONE && !h->progress.busy &&
-           !h->progress.reserved && !h->exec.direct && !h->exec.direct_asked;
+    return h->regular && h->line != FWD_VERSIONS_LINE_NONE && !h->exec.direct &&
+           !h->exec.direct_asked;
+}
+
+/* While a call on the file is executed, its thread may change what is_passable looks at; and the pieces of a
+ * call belong together. */
+static bool is_in_use(const struct amph_server_handle *h)
+{
+    return h->progress.busy || h->progress.reserved;
 }
 
 static uint32_t free_slot(const struct amph_server_peer *p, const struct amph_server_handle *h)
@@ -113,7 +119,11 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
 
     if (!h || !amph_server_handle_held_by(p, h))
         return EBADF;
-    if (!s->passes || !p->conn || p->gone || !shared || !is_passable(h) || !is_trusted(p))
+    if (!s->passes || !p->conn || p->gone || !shared || !is_trusted(p))
+        return EOPNOTSUPP;
+    if (is_in_use(h))
+        return EAGAIN;
+    if (!is_passable(h))
         return EOPNOTSUPP;
 
     uint32_t slot = free_slot(p, h);

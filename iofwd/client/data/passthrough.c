@@ -56,8 +56,8 @@ struct entry {
     _Atomic int32_t calls; /* while it counts; below 0: after a refusal for now */
     uint32_t server;
     int fd;
-    dev_t
-        dev; /* identity, as the program may have closed the descriptor by the kernel's own call */
+    /* identity, as the program may have closed the descriptor by the kernel's own call */
+    dev_t dev;
     ino_t ino;
     struct amph_fwd_passthrough_file *shared;
     struct amph_fwd_version *data, *attributes; /* NULL: the server has no versions */
