@@ -4,7 +4,7 @@
  * Thread rule: add_peer and del_peer take the send lock.
  *
  * Address bytes: version u16, flags u8, machine u64, host u64, smp address blob, network's name
- * blob, network's address blob.
+ * blob, network's protocol u32, its provider's name blob, network's address blob.
  */
 #include "am/address.h"
 #include "am/am.h"
@@ -23,7 +23,7 @@
 #include "base/wire.h"
 
 enum {
-    ADDRESS_VERSION = 2,
+    ADDRESS_VERSION = 3,
     FLAG_SMP = 1,
     FLAG_NARROW = 2
 }; /* NARROW: 32-bit pointers */
@@ -89,6 +89,7 @@ enum amph_status amph_am_address_make(struct amph_am_ep *ep)
 {
     const struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
+    const char *provider = net && net->provider ? net->provider : "";
     struct amph_wr w;
 
     amph_wr_init(&w, ep->addr, sizeof ep->addr);
@@ -99,6 +100,8 @@ enum amph_status amph_am_address_make(struct amph_am_ep *ep)
     amph_wr_u64(&w, ep->cfg.host_id);
     amph_wr_blob(&w, smp->addr, smp->addr_len);
     amph_wr_blob(&w, net ? net->ops->name : "", net ? strlen(net->ops->name) : 0);
+    amph_wr_u32(&w, net ? net->protocol : 0);
+    amph_wr_blob(&w, provider, strnlen(provider, AMPH_PROVIDER_MAX_BYTES));
     amph_wr_blob(&w, net ? net->addr : NULL, net ? net->addr_len : 0);
     ep->addr_len = amph_wr_len(&w);
 
@@ -128,18 +131,26 @@ enum amph_status amph_am_address_parse(const void *bytes, size_t len_bytes,
     addr_p->host = amph_rd_u64(&r);
     addr_p->smp = amph_rd_blob(&r, &addr_p->smp_len);
     addr_p->net_name = amph_rd_blob(&r, &addr_p->net_name_len);
+    addr_p->protocol = amph_rd_u32(&r);
+    addr_p->provider = amph_rd_blob(&r, &addr_p->provider_len);
     addr_p->net = amph_rd_blob(&r, &addr_p->net_len);
     if (r.bad || amph_rd_left(&r) || addr_p->smp_len > AMPH_ADDR_MAX_BYTES ||
-        addr_p->net_len > AMPH_ADDR_MAX_BYTES)
+        addr_p->net_len > AMPH_ADDR_MAX_BYTES || addr_p->provider_len > AMPH_PROVIDER_MAX_BYTES)
         return AMPH_ERR_PROTO;
 
     return AMPH_OK;
 }
 
+/* Do both sides have the same network, by its name? */
+static bool is_same_network(const struct amph_cx *net, const struct amph_address *to)
+{
+    return to->net_name_len == strlen(net->ops->name) &&
+           memcmp(to->net_name, net->ops->name, to->net_name_len) == 0;
+}
+
 /* Returns the conduit by which both sides reach each other; both sides decide by the same facts.
- * NULL, logged: no conduit. */
-static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct amph_address *to,
-                              bool self)
+ * NULL: no conduit; say_why has the reason. */
+static struct amph_cx *choose(struct amph_am_ep *ep, const struct amph_address *to, bool self)
 {
     struct amph_address mine = { 0 };
     struct amph_cx *smp = ep->cx[AMPH_CX_SMP];
@@ -151,24 +162,60 @@ static struct amph_cx *choose(struct amph_am_ep *ep, uint32_t peer, const struct
         to->smp_allowed && to->machine == mine.machine && to->host == mine.host)
         return smp;
 
-    if (!net) {
-        amph_error("%s: peer %u is on another host, or a process of another kind of machine (or "
-                   "shared memory is off, AMPHORA_SMP=0), "
-                   "and this process has no network; choose one, for instance AMPHORA_CONDUIT=tcp",
-                   ep->cfg.name, peer);
+    if (!net || !is_same_network(net, to) || to->protocol != net->protocol)
         return NULL;
-    }
-
-    if (to->net_name_len != strlen(net->ops->name) ||
-        memcmp(to->net_name, net->ops->name, to->net_name_len)) {
-        amph_error("%s: peer %u uses the network '%.*s' and this process '%s'; give both the same "
-                   "AMPHORA_CONDUIT",
-                   ep->cfg.name, peer, (int)to->net_name_len,
-                   to->net_name_len ? (const char *)to->net_name : "", net->ops->name);
-        return NULL;
-    }
 
     return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
+}
+
+/* Writes why choose has found no conduit, as a sentence about the peer, which is called `peer`, and this
+ * process, which is called `self`. */
+static void say_why(const struct amph_am_ep *ep, const struct amph_address *to, const char *peer,
+                    const char *self, char *why, size_t why_len)
+{
+    const struct amph_cx *net = ep->cx[AMPH_CX_NET];
+
+    if (!net || to->net_name_len == 0)
+        snprintf(
+            why, why_len,
+            "%s is on another host than %s, or a process of another kind of machine (or shared "
+            "memory is off, AMPHORA_SMP=0), and %s has no network; choose one, for instance "
+            "AMPHORA_CONDUIT=tcp",
+            peer, self, net ? peer : self);
+    else if (!is_same_network(net, to))
+        snprintf(why, why_len,
+                 "%s uses the network '%.*s' and %s '%s'; give both the same AMPHORA_CONDUIT, and "
+                 "the same FI_PROVIDER if it is set",
+                 peer, (int)to->net_name_len, (const char *)to->net_name, self, net->ops->name);
+    else
+        snprintf(why, why_len,
+                 "%s runs the network %s on libfabric's provider %.*s and %s on its provider %s, "
+                 "which do not reach each other; give both the same FI_PROVIDER",
+                 peer, net->ops->name, (int)to->provider_len,
+                 to->provider_len ? (const char *)to->provider : "", self,
+                 net->provider ? net->provider : "?");
+}
+
+static bool is_own(const struct amph_am_ep *ep, const void *addr, size_t addr_len)
+{
+    return addr_len == ep->addr_len && memcmp(addr, ep->addr, addr_len) == 0;
+}
+
+bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
+                     const char *self, char *why, size_t why_len)
+{
+    struct amph_address to;
+
+    if (amph_am_address_parse(addr, addr_len, &to) != AMPH_OK) {
+        snprintf(why, why_len, "the address of %s is malformed", peer);
+        return false;
+    }
+
+    if (choose(ep, &to, is_own(ep, addr, addr_len)))
+        return true;
+
+    say_why(ep, &to, peer, self, why, why_len);
+    return false;
 }
 
 static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
@@ -204,11 +251,18 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     if (st != AMPH_OK)
         return st;
 
-    bool self = addr_len == ep->addr_len && memcmp(addr, ep->addr, addr_len) == 0;
-    struct amph_cx *cx = choose(ep, peer, &to, self);
+    bool self = is_own(ep, addr, addr_len);
+    struct amph_cx *cx = choose(ep, &to, self);
 
-    if (!cx)
+    if (!cx) {
+        char name[32];
+        char why[AMPH_AM_WHY_MAX_BYTES];
+
+        snprintf(name, sizeof name, "peer %u", peer);
+        say_why(ep, &to, name, "this process", why, sizeof why);
+        amph_error("%s: %s", ep->cfg.name, why);
         return AMPH_ERR_PEER;
+    }
 
     bool by_smp = cx == ep->cx[AMPH_CX_SMP];
     const struct amph_peer_spec spec = {

@@ -24,6 +24,9 @@ struct amph_address {
     size_t smp_len, net_len;
     const void *net_name;
     size_t net_name_len;
+    uint32_t protocol; /* below the network: as in struct amph_cx */
+    const void *provider;
+    size_t provider_len;
 };
 
 /* Writes the endpoint's address to ep->addr. */

@@ -98,7 +98,7 @@ void *amph_am_user(struct amph_am_ep *ep);
 /* Portable bytes that let a peer reach this endpoint (both conduits and the host's identity); owned
  * by the endpoint. */
 const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
-#define AMPH_AM_ADDR_MAX_BYTES 320
+#define AMPH_AM_ADDR_MAX_BYTES 360
 
 /* Makes a peer reachable.  addr: its amph_am_address.  remote_index: this endpoint's number at the
  * peer.  my_id, peer_id: the numbers that both sides use in the cookie (absolute ranks, client
@@ -108,6 +108,11 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
                                   uint32_t peer_id);
+/* Returns whether amph_am_add_peer finds a conduit to the endpoint with this address.  If not, writes
+ * the reason to why, a sentence that calls that endpoint's process `peer` and this one `self`. */
+bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
+                     const char *self, char *why, size_t why_len);
+#define AMPH_AM_WHY_MAX_BYTES 256
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 /* The caller knows that peer is dead, and waits for its puts and gets before it removes the peer:
  * those that need an answer from the peer complete with AMPH_ERR_PEER.  Not from inside a

@@ -41,6 +41,7 @@
 /* Every conduit carries at least this many payload bytes in one medium. */
 #define AMPH_AM_MIN_MAX_MEDIUM 65408
 #define AMPH_ADDR_MAX_BYTES 128    /* address blob of an instance */
+#define AMPH_PROVIDER_MAX_BYTES 32 /* of its provider's name, peers are told this much */
 #define AMPH_KEY_BLOB_MAX_BYTES 64 /* exported key of registered memory */
 
 enum amph_lane {
@@ -173,6 +174,10 @@ struct amph_cx {
     const struct amph_conduit_ops *ops;
     struct amph_conduit_caps caps;
     struct amph_cx_config cfg;
+    /* Instances of one conduit reach each other only if this number is equal: the protocol of what the
+     * conduit runs on.  0: the conduit has one protocol only. */
+    uint32_t protocol;
+    const char *provider; /* the name of what the conduit runs on, for messages, or NULL */
     /* this instance's address, portable bytes, for peers' add_peer */
     uint8_t addr[AMPH_ADDR_MAX_BYTES];
     size_t addr_len;

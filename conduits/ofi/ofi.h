@@ -347,6 +347,8 @@ void amph_ofi_unguard(int listener);
 
 /* provider.c */
 enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len);
+/* What an instance on info publishes as its struct amph_cx's protocol. */
+uint32_t amph_ofi_protocol(const struct fi_info *info);
 /* Finds the first provider of family that meets the requirements, for the address src (may be
  * NULL).  The caller frees the info. */
 enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,

@@ -189,6 +189,9 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
 
 static void set_facts(struct amph_ofi_cx *cx)
 {
+    cx->base.protocol = amph_ofi_protocol(cx->info);
+    cx->base.provider = cx->info->fabric_attr->prov_name;
+
     const uint64_t ordered = FI_ORDER_SAW;
     struct amph_conduit_caps *caps = &cx->base.caps;
 

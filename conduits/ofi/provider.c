@@ -151,6 +151,19 @@ static struct fi_info *pick(const struct amph_ofi_provider *p, const struct fi_i
     return NULL;
 }
 
+uint32_t amph_ofi_protocol(const struct fi_info *info)
+{
+    const char *name = info->fabric_attr->prov_name;
+    uint32_t h = info->ep_attr->protocol;
+
+    /* "net" of libfabric 1.17 is "tcp" of later ones, with the same protocol.  Layered providers ("ofi_rxm")
+     * give the protocol of the upper layer whatever is below, so their names count too. */
+    for (const char *c = strchr(name, ';') ? name : ""; *c; c++)
+        h = (h ^ (uint8_t)*c) * UINT32_C(0x01000193);
+
+    return h;
+}
+
 static enum amph_status find_provider(const struct amph_ofi_family *family, bool threaded,
                                       const struct sockaddr_storage *src,
                                       const struct amph_ofi_provider **prov_p,

@@ -220,6 +220,7 @@ preload_scripts = \
 	tests/files/calls/fwd_calls.sh \
 	tests/files/data/fwd_collect.sh \
 	tests/files/process/fwd_daemon.sh \
+	tests/files/process/fwd_provider.sh \
 	tests/files/process/fwd_networks.sh \
 	tests/files/data/fwd_direct.sh \
 	tests/files/calls/fwd_errno.sh \

@@ -312,6 +312,7 @@ static const char no_memory[] = "the server has no memory for another client";
 static const char no_numbers[] =
     "it has as many clients as IOFWD_CLIENTS allows; start the servers "
     "with a larger IOFWD_CLIENTS, or more servers";
+static const char no_network[] = "the server cannot reach the client's endpoint";
 
 static uint8_t frame_of_refusal(const char *why)
 {
@@ -321,7 +322,8 @@ static uint8_t frame_of_refusal(const char *why)
     } other[] = { { no_addresses, FWD_FRAME_NO_MEMORY },
                   { no_shared_memory, FWD_FRAME_NO_MEMORY },
                   { no_memory, FWD_FRAME_NO_MEMORY },
-                  { no_numbers, FWD_FRAME_FULL } };
+                  { no_numbers, FWD_FRAME_FULL },
+                  { no_network, FWD_FRAME_UNREACHABLE } };
 
     for (size_t i = 0; i < AMPH_COUNTOF(other); i++)
         if (why == other[i].why)
@@ -330,14 +332,19 @@ static uint8_t frame_of_refusal(const char *why)
     return FWD_FRAME_REFUSE;
 }
 
-static void refuse(struct amph_server_conn *c, const char *why)
+static void refuse_as(struct amph_server_conn *c, uint8_t frame, const char *why)
 {
-    uint8_t out[FWD_FRAME_HEAD_BYTES + 256];
-    size_t n = amph_fwd_frame_build(out, frame_of_refusal(why), why, strlen(why));
+    uint8_t out[FWD_FRAME_HEAD_BYTES + AMPH_AM_WHY_MAX_BYTES];
+    size_t n = amph_fwd_frame_build(out, frame, why, strlen(why));
     ssize_t ignored = send(c->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     (void)ignored;
     shutdown(c->fd, SHUT_RDWR); /* the listener thread sees the end and frees the connection */
+}
+
+static void refuse(struct amph_server_conn *c, const char *why)
+{
+    refuse_as(c, frame_of_refusal(why), why);
 }
 
 /*
@@ -422,15 +429,22 @@ int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, 
 }
 
 /* Connects the endpoint with the client's and imports its area.  Returns NULL, or the reason of a
- * refusal. */
+ * refusal, which is in text if the two have no network in common. */
 static const char *attach(struct amph_server *s, struct amph_server_peer *p,
-                          const struct amph_fwd_hello *h)
+                          const struct amph_fwd_hello *h, char *text, size_t room)
 {
+    char self[32];
+
     if (h->pointer_bytes != 4 && h->pointer_bytes != 8)
         return "the client states an impossible pointer width";
+
+    snprintf(self, sizeof self, "I/O server %" PRIu32, amph_server_number(s));
+    if (!amph_am_reaches(s->ep, h->addr, h->addr_len, "the client", self, text, room))
+        return text;
+
     if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) !=
         AMPH_OK)
-        return "the server cannot reach the client's endpoint";
+        return no_network;
 
     p->attached = true;
     p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
@@ -624,6 +638,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     }
 
     uint32_t number = FWD_NUMBER_NONE;
+    char text[AMPH_AM_WHY_MAX_BYTES];
 
     if (h->kind == FWD_HELLO_JOIN) {
         number = choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE);
@@ -648,12 +663,13 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     p->conn = c;
     p->pid = h->pid;
     c->progress.peer = p;
-    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h);
+    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number)
+                                     : attach(s, p, h, text, sizeof text);
 
     if (why) {
         amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
                   why);
-        return refuse(c, why);
+        return refuse_as(c, why == text ? FWD_FRAME_UNREACHABLE : frame_of_refusal(why), why);
     }
 
     if (!welcome(s, p->number, p->index, p->rank, event, -1))
@@ -807,9 +823,8 @@ void amph_server_print_stats(struct amph_server *s)
         " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
         " slices of large reads by further threads, %" PRIu64 " bytes that came by pipes, %" PRIu64
         " calls by passed descriptors, %" PRIu64 " requests refused, %" PRIu64
-        " unauthenticated connections refused, %" PRIu64
-        " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
-        " files open at the end\n",
+        " unauthenticated connections refused, %" PRIu64 " refusals for want of resources, %" PRIu32
+        " clients and %" PRIu32 " files open at the end\n",
         amph_server_number(s), amph_count_now(AMPH_COUNTER_SERVER_CALLS),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),

@@ -674,7 +674,8 @@ static enum amph_status check_refusal(const struct amph_fwd_frame_in *in)
         enum amph_status st;
     } refusals[] = { { FWD_FRAME_REFUSE, AMPH_ERR_DENIED },
                      { FWD_FRAME_NO_MEMORY, AMPH_ERR_NOMEM },
-                     { FWD_FRAME_FULL, AMPH_ERR_FULL } };
+                     { FWD_FRAME_FULL, AMPH_ERR_FULL },
+                     { FWD_FRAME_UNREACHABLE, AMPH_ERR_NOSYS } };
 
     for (size_t i = 0; i < AMPH_COUNTOF(refusals); i++)
         if (in->type == refusals[i].frame) {

@@ -55,7 +55,8 @@ enum amph_fwd_frame {
     FWD_FRAME_QUERY,     /* of a watcher, and the answer: wire/watch.h */
     FWD_FRAME_ANSWER,
     FWD_FRAME_FULL, /* a refusal by a server that has its maximum number of clients */
-    FWD_FRAME_DESCRIPTOR /* from the server: a file's handle, and with it its descriptor (passthrough.h) */
+    FWD_FRAME_DESCRIPTOR, /* from the server: a file's handle, and with it its descriptor (passthrough.h) */
+    FWD_FRAME_UNREACHABLE /* a refusal by a server that has no network in common with the client */
 };
 
 /* The purpose of a HELLO. */
@@ -202,7 +203,7 @@ bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd);
 enum amph_status amph_fwd_control_take(int fd, uint64_t handle, int *fd_p);
 
 /* Performs the client's side of the handshake until deadline_ns: [ASK,] GREET, HELLO, WELCOME.  buf holds
- * a frame; *wc points into it.  Errors as above, and AMPH_ERR_DENIED with the server's sentence logged. */
+ * a frame; *wc points into it.  Errors as above, and those of refusals, with the server's sentence logged. */
 enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES],
                                         struct amph_fwd_hello *h, bool ask, uint64_t deadline_ns,
                                         uint8_t *buf, struct amph_fwd_welcome *wc);

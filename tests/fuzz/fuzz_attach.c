@@ -80,6 +80,13 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     return addr_len == 3 ? AMPH_ERR_PEER : AMPH_OK;
 }
 
+bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
+                     const char *self, char *why, size_t why_len)
+{
+    snprintf(why, why_len, "%s and %s have no network in common", peer, self);
+    return addr_len != 5;
+}
+
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)
 {
 }

@@ -553,6 +553,31 @@ Test(am, addresses_parse_whole_or_not_at_all)
     cr_assert_eq(amph_am_add_peer(a, 9, addr, len, 0, 0, 1), AMPH_ERR_RANGE);
 }
 
+Test(am, providers_of_other_protocols_do_not_reach_each_other)
+{
+    char why[AMPH_AM_WHY_MAX_BYTES] = "";
+    size_t len;
+
+    fake.protocol = 7;
+    fake.provider = "the provider of the other side, whose name is too long for an address";
+
+    struct amph_am_ep *c = open_one(3, false);
+    const void *addr = amph_am_address(c, &len);
+
+    cr_assert_not(amph_am_reaches(a, addr, len, "it", "this one", why, sizeof why));
+    cr_assert(strstr(why, "provider the provider of the other side,  and this one"), "%s", why);
+    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2), AMPH_ERR_PEER);
+    addr = amph_am_address(a, &len);
+    cr_assert_not(amph_am_reaches(c, addr, len, "it", "this one", why, sizeof why));
+    cr_assert(strstr(why, "it runs the network fake"), "%s", why);
+
+    addr = amph_am_address(b, &len);
+    cr_assert(amph_am_reaches(a, addr, len, "it", "this one", why, sizeof why));
+    cr_assert_not(amph_am_reaches(a, addr, len - 1, "it", "this one", why, sizeof why));
+    cr_assert_str_eq(why, "the address of it is malformed");
+    amph_am_close(c);
+}
+
 Test(am, pretended_hosts_share_no_memory)
 {
     cr_assert_str_eq(amph_am_peer_conduit(a, 1), "fake");

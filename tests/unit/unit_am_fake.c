@@ -73,6 +73,8 @@ static enum amph_status fake_open(const struct amph_cx_config *cfg, struct amph_
                                                 .self_flow = fake.self_flow,
                                                 .native_rma = true,
                                                 .put_then_am = fake.put_then_am };
+    cx->base.protocol = fake.protocol;
+    cx->base.provider = fake.provider;
     cx->number = n;
     cx->failed_peer = -1;
     for (int lane = 0; lane < AMPH_NLANES; lane++)

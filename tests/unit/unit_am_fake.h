@@ -12,6 +12,8 @@
 extern struct fake {
     unsigned room[AMPH_NLANES]; /* messages a queue holds */
     bool self_flow, put_then_am;
+    uint32_t protocol; /* of instances that are opened from now on, and their provider's name */
+    const char *provider;
     unsigned put_again;                  /* number of puts that still find no room */
     bool put_late;                       /* puts complete in the next progress, not at once */
     unsigned sent[AMPH_AM_INTERNAL + 1]; /* messages by kind */

@@ -679,6 +679,9 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
                    "runs as another (%lu)",
                    (unsigned long)geteuid());
 
+    else if (st == AMPH_ERR_NOSYS && opens)
+        amph_error("files cannot be forwarded: this process and the I/O servers have no network in "
+                   "common; calls give EIO");
     else if (st == AMPH_ERR_NOMEM)
         amph_error("files cannot be forwarded: %s; calls give ENOMEM", amph_status_text(st));
 
