@@ -326,6 +326,30 @@ static bool any_narrow(const struct amph_jobdesc *desc)
     return false;
 }
 
+/* Adds member i, which has this address, as a peer. */
+static enum amph_status add_member(const struct amph_jobdesc *desc, uint32_t self,
+                                   enum amph_group group, uint32_t i, const void *addr,
+                                   size_t addr_len)
+{
+    const char *host = host_of(desc, amph_job.first + i);
+    char name[128];
+    char why[AMPH_AM_WHY_MAX_BYTES + sizeof name];
+
+    snprintf(name, sizeof name, "%s %u on host %s", group_name[group], i, host);
+    if (!amph_am_reaches(amph_job.ep, addr, addr_len, name, "this process", why, sizeof why)) {
+        amph_error("%s", why);
+        return AMPH_ERR_PEER;
+    }
+
+    enum amph_status st = amph_am_add_peer(amph_job.ep, i, addr, addr_len, amph_job.rank, self,
+                                           amph_job.first + i);
+
+    if (st != AMPH_OK)
+        amph_error("%s cannot be reached: %s", name, amph_status_text(st));
+
+    return st;
+}
+
 /* Publishes this endpoint's address, receives those of all members and adds them as peers. */
 static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
                                  enum amph_group group)
@@ -356,13 +380,8 @@ static enum amph_status exchange(const struct amph_jobdesc *desc, uint32_t self,
     if (st == AMPH_OK && any_narrow(desc))
         amph_arena_stay_low();
 
-    for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++) {
-        st = amph_am_add_peer(amph_job.ep, i, value[i], len[i], amph_job.rank, self,
-                              amph_job.first + i);
-        if (st != AMPH_OK)
-            amph_error("%s %u on host %s cannot be reached: %s", group_name[group], i,
-                       host_of(desc, amph_job.first + i), amph_status_text(st));
-    }
+    for (uint32_t i = 0; st == AMPH_OK && i < amph_job.size; i++)
+        st = add_member(desc, self, group, i, value[i], len[i]);
 
     amph_boot_forget(amph_job.boot);
     return st;

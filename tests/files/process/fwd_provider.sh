@@ -90,5 +90,5 @@ for provider in sockets udp; do
     mp_queue "a job's server without a provider for tcp ($provider)" in_job FI_PROVIDER=$provider A=B "$networks"
     mp_queue "a client of a standing server without a provider for tcp ($provider)" standing A=B FI_PROVIDER=$provider "$networks"
 done
-two "a compute process with another provider" compute "$providers"
+two "a compute process with another provider" compute "compute [01] on host .*($providers)"
 mp_done
