@@ -676,7 +676,7 @@ int main(int argc, char **argv)
 C
 ${CC:-cc} -o "$mp_dir/s" "$mp_dir/s.c" || exit 99
 rm -rf "$mp_dir/r"
-timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" "$mp_dir/s" /fwd/s >"$mp_dir/out" 2>&1
+IOFWD_PASSTHROUGH=0 timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept.d" -timeout 50 -record "$mp_dir/r" "$mp_dir/s" /fwd/s >"$mp_dir/out" 2>&1
 size=$(cat "$mp_dir/r/"*.trace | wc -c)
 in_stream=3584 # seven laps of the ring; a forwarded call takes two of its slots
 echo "$(((size - 69632) * 10 / in_stream)) tenths of a byte each" >>"$mp_dir/out"
