@@ -21,8 +21,8 @@ __attribute__((weak)) FILE *report; /* NULL: the standard output */
 /* A path below the directory; four may be in use at once. */
 static inline const char *in(const char *name)
 {
-    static char buf[4][PATH_MAX];
-    static int next;
+    static _Thread_local char buf[4][PATH_MAX];
+    static _Thread_local int next;
     char *p = buf[next++ & 3];
 
     snprintf(p, PATH_MAX, "%s/%s", dir, name);
