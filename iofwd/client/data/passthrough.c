@@ -212,16 +212,20 @@ static enum entry_state ask_for(struct amph_fwd_client *cl, struct entry *e)
     return HAS;
 }
 
-/* Asks for the file's descriptor, unless another thread is asking. */
-static void obtain(struct amph_fwd_client *cl, struct entry *e)
+/* Asks for the file's descriptor, unless another thread is asking.  The caller's call keeps the file open; another
+ * file, which may have got the entry meanwhile, could be closed by now. */
+static void obtain(struct amph_fwd_client *cl, struct entry *e, uint64_t handle)
 {
     struct amph_client_sigguard g;
     uint32_t counts = COUNTS;
 
     amph_client_sigguard_enter(&g);
     if (pthread_mutex_trylock(&state.lock) == 0) {
-        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS))
-            atomic_store_explicit(&e->state, ask_for(cl, e), memory_order_release);
+        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS)) {
+            bool ours = atomic_load(&e->handle) == handle;
+
+            atomic_store_explicit(&e->state, ours ? ask_for(cl, e) : COUNTS, memory_order_release);
+        }
 
         pthread_mutex_unlock(&state.lock);
     }
@@ -231,18 +235,22 @@ static void obtain(struct amph_fwd_client *cl, struct entry *e)
 
 /* ---- entries ---- */
 
-/* Withdraws an entry; closes its descriptor unless the number is the program's now.  Nobody else changes the
+/* Withdraws a file's entry; closes its descriptor unless the number is the program's now.  Nobody else changes the
  * entry before that is done. */
-static void withdraw(struct entry *e)
+static void withdraw(struct entry *e, uint64_t handle)
 {
     struct amph_client_sigguard g;
     struct stat st;
-    uint32_t now = HAS;
+    uint32_t has = HAS;
 
-    if (!atomic_compare_exchange_strong(&e->state, &now, ASKS)) {
-        if (now != ASKS)
-            atomic_store(&e->handle, 0);
+    if (!atomic_compare_exchange_strong(&e->state, &has, ASKS)) {
+        /* unless it is another file's meanwhile */
+        atomic_compare_exchange_strong(&e->handle, &handle, 0);
+        return;
+    }
 
+    if (atomic_load(&e->handle) != handle) {
+        atomic_store(&e->state, HAS);
         return;
     }
 
@@ -259,7 +267,7 @@ static void withdraw(struct entry *e)
 /* Gives a forked child an unused entry, whatever a thread of the parent was doing with it. */
 static void clear(struct entry *e)
 {
-    withdraw(e);
+    withdraw(e, atomic_load(&e->handle));
     atomic_store(&e->handle, 0);
     atomic_store(&e->state, COUNTS);
 }
@@ -500,7 +508,7 @@ static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_fi
         return NULL;
 
     if (atomic_load_explicit(&e->state, memory_order_acquire) == COUNTS && is_worth_asking(e, call))
-        obtain(call->client, e);
+        obtain(call->client, e, file->part[0].handle);
 
     if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS ||
         !may_use(call, e, file->part[0].handle))
@@ -509,7 +517,7 @@ static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_fi
     if (is_itself(e))
         return e;
 
-    withdraw(e);
+    withdraw(e, file->part[0].handle);
     return NULL;
 }
 
@@ -525,7 +533,7 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
         struct entry *e = entry_of(file->part[0].handle);
 
         if (atomic_load(&e->handle) == file->part[0].handle && e->server == file->part[0].server)
-            withdraw(e);
+            withdraw(e, file->part[0].handle);
 
         return amph_layer_pass(self->next, call);
     }
@@ -574,7 +582,11 @@ void amph_client_passthrough_tables(void)
 
 bool amph_client_passthrough_owns(int fd)
 {
-    for (unsigned i = 0; fd >= 0 && i < ENTRIES; i++)
+    /* each close of a local file asks; move_up leaves the low numbers to the program */
+    if (fd < AMPH_CLIENT_FDS_FROM || atomic_load(&state.has) == 0)
+        return false;
+
+    for (unsigned i = 0; i < ENTRIES; i++)
         if (atomic_load(&state.entry[i].state) == HAS && state.entry[i].fd == fd)
             return true;
 
