@@ -211,7 +211,19 @@ function print_call(c, point, real, indent) {
     print indent "if ((ours = " f_guard[c] ")) {"
     if (point) print indent "    " point
     print_ours(c, indent "    ", 1, 0)
-    print indent "} else\n" indent "    result = " real ";"
+    print indent "} else {\n" indent "    result = " real ";"
+    print_again(c, real, indent "    ")
+    print indent "}"
+}
+
+# Can a call that found no free descriptor be made again?  mkstemp has changed its pattern by then, freopen has closed the stream.
+function makes_descriptor(c) { return (f_after[c] == "new" && f_name[c] !~ /^mk/) || f_name[c] ~ /^(_IO_)?fopen(64)?$/ }
+
+# Prints the repetition of such a call, if the client has given up some descriptors of its own.
+function print_again(c, real, indent) {
+    if (!makes_descriptor(c)) return
+    print indent "if (AMPH_UNLIKELY(" has_failed(c) ") && amph_ip_client_made_room())"
+    print indent "    result = " real ";"
 }
 
 # The same, followed by the return to the program.
@@ -478,11 +490,18 @@ function make_c(    c, ret, real, call) {
         if (f_links[c] != "") {
             # a path that the kernel did not find may lead into a prefix by a link
             print "    " star(f_type[c]) "result = " real ";"
+            print_again(c, real, "    ")
             print "    if (AMPH_LIKELY(result" (f_type[c] ~ /\*$/ ? " != NULL" : " >= 0") ") || errno != ENOENT || !(" f_links[c] "))"
             print "        return result;"
             print "    amph_ip_links++;"
             print_ours(c, "    ", 1, 1)
             print "    amph_ip_links--;\n    return result;\n}\n" after(c)
+            continue
+        }
+        if (makes_descriptor(c)) {
+            print "    " star(f_type[c]) "result = " real ";"
+            print_again(c, real, "    ")
+            print "    return result;\n}\n" after(c)
             continue
         }
         print (f_type[c] == "void" ? "        " : "    ") ret real ";\n}\n" after(c)

@@ -170,6 +170,10 @@ bool amph_fwd_inherited(void);
  * close_range and similar calls. */
 bool amph_fwd_owns_fd(int fd);
 
+/* A call has found no free descriptor number (EMFILE): closes descriptors of the client that it can do without, those
+ * that servers have passed to it.  Returns whether there were any, so that the call can be made again. */
+bool amph_fwd_give_up_fds(void);
+
 /* Sets the interposer's function that records for each thread whether it runs Amphora's code: swap
  * sets the state and returns the previous one.  The client sets it to 1 while it works and restores
  * it before it delivers signals that it blocked. */

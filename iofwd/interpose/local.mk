@@ -386,7 +386,8 @@ tests_files_memory_fwd_maps_LDFLAGS =
 tests_files_data_fwd_splice_SOURCES = tests/files/data/fwd_splice.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_data_fwd_splice_LDFLAGS =
 tests_files_data_fwd_splice_LDADD = -lpthread
-tests_files_data_fwd_passthrough_SOURCES = tests/files/data/fwd_passthrough.c tests/files/data/fwd_passthrough.h tests/files/data/fwd_passthrough_tasks.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_data_fwd_passthrough_SOURCES = tests/files/data/fwd_passthrough.c tests/files/data/fwd_passthrough.h tests/files/data/fwd_passthrough_driven.c \
+	tests/files/data/fwd_passthrough_tasks.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_data_fwd_passthrough_LDFLAGS =
 tests_files_data_fwd_passthrough_LDADD = -lpthread
 tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h

@@ -239,8 +239,8 @@ bool amph_fwd_owns_fd(int fd)
                         amph_client_pipes_own(&cl->link[i], fd)))
             return true;
 
-    if (amph_client_passthrough_owns(fd) || amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
-        amph_client_notify_owns(fd))
+    if (amph_client_passthrough_owns(fd) || amph_client_private_server_is(fd) ||
+        amph_client_failover_owns(fd) || amph_client_notify_owns(fd))
         return true;
 
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)

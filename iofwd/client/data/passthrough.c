@@ -54,6 +54,8 @@ struct entry {
     _Atomic uint64_t handle; /* 0: unused */
     _Atomic uint32_t state;
     _Atomic int32_t calls; /* while it counts; below 0: after a refusal for now */
+    _Atomic uint32_t
+        users; /* calls on the descriptor; one that a signal handler has left remains counted */
     uint32_t server;
     int fd;
     /* identity, as the program may have closed the descriptor by the kernel's own call */
@@ -68,6 +70,8 @@ static struct amph_client_passthrough {
     pthread_mutex_t lock; /* of a thread that asks a server */
     _Atomic uint32_t has; /* entries with descriptors */
     _Atomic bool tables;  /* tasks of this process have descriptor tables of their own */
+    _Atomic bool
+        scarce; /* the process has used up its descriptors once: it gets no more of these */
     struct amph_fwd_versions *versions;
     struct amph_fwd_host_calls host;
 } state = {
@@ -91,7 +95,7 @@ static bool has_descriptors_left(void)
 {
     struct rlimit may;
 
-    return getrlimit(RLIMIT_NOFILE, &may) == 0 &&
+    return !atomic_load(&state.scarce) && getrlimit(RLIMIT_NOFILE, &may) == 0 &&
            atomic_load(&state.has) < may.rlim_cur / FDS_SHARE;
 }
 
@@ -235,12 +239,27 @@ static void obtain(struct amph_fwd_client *cl, struct entry *e, uint64_t handle)
 
 /* ---- entries ---- */
 
-/* Withdraws a file's entry; closes its descriptor unless the number is the program's now.  Nobody else changes the
- * entry before that is done. */
+/* Is the descriptor still the file's?  Programs that close all descriptors may have closed it. */
+static bool is_itself(const struct entry *e)
+{
+    struct stat st;
+
+    return state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+}
+
+/* Closes the descriptor of an entry that the caller holds (ASKS), unless the number is the program's now. */
+static void close_descriptor(const struct entry *e)
+{
+    if (is_itself(e))
+        close(e->fd);
+
+    atomic_fetch_sub(&state.has, 1);
+}
+
+/* Withdraws a file's entry.  Nobody else changes the entry before that is done. */
 static void withdraw(struct entry *e, uint64_t handle)
 {
     struct amph_client_sigguard g;
-    struct stat st;
     uint32_t has = HAS;
 
     if (!atomic_compare_exchange_strong(&e->state, &has, ASKS)) {
@@ -255,13 +274,45 @@ static void withdraw(struct entry *e, uint64_t handle)
     }
 
     amph_client_sigguard_enter(&g);
-    if (fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino)
-        close(e->fd);
-
-    atomic_fetch_sub(&state.has, 1);
+    close_descriptor(e);
     atomic_store(&e->handle, 0);
     atomic_store(&e->state, REFUSED);
     amph_client_sigguard_leave(&g);
+}
+
+/* Closes the descriptor, if the entry has one and no call uses it.  The file does not ask again. */
+static bool give_up(struct entry *e)
+{
+    uint32_t has = HAS;
+
+    if (!atomic_compare_exchange_strong(&e->state, &has, ASKS))
+        return false;
+
+    bool unused = atomic_load(&e->users) == 0;
+
+    if (unused)
+        close_descriptor(e);
+
+    atomic_store(&e->state, unused ? REFUSED : HAS);
+    return unused;
+}
+
+bool amph_fwd_give_up_fds(void)
+{
+    struct amph_client_sigguard g;
+    bool any = false;
+
+    /* another table's descriptors have other numbers */
+    if (atomic_load(&state.has) == 0 || amph_thread_fd_table() != 0)
+        return false;
+
+    atomic_store(&state.scarce, true);
+    amph_client_sigguard_enter(&g);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        any |= give_up(&state.entry[i]);
+
+    amph_client_sigguard_leave(&g);
+    return any;
 }
 
 /* Gives a forked child an unused entry, whatever a thread of the parent was doing with it. */
@@ -269,6 +320,7 @@ static void clear(struct entry *e)
 {
     withdraw(e, atomic_load(&e->handle));
     atomic_store(&e->handle, 0);
+    atomic_store(&e->users, 0);
     atomic_store(&e->state, COUNTS);
 }
 
@@ -299,12 +351,20 @@ static struct entry *counting(const struct amph_fwd_ref *part)
     return taken ? e : NULL;
 }
 
-/* Is the descriptor still the file's?  Programs that close all descriptors may have closed it. */
-static bool is_itself(const struct entry *e)
+/* Begins to use the file's descriptor: until leave, it is not given up.  Returns false if the entry has none. */
+static bool enter(struct entry *e, uint64_t handle)
 {
-    struct stat st;
+    atomic_fetch_add(&e->users, 1);
+    if (atomic_load(&e->state) == HAS && atomic_load(&e->handle) == handle)
+        return true;
 
-    return state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+    atomic_fetch_sub(&e->users, 1);
+    return false;
+}
+
+static void leave(struct entry *e)
+{
+    atomic_fetch_sub(&e->users, 1);
 }
 
 /* ---- calls ---- */
@@ -483,7 +543,7 @@ static bool shares_offset(const struct amph_fwd_client *cl, const struct entry *
 }
 
 /* May this call use the file's descriptor, which the client has? */
-static bool may_use(const struct amph_fwd_call *call, const struct entry *e, uint64_t handle)
+static bool may_use(const struct amph_fwd_call *call, const struct entry *e)
 {
     bool at_offset = amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET;
     struct amph_client_link *link;
@@ -492,32 +552,33 @@ static bool may_use(const struct amph_fwd_call *call, const struct entry *e, uin
         return false;
 
     look_for_deaths(call->client);
-    return atomic_load(&e->handle) == handle &&
-           amph_client_link_to(call->client, e->server, &link) == 0;
+    return amph_client_link_to(call->client, e->server, &link) == 0;
 }
 
-/* Returns the entry whose descriptor this call uses, or NULL. */
+/* Returns the entry whose descriptor this call uses, which must leave it, or NULL. */
 static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
 {
     if (file->nparts != 1 || file->rwf || amph_fwd_file_waits(file) || amph_thread_fd_table() != 0)
         return NULL;
 
     struct entry *e = counting(&file->part[0]);
+    uint64_t handle = file->part[0].handle;
 
     if (!e)
         return NULL;
 
     if (atomic_load_explicit(&e->state, memory_order_acquire) == COUNTS && is_worth_asking(e, call))
-        obtain(call->client, e, file->part[0].handle);
+        obtain(call->client, e, handle);
 
-    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS ||
-        !may_use(call, e, file->part[0].handle))
+    if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS || !may_use(call, e) ||
+        !enter(e, handle))
         return NULL;
 
     if (is_itself(e))
         return e;
 
-    withdraw(e, file->part[0].handle);
+    leave(e);
+    withdraw(e, handle);
     return NULL;
 }
 
@@ -545,6 +606,7 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
 
     int err = make_call(e, call);
 
+    leave(e);
     amph_count(IOFWD_PASSED);
     if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
         amph_client_thread.trace_sum->passed++;

@@ -117,6 +117,16 @@ static int load(void)
     return 0;
 }
 
+bool amph_ip_client_made_room(void)
+{
+    int before = errno;
+    bool made = before == EMFILE && __atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE) &&
+                amph_ip_client.fwd.give_up_fds();
+
+    errno = before;
+    return made;
+}
+
 static int closer(const struct amph_fwd_file *file)
 {
     int err = amph_ip_client_enter();

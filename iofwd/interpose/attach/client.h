@@ -127,6 +127,10 @@ static inline bool amph_ip_owns(int fd)
            (amph_ip_client.loaded && amph_ip_client.fwd.owns_fd(fd));
 }
 
+/* A call has failed: did it find no free descriptor (errno is EMFILE), and has the client given up some of its own, so
+ * that it can be made again?  Keeps errno. */
+bool amph_ip_client_made_room(void);
+
 /* The name of a placeholder is this mark and the text of amph_fwd_file_print.
  * amph_ip_placeholder_text gets that text; false: fd is not a placeholder. */
 #define AMPH_IP_PLACEHOLDER_MARK AMPH_FWD_PLACEHOLDER_MARK

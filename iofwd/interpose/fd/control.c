@@ -201,8 +201,14 @@ int amph_do_fcntl(int fd, int command, void *arg)
     int err = amph_ip_file_get(fd, &of);
     if (err)
         return amph_ip_fail(err);
-    if (copies)
-        return amph_ip_enter_copy(amph_ip_kernel_fcntl(fd, command, arg), of);
+    if (copies) {
+        int copy = amph_ip_kernel_fcntl(fd, command, arg);
+
+        if (copy < 0 && amph_ip_client_made_room())
+            copy = amph_ip_kernel_fcntl(fd, command, arg);
+
+        return amph_ip_enter_copy(copy, of);
+    }
 
     err = amph_ip_client_enter();
 

@@ -233,7 +233,7 @@ static int stamped(const struct amph_fwd_file *file, bool cloexec)
  * number, as open must.  The placeholder of an O_PATH descriptor is an O_PATH descriptor itself, so
  * that the kernel answers poll, epoll_ctl and the like.
  */
-static int placeholder(const struct amph_fwd_file *file, int flags)
+static int make_placeholder(const struct amph_fwd_file *file, int flags)
 {
     bool cloexec = flags & O_CLOEXEC;
     int how = flags & O_PATH ? O_PATH : O_WRONLY;
@@ -266,6 +266,13 @@ static int placeholder(const struct amph_fwd_file *file, int flags)
 
     amph_ip_kernel_close(fd);
     return amph_ip_fail(held >= 0 ? EMFILE : err);
+}
+
+static int placeholder(const struct amph_fwd_file *file, int flags)
+{
+    int fd = make_placeholder(file, flags);
+
+    return fd < 0 && amph_ip_client_made_room() ? make_placeholder(file, flags) : fd;
 }
 
 static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
@@ -321,6 +328,9 @@ static int hold_fds(struct held_fds *held)
     held->n = 0;
     while (held->n < wanted) {
         int fd = amph_ip_kernel_openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
+
+        if (fd < 0 && amph_ip_client_made_room())
+            continue;
 
         if (fd < 0) {
             int err = errno;
@@ -395,8 +405,15 @@ int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 
     if (!amph_ip_resolve(&w, dir, path, false))
         return -1;
-    if (w.local)
-        return amph_ip_note_local(libc_openat64(w.dirfd, w.path, flags, mode));
+
+    if (w.local) {
+        int fd = libc_openat64(w.dirfd, w.path, flags, mode);
+
+        if (fd < 0 && amph_ip_client_made_room())
+            fd = libc_openat64(w.dirfd, w.path, flags, mode);
+
+        return amph_ip_note_local(fd);
+    }
 
     if (w.by != AMPH_IP_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
         amph_ip_resolve_end(&w, 0);
@@ -594,7 +611,15 @@ int amph_do_dup(int fd)
 
     int err = amph_ip_file_get(fd, &of);
 
-    return err ? amph_ip_fail(err) : amph_ip_enter_copy(amph_ip_kernel_dup(fd), of);
+    if (err)
+        return amph_ip_fail(err);
+
+    int copy = amph_ip_kernel_dup(fd);
+
+    if (copy < 0 && amph_ip_client_made_room())
+        copy = amph_ip_kernel_dup(fd);
+
+    return amph_ip_enter_copy(copy, of);
 }
 
 /* The calls that copy a descriptor to another number. */

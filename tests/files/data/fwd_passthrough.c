@@ -761,116 +761,6 @@ static void section_shared(void)
     by_shell();
 }
 
-/* ---- few descriptors ---- */
-
-/* How many files the process can open at a time, all of which it writes. */
-static void section_few(void)
-{
-    int n = 0;
-    char name[32];
-    static int fd[1024];
-
-    for (;;) {
-        snprintf(name, sizeof name, "few%d", n);
-        fd[n] = open(in(name), O_RDWR | O_CREAT, 0600);
-        if (fd[n] < 0)
-            break;
-
-        for (int i = 0; i < ENOUGH; i++)
-            IS(write(fd[n], "x", 1), 1);
-
-        n++;
-    }
-
-    printf("files %d %s\n", n, strerrorname_np(errno));
-}
-
-/* ---- driven by the script ---- */
-
-/* Writes one file until it is killed. */
-static void section_forever(void)
-{
-    int fd = make("forever", O_RDWR);
-
-    warm(fd);
-    puts("begun");
-    fflush(stdout);
-    for (;;) {
-        pwrite(fd, buf, 5000, 0);
-        ftruncate(fd, 5000);
-    }
-}
-
-/* Writes until a call fails, which says how. */
-static void section_until(void)
-{
-    int fd = make("until", O_RDWR);
-    long n = 0;
-
-    end_after(20);
-    warm(fd);
-    puts("begun");
-    fflush(stdout);
-    while (pwrite(fd, "0123456789", 10, n % 1000 * 10) == 10)
-        n++;
-
-    printf("ended %s\n", strerrorname_np(errno));
-}
-
-/* Writes records at the offset and elsewhere; says so when half of them are written, and goes on. */
-static void section_failover(void)
-{
-    enum {
-        RECORDS = 6000
-    };
-    int fd = make("failover", O_RDWR | O_TRUNC);
-    int placed = make("placed", O_RDWR | O_TRUNC);
-    char record[32], name[PATH_MAX];
-
-    end_after(60);
-    snprintf(name, sizeof name, "%s/half", scratch);
-    for (step = 0; step < RECORDS; step++) {
-        snprintf(record, sizeof record, "record %023d\n", step);
-        IS(write(fd, record, 31), 31);
-        IS(pwrite(placed, record, 31, step * 31L), 31);
-        if (step == RECORDS / 2)
-            close(open(name, O_CREAT | O_WRONLY, 0600));
-        if (step >= RECORDS / 2)
-            usleep(200);
-    }
-
-    IS(lseek(fd, 0, SEEK_CUR), RECORDS * 31L);
-    close(fd);
-    close(placed);
-    puts("written");
-}
-
-/* DIRECTORY is a file that may only be read; whoever opens its descriptor again may not write it either. */
-static void section_only(void)
-{
-    char byte;
-    int fd = open(dir, O_RDONLY);
-
-    for (int i = 0; i < ENOUGH; i++)
-        IS(pread(fd, &byte, 1, 0), 1);
-
-    IS(pwrite(fd, "x", 1, 0), -1);
-    IS(errno, EBADF);
-    IS(ftruncate(fd, 0), -1);
-    IS(open(dir, O_RDWR), -1);
-    IS(errno, EROFS);
-}
-
-/* Reads the file in small pieces. */
-static void section_small(void)
-{
-    int fd = make("forever", O_RDWR);
-    char piece[16];
-
-    for (int i = 0; i < 2000; i++)
-        IS(pread(fd, piece, sizeof piece, i % 250 * 16), 16);
-}
-
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
@@ -878,9 +768,9 @@ int main(int argc, char **argv)
         { "threads", section_threads },     { "signals", section_signals },
         { "processes", section_processes }, { "closes", section_closes },
         { "maps", section_maps },           { "few", section_few },
-        { "only", section_only },           { "until", section_until },
-        { "failover", section_failover },   { "forever", section_forever },
-        { "small", section_small },
+        { "few-local", section_few_local }, { "only", section_only },
+        { "until", section_until },         { "failover", section_failover },
+        { "forever", section_forever },     { "small", section_small },
     };
 
     if (argc < 4)

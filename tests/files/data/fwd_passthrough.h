@@ -36,6 +36,14 @@ void section_processes(void);
 void section_closes(void);
 void section_maps(void);
 
+void section_few(void);
+void section_few_local(void);
+void section_forever(void);
+void section_until(void);
+void section_failover(void);
+void section_only(void);
+void section_small(void);
+
 /* AddressSanitizer ends a program whose memory is not there before the kernel can say so. */
 #if defined __SANITIZE_ADDRESS__
 #define HAS_BAD_MEMORY 0

@@ -185,21 +185,25 @@ mp_try "clients that are killed leave nothing" kills
 
 # ---- few descriptors ----
 
-# few LIMIT: with passthrough a process gets at least 4 of 5 files that it gets without
+# few SECTION LIMIT: with passthrough a process gets as many descriptors as without (with both, one more or less in some runs): it
+# gives up those that were passed
 few() {
-    few_without=$(IOFWD_PASSTHROUGH=0 few_files "$1")
-    few_with=$(few_files "$1")
-    echo "$few_with files, without passthrough $few_without"
-    [ "$few_without" -gt 0 ] && [ $((few_with * 5)) -ge $((few_without * 4)) ]
+    few_without=$(IOFWD_PASSTHROUGH=0 few_files "$1" "$2")
+    few_before=$(of server_passed)
+    few_with=$(few_files "$1" "$2")
+    few_passed=$(($(of server_passed) - few_before))
+    echo "$few_with, without passthrough $few_without; $few_passed were passed"
+    [ "$few_without" -gt 0 ] && [ $((few_with + 1)) -ge "$few_without" ] && [ $few_passed -gt 0 ]
 }
 
 # shellcheck disable=SC2016,SC2086 # for the shell inside; several words
 few_files() {
-    sh -c 'ulimit -n "$1" && shift && exec timeout 30 "$@"' sh "$1" $run "$program" few /fwd "$mp_dir" 2>/dev/null |
+    sh -c 'ulimit -n "$1" && shift && exec timeout 30 "$@"' sh "$2" $run "$program" "$1" /fwd "$mp_dir" 2>/dev/null |
         sed -n 's/^files \([0-9]*\) EMFILE$/\1/p'
 }
-for limit in 40 70 100 256; do
-    mp_try "files of a process that may have $limit descriptors" few $limit
+for limit in 70 100 256; do
+    mp_try "files of a process that may have $limit descriptors" few few $limit
+    mp_try "local descriptors of a process that may have $limit" few few-local $limit
 done
 
 "$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
