@@ -71,6 +71,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/data/segment.c \
 	iofwd/client/data/passthrough.c \
 	iofwd/client/data/passthrough.h \
+	iofwd/client/lookups.c \
+	iofwd/client/lookups.h \
 	iofwd/client/data/pipes.c \
 	iofwd/client/data/pipes.h \
 	iofwd/client/state.h \

@@ -158,11 +158,13 @@
     ENV(IOFWD_SLOTS, "IOFWD_SLOTS", INT, "16", "pieces", 2, 1024, "iofwd", \
         "data slots of a client at each of its servers") \
     ENV(IOFWD_PASSTHROUGH, "IOFWD_PASSTHROUGH", BOOL, "1", "", 0, 0, "iofwd", \
-        "a server passes the descriptors of regular files to processes of its host, user and " \
-        "mount namespace, which then read and write them without messages; 0, at the server or " \
-        "at the process: it does not, so that the server executes all calls") \
+        "a server passes the descriptors of regular files and directories to processes of its " \
+        "host, user and mount namespace, which then read, write and look up names without " \
+        "messages; 0, at the server or at the process: it does not, so that the server executes " \
+        "all calls") \
     ENV(IOFWD_PIPES, "IOFWD_PIPES", INT, "16", "pipes", 0, 4096, "iofwd", \
-        "maximum number of pipes of a server, through which large writes of processes on its host " \
+        "maximum number of pipes of a server, through which large writes of processes on its " \
+        "host " \
         "travel, so that their data is copied once instead of twice; 0: none") \
     ENV(IOFWD_READERS, "IOFWD_READERS", INT, "2", "threads", 1, 16, "iofwd", \
         "maximum number of threads of a server that read one call's data for a client of its " \

@@ -43,7 +43,7 @@ BEGIN {
     client_c["ostring"] = "char *@;size_t @_cap;size_t *@_len"
     ncalls = 0
 
-    flag_words = "pure blocking bulk change offset interruptible trylock passthrough"
+    flag_words = "pure blocking bulk change offset interruptible trylock passthrough lookup"
     server_words = "any progress locker collective"
     coalesce_words = "data file all end"
     coalesce_options = "report unlock drop recheck open"
@@ -201,6 +201,8 @@ function make_calls_h(    c) {
     print_list("AMPH_FWD_HELD_CALLS", versions, "_HOLD")
     print "/* X(ID, name) of each call that the client makes by do_NAME on a descriptor that its server has passed to it. */"
     print_list("AMPH_FWD_PASSTHROUGH_CALLS", flags, "_PASSTHROUGH")
+    print "/* X(ID, name) of each call that the client makes by do_NAME below a directory whose descriptor its server has passed to it. */"
+    print_list("AMPH_FWD_LOOKUP_CALLS", flags, "_LOOKUP")
     for (c = 1; c <= ncalls; c++) print stub(c) ";"
     print "\n#endif"
 }

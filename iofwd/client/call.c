@@ -42,6 +42,11 @@ void amph_fwd_set_inside(int (*swap)(int depth))
     amph_client_state.hooks.swap_inside = swap;
 }
 
+void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls)
+{
+    amph_client_state.host = *calls;
+}
+
 void amph_fwd_set_log_sink(bool (*take)(const char *line, size_t len_bytes))
 {
     amph_log_set_sink(take);

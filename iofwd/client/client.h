@@ -26,6 +26,7 @@
 #include "iofwd/wire/show.h"
 
 struct amph_fwd_client;
+struct open_how;
 
 /* Returns the client of this process and opens it at the first call: attaches to the job
  * (AMPHORA_JOB), opens the endpoint, connects to its servers.  Works before, after and without
@@ -191,6 +192,12 @@ struct amph_fwd_host_calls {
     int (*fsync)(int fd);
     int (*fdatasync)(int fd);
     int (*fstat)(int fd, struct stat *st);
+    int (*fstatat)(int dir, const char *path, struct stat *st, int flags);
+    int (*statx)(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
+    int (*faccessat)(int dir, const char *path, int amode, int flags);
+    ssize_t (*readlinkat)(int dir, const char *path, char *target, size_t len);
+    int (*openat2)(int dir, const char *path, const struct open_how *how, size_t size);
+    int (*close)(int fd);
 };
 
 void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls);

@@ -22,6 +22,7 @@
  *   trace_files.c       names and offsets of open files, for records
  *   versions.c, .h      the versions of files that servers share with this host
  *   attributes.c        stat and fstat from an earlier answer
+ *   lookups.c, .h       look-ups of names below directories that servers have passed
  *   readiness.c         notifiers: descriptors that report files ready at a server
  *   two_names.c         rename and link below directories that are open at different servers
  *   lock_holder.c       F_GETLK of a lock that another server's client holds
@@ -67,6 +68,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "am/am.h"
 #include "boot/boot.h"
@@ -202,6 +204,17 @@ bool amph_client_is_standing(const struct amph_fwd_client *cl);
 void amph_client_link_dead(struct amph_fwd_client *cl, struct amph_client_link *link,
                            const char *why);
 void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
+/* The same, once a millisecond at most, for calls that no server takes part in: they would not notice the end of
+ * one, but then other clients no longer see this client's changes, and the program must hear of it. */
+void amph_client_check_at_times(struct amph_fwd_client *cl);
+/* Moves the client's descriptor away from the numbers that the program expects to get.  -1: it has been closed. */
+static inline int amph_client_fd_up(int fd)
+{
+    int up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
+
+    close(fd);
+    return up;
+}
 /* client/attach/attach.c */
 /* Returns false if the server has published no address. */
 bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
@@ -235,6 +248,10 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
 int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service,
                         const void *body, size_t len, void *out, size_t cap, size_t *got_p);
 void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
+
+/* client/layer.c: raises st_blksize of regular files, in what a call has returned, to a size that suits
+ * forwarding; each smaller call costs a round trip. */
+void amph_client_raise_block_size(const struct amph_fwd_client *cl, struct amph_fwd_call *call);
 
 /* client/two_names.c: after a call returned EXDEV.  If it has two names below directories that are
  * open at different servers, repeats it with both at that server; else returns EXDEV. */

@@ -16,9 +16,7 @@ static bool is_small(const struct amph_fwd_client *cl, mode_t mode, uint64_t blo
     return S_ISREG(mode) && block < cl->block;
 }
 
-/* Raises st_blksize of regular files to a size that suits forwarding; each smaller call costs a
- * round trip. */
-static void raise_block_size(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
+void amph_client_raise_block_size(const struct amph_fwd_client *cl, struct amph_fwd_call *call)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     struct stat *st = amph_fwd_client_pointer(desc, &call->u, FWD_OUT_STATBUF);
@@ -39,7 +37,7 @@ static int forward_call(const struct amph_layer *self, struct amph_fwd_call *cal
     int err = amph_client_call(call->client, call->id, &call->u);
 
     if (!err)
-        raise_block_size(call->client, call);
+        amph_client_raise_block_size(call->client, call);
 
     return err;
 }

@@ -78,6 +78,8 @@ struct amph_client_state {
         bool (*is_cancelled)(void);
     } hooks;
 
+    struct amph_fwd_host_calls host; /* call.c: set before the first call */
+
     uint64_t reason_ns; /* call.c: when a server's reason was printed last; 0: never; atomic */
 
     /* lifecycle.c: of the thread that is inside fork; under the lock. */

@@ -242,6 +242,7 @@ preload_scripts += \
 	tests/files/build/fwd_interface.sh \
 	tests/files/programs/fwd_libs.sh \
 	tests/files/calls/fwd_links.sh \
+	tests/files/calls/fwd_lookups.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/failover/fwd_left.sh \
 	tests/files/process/fwd_shares.sh \
@@ -294,7 +295,7 @@ preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
-preload_programs += tests/files/data/fwd_passthrough
+preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
@@ -362,6 +363,9 @@ tests_files_data_fwd_fsx_LDFLAGS =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h
 tests_files_memory_fwd_patched_LDFLAGS =
 tests_files_memory_fwd_patched_LDADD = -ldl
+tests_files_calls_fwd_lookups_SOURCES = tests/files/calls/fwd_lookups.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_calls_fwd_lookups_LDFLAGS =
+tests_files_calls_fwd_lookups_LDADD = -lpthread
 tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/fwd_say.h
 tests_files_calls_fwd_names_LDFLAGS =
 tests_files_limits_fwd_limits_SOURCES = tests/files/limits/fwd_limits.c

@@ -29,7 +29,7 @@
  *   transfer.c     fetches and stores data of clients on other hosts
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
- *   passthrough.c, .h  passes descriptors of files to clients of this host
+ *   passthrough.c, .h  passes descriptors of files and directories to clients of this host
  *   pipes.c        pipes through which data of large writes arrives
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share

@@ -95,18 +95,23 @@ static uint32_t free_slot(const struct amph_server_peer *p, const struct amph_se
     return slot;
 }
 
-static bool send_descriptor(const struct amph_server_conn *c, const struct amph_server_handle *h)
+static bool send_descriptor(const struct amph_server_conn *c, uint64_t handle, int fd)
 {
-    uint8_t out[FWD_FRAME_HEAD_BYTES + sizeof h->number];
+    uint8_t out[FWD_FRAME_HEAD_BYTES + sizeof handle];
     struct amph_wr w;
 
-    amph_wr_init(&w, out + FWD_FRAME_HEAD_BYTES, sizeof h->number);
-    amph_wr_u64(&w, h->number);
+    amph_wr_init(&w, out + FWD_FRAME_HEAD_BYTES, sizeof handle);
+    amph_wr_u64(&w, handle);
 
     size_t n = amph_fwd_frame_build(out, FWD_FRAME_DESCRIPTOR, out + FWD_FRAME_HEAD_BYTES,
-                                    sizeof h->number);
+                                    sizeof handle);
 
-    return amph_fwd_control_pass(c->fd, out, n, h->fd);
+    return amph_fwd_control_pass(c->fd, out, n, fd);
+}
+
+static bool may_have_descriptors(const struct amph_server *s, struct amph_server_peer *p)
+{
+    return s->passes && p->conn && !p->gone && shared_with(p) && is_trusted(p);
 }
 
 int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
@@ -119,7 +124,7 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
 
     if (!h || !amph_server_handle_held_by(p, h))
         return EBADF;
-    if (!s->passes || !p->conn || p->gone || !shared || !is_trusted(p))
+    if (!may_have_descriptors(s, p))
         return EOPNOTSUPP;
     if (is_in_use(h))
         return EAGAIN;
@@ -128,7 +133,7 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
 
     uint32_t slot = free_slot(p, h);
 
-    if (slot == FWD_PASSTHROUGH_NONE || !send_descriptor(p->conn, h))
+    if (slot == FWD_PASSTHROUGH_NONE || !send_descriptor(p->conn, h->number, h->fd))
         return EAGAIN;
 
     p->passthrough.nfiles++;
@@ -144,6 +149,50 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
                                           .versions = s->versions ? s->versions->id : 0 };
     amph_count(SERVER_PASSED);
     return 0;
+}
+
+static bool is_directory(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Look-ups below an export that contains others are the server's, since it must not enter those. */
+static int pass_directory(const struct amph_server_peer *p, const struct amph_server_export *e,
+                          uint64_t handle, int fd)
+{
+    if (e->outer || !is_directory(fd))
+        return EOPNOTSUPP;
+
+    return send_descriptor(p->conn, handle, fd) ? 0 : EAGAIN;
+}
+
+int amph_server_passthrough_give_directory(struct amph_server *s, struct amph_server_peer *p,
+                                           uint64_t directory, const char *path,
+                                           uint32_t *name_bytes_p)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    const struct amph_server_handle *h = directory ? amph_server_handle_find(s, directory) : NULL;
+    struct amph_server_path pl;
+
+    if (!may_have_descriptors(s, p))
+        return EOPNOTSUPP;
+
+    *name_bytes_p = 0;
+    if (directory)
+        return h && amph_server_handle_held_by(p, h)
+                   ? pass_directory(p, h->export, directory, h->fd)
+                   : EBADF;
+
+    int err = amph_server_path_find(&s->exports, NULL, -1, path, &pl);
+
+    if (err)
+        return err;
+
+    *name_bytes_p = (uint32_t)pl.export->name_len;
+    return pass_directory(p, pl.export, 0, pl.export->fd);
 }
 
 static void tell_holders(struct amph_server_peer *p, const struct amph_server_handle *h,
@@ -208,11 +257,26 @@ static void collect_file(struct amph_server_peer *p, struct amph_server_passed *
     amph_count_n(AMPH_COUNTER_SERVER_BYTES_READ, read);
 }
 
+static void collect_lookups(struct amph_server_peer *p, struct amph_fwd_passthrough_lookups *l)
+{
+    uint64_t calls = grown(&l->calls, &p->passthrough.lookups_seen);
+    uint64_t errors = grown(&l->errors, &p->passthrough.lookup_errors_seen);
+
+    p->calls += calls;
+    p->errors += errors;
+    amph_count_n(AMPH_COUNTER_SERVER_CALLS, calls);
+    amph_count_n(AMPH_COUNTER_SERVER_CALLS_PASSED, calls);
+    amph_count_n(AMPH_COUNTER_SERVER_ERRORS, errors);
+}
+
 void amph_server_passthrough_collect(struct amph_server *s, struct amph_server_peer *p)
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
+    struct amph_fwd_passthrough *shared = shared_with(p);
+
+    if (shared)
+        collect_lookups(p, &shared->lookups);
 
     for (uint32_t i = 0; shared && i < FWD_PASSTHROUGH_MAX; i++)
         if (p->passthrough.file[i].handle)
@@ -239,7 +303,10 @@ void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer
 {
     amph_server_assert_owner(&s->progress.owner);
 
-    struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
+    struct amph_fwd_passthrough *shared = p->passthrough.nfiles || !h ? shared_with(p) : NULL;
+
+    if (shared && !h)
+        collect_lookups(p, &shared->lookups);
 
     for (uint32_t i = 0; shared && i < FWD_PASSTHROUGH_MAX; i++) {
         struct amph_server_passed *passed = &p->passthrough.file[i];

@@ -37,12 +37,19 @@ struct amph_server_passthrough {
     enum amph_server_trust trust;
     uint32_t nfiles;
     struct amph_server_passed file[FWD_PASSTHROUGH_MAX];
+    uint64_t lookups_seen, lookup_errors_seen;
 };
 
 /* Sends the client the descriptor of an open file.  0, EBADF (it does not hold the file), EOPNOTSUPP (it gets
  * none of this file) or EAGAIN (not now). */
 int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
                                  struct amph_fwd_passed *passed_p);
+
+/* Sends the client the descriptor of an open directory; or with `directory` 0, of the export in which `path` lies,
+ * the length of whose name is *name_bytes_p.  0, EBADF, EACCES (it lies in none), EOPNOTSUPP or EAGAIN. */
+int amph_server_passthrough_give_directory(struct amph_server *s, struct amph_server_peer *p,
+                                           uint64_t directory, const char *path,
+                                           uint32_t *name_bytes_p);
 
 /* The number of the file's holders has changed: tells the clients with its descriptor whether they share its
  * offset. */

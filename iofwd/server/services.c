@@ -7,6 +7,7 @@
  * Thread rule: progress thread only.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/platform.h"
@@ -169,6 +170,38 @@ static size_t answer_passthrough(struct amph_server_request *rq, uint8_t *out)
     return put_body(rq, out, n, FWD_PASSED_BYTES);
 }
 
+static size_t answer_directory(struct amph_server_request *rq, uint8_t *out)
+{
+    char path[FWD_PATH_MAX];
+    uint32_t name_bytes = 0;
+    struct amph_rd r;
+    struct amph_wr w;
+
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
+    uint64_t handle = amph_rd_u64(&r);
+    size_t len = amph_rd_left(&r);
+
+    if (r.bad || len >= sizeof path) {
+        rq->exec.error = EPROTO;
+    } else {
+        memcpy(path, amph_rd_bytes(&r, len), len);
+        path[len] = 0;
+        rq->exec.error = amph_server_passthrough_give_directory(rq->server, rq->peer, handle, path,
+                                                                &name_bytes);
+    }
+
+    size_t n = amph_server_request_reply(rq, out);
+
+    if (rq->exec.error)
+        return n;
+
+    amph_wr_init(&w, out + n, FWD_DIRECTORY_BYTES);
+    amph_wr_u32(&w, name_bytes);
+
+    return put_body(rq, out, n, FWD_DIRECTORY_BYTES);
+}
+
 size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
 {
     static size_t (*const answers[])(struct amph_server_request *, uint8_t *) = {
@@ -179,6 +212,7 @@ size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
         [FWD_SERVICE_NOTIFICATIONS - FWD_SERVICE_FIRST] = answer_notifications,
         [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
         [FWD_SERVICE_PASSTHROUGH - FWD_SERVICE_FIRST] = answer_passthrough,
+        [FWD_SERVICE_DIRECTORY - FWD_SERVICE_FIRST] = answer_directory,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
                    "each service has a function");

@@ -67,7 +67,8 @@ enum {
     FWD_SERVICE_NOTIFICATIONS = 204,
     FWD_SERVICE_HOLDER = 205,
     FWD_SERVICE_PASSTHROUGH = 206,
-    FWD_SERVICE_END = 207
+    FWD_SERVICE_DIRECTORY = 207,
+    FWD_SERVICE_END = 208
 };
 
 #define FWD_NOTIFICATIONS_MAX 64 /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
@@ -244,7 +245,8 @@ enum amph_fwd_call_flags {
     FWD_CALL_READS = 128,
     FWD_CALL_WRITES = 256,
     FWD_CALL_OPENS = 512,
-    FWD_CALL_PASSTHROUGH = 1024
+    FWD_CALL_PASSTHROUGH = 1024,
+    FWD_CALL_LOOKUP = 2048
 };
 
 /* What executes a call at the server. */

@@ -5,6 +5,9 @@
  * NFS LOCALIO do).  Both have the same open file description, so offset, O_APPEND, flags and locks by
  * flock stay common to them.
  *
+ * Such a client also gets the descriptors of directories, those that it has open and those of exports, and
+ * looks up names below them itself (stat, access and the like).
+ *
  * What such a client would otherwise leave the server to do, it does in memory that both share: it counts
  * its calls, and it records which versions of files (versions.h) it has begun to move, so that the server
  * can end them if the client is killed.  The memory is the last part of the client's part of its transfer
@@ -37,8 +40,14 @@ struct amph_fwd_passthrough_file {
     _Atomic uint32_t shares_offset;
 };
 
+/* The look-ups that the client has made itself. */
+struct amph_fwd_passthrough_lookups {
+    _Alignas(64) _Atomic uint64_t calls, errors;
+};
+
 struct amph_fwd_passthrough {
     struct amph_fwd_passthrough_file file[FWD_PASSTHROUGH_MAX];
+    struct amph_fwd_passthrough_lookups lookups;
 };
 
 /* What a server answers to FWD_SERVICE_PASSTHROUGH, whose body is the file's handle.  It has sent the
@@ -49,6 +58,14 @@ struct amph_fwd_passed {
     uint64_t versions; /* id of the versions that the client must move; 0: the server has none */
 };
 #define FWD_PASSED_BYTES 16
+
+/*
+ * FWD_SERVICE_DIRECTORY.  The body is the handle of an open directory; or 0, and after it an absolute path.  The
+ * server answers with the length of the export's name in that path (32 bits; 0 for an open directory).  It has
+ * sent the descriptor of the directory, or of the export's, in a frame FWD_FRAME_DESCRIPTOR that bears the same
+ * handle.
+ */
+#define FWD_DIRECTORY_BYTES 4
 
 _Static_assert(sizeof(struct amph_fwd_passthrough) <= AMPH_AREA_SHARED_BYTES,
                "a part of the transfer area has room for it");

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/os/arena.h"
@@ -38,6 +39,7 @@
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/attach/private_server.h"
 #include "iofwd/client/data/passthrough.h"
+#include "iofwd/client/lookups.h"
 #include "iofwd/client/data/stripe.h"
 
 #define LOOKUP_NS (30 * AMPH_NS_PER_S)
@@ -45,9 +47,16 @@
 #define SLOTS_MAX 64
 #define AREA_MAX ((size_t)64 << 20) /* address space; pages are allocated on use */
 
+static int host_openat2(int dir, const char *path, const struct open_how *how, size_t size)
+{
+    return (int)syscall(SYS_openat2, dir, path, how, size);
+}
+
 struct amph_client_state amph_client_state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .layers.first = &amph_layer_forward,
+    .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat, fstatat, statx,
+              faccessat, readlinkat, host_openat2, close },
     .private_server.fd = -1,
     .trace.fd = STDERR_FILENO,
     .files.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -774,6 +783,7 @@ static int open_client(struct amph_fwd_client **client_p)
     amph_client_coalesce_open();
     amph_client_attributes_open();
     amph_client_passthrough_open();
+    amph_client_lookups_open();
     amph_client_trace_open();
     if (st == AMPH_OK && (!number_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;

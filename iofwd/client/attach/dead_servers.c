@@ -130,6 +130,19 @@ static void control_lost(struct amph_fwd_client *cl, struct amph_client_link *li
     drop_link(cl, link, "the control connection to it was lost", AMPH_LOG_ERROR);
 }
 
+void amph_client_check_at_times(struct amph_fwd_client *cl)
+{
+    struct amph_client_sigguard g;
+
+    if (amph_now_ns() - atomic_load_explicit(&cl->checked_ns, memory_order_relaxed) <
+        AMPH_NS_PER_MS)
+        return;
+
+    amph_client_sigguard_enter(&g);
+    amph_client_check(cl);
+    amph_client_sigguard_leave(&g);
+}
+
 void amph_client_check(struct amph_fwd_client *cl)
 {
     uint64_t now = amph_now_ns();

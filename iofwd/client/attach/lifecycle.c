@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #include "base/os/arena.h"
+#include "base/os/thread.h"
 #include "base/settings/env.h"
 #include "base/wire.h"
 #include "boot/boot.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/coalesce/coalesce.h"
 #include "iofwd/client/data/passthrough.h"
+#include "iofwd/client/lookups.h"
 #include "iofwd/client/recovery/failover.h"
 #include "iofwd/client/attach/private_server.h"
 #include "iofwd/client/state.h"
@@ -239,8 +241,9 @@ bool amph_fwd_owns_fd(int fd)
                         amph_client_pipes_own(&cl->link[i], fd)))
             return true;
 
-    if (amph_client_passthrough_owns(fd) || amph_client_private_server_is(fd) ||
-        amph_client_failover_owns(fd) || amph_client_notify_owns(fd))
+    if (amph_client_passthrough_owns(fd) || amph_client_lookups_own(fd) ||
+        amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
+        amph_client_notify_owns(fd))
         return true;
 
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
@@ -248,6 +251,23 @@ bool amph_fwd_owns_fd(int fd)
             return true;
 
     return false;
+}
+
+bool amph_fwd_give_up_fds(void)
+{
+    struct amph_client_sigguard g;
+
+    /* another table's descriptors have other numbers */
+    if (amph_thread_fd_table() != 0)
+        return false;
+
+    amph_client_sigguard_enter(&g);
+
+    bool files = amph_client_passthrough_give_up();
+    bool directories = amph_client_lookups_give_up();
+
+    amph_client_sigguard_leave(&g);
+    return files || directories;
 }
 
 /* ---- fork ---- */

@@ -73,16 +73,9 @@ static struct amph_client_passthrough {
     _Atomic bool
         scarce; /* the process has used up its descriptors once: it gets no more of these */
     struct amph_fwd_versions *versions;
-    struct amph_fwd_host_calls host;
 } state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat },
 };
-
-void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls)
-{
-    state.host = *calls;
-}
 
 static struct entry *entry_of(uint64_t handle)
 {
@@ -141,15 +134,6 @@ static int ask(struct amph_fwd_client *cl, struct amph_client_link *link, uint64
                : 0;
 }
 
-/* Moves the descriptor away from the numbers that the program expects to get. */
-static int move_up(int fd)
-{
-    int up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
-
-    close(fd);
-    return up;
-}
-
 /* Another file's descriptor had this number, and was closed by the kernel's own call. */
 static void forget_number(int fd)
 {
@@ -173,7 +157,7 @@ static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struc
     int err = ask(cl, link, atomic_load(&e->handle), &passed, &fd);
 
     if (fd >= 0)
-        fd = move_up(fd);
+        fd = amph_client_fd_up(fd);
 
     if (!err && (fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)))
         err = EOPNOTSUPP;
@@ -244,7 +228,8 @@ static bool is_itself(const struct entry *e)
 {
     struct stat st;
 
-    return state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+    return amph_client_state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev &&
+           st.st_ino == e->ino;
 }
 
 /* Closes the descriptor of an entry that the caller holds (ASKS), unless the number is the program's now. */
@@ -297,21 +282,17 @@ static bool give_up(struct entry *e)
     return unused;
 }
 
-bool amph_fwd_give_up_fds(void)
+bool amph_client_passthrough_give_up(void)
 {
-    struct amph_client_sigguard g;
     bool any = false;
 
-    /* another table's descriptors have other numbers */
-    if (atomic_load(&state.has) == 0 || amph_thread_fd_table() != 0)
+    if (atomic_load(&state.has) == 0)
         return false;
 
     atomic_store(&state.scarce, true);
-    amph_client_sigguard_enter(&g);
     for (unsigned i = 0; i < ENTRIES; i++)
         any |= give_up(&state.entry[i]);
 
-    amph_client_sigguard_leave(&g);
     return any;
 }
 
@@ -385,29 +366,30 @@ static int outcome(int ret)
 
 static int do_read(int fd, union amph_fwd_args *u)
 {
-    return count(state.host.read(fd, u->read.buf, u->read.buf_cap), u->read.buf_len);
+    return count(amph_client_state.host.read(fd, u->read.buf, u->read.buf_cap), u->read.buf_len);
 }
 
 static int do_write(int fd, union amph_fwd_args *u)
 {
-    return count(state.host.write(fd, u->write.data, u->write.data_len), u->write.done);
+    return count(amph_client_state.host.write(fd, u->write.data, u->write.data_len), u->write.done);
 }
 
 static int do_pread(int fd, union amph_fwd_args *u)
 {
-    return count(state.host.pread(fd, u->pread.buf, u->pread.buf_cap, u->pread.off),
+    return count(amph_client_state.host.pread(fd, u->pread.buf, u->pread.buf_cap, u->pread.off),
                  u->pread.buf_len);
 }
 
 static int do_pwrite(int fd, union amph_fwd_args *u)
 {
-    return count(state.host.pwrite(fd, u->pwrite.data, u->pwrite.data_len, u->pwrite.off),
-                 u->pwrite.done);
+    return count(
+        amph_client_state.host.pwrite(fd, u->pwrite.data, u->pwrite.data_len, u->pwrite.off),
+        u->pwrite.done);
 }
 
 static int do_lseek(int fd, union amph_fwd_args *u)
 {
-    off_t at = state.host.lseek(fd, u->lseek.off, u->lseek.whence);
+    off_t at = amph_client_state.host.lseek(fd, u->lseek.off, u->lseek.whence);
 
     if (at < 0)
         return errno;
@@ -418,17 +400,17 @@ static int do_lseek(int fd, union amph_fwd_args *u)
 
 static int do_ftruncate(int fd, union amph_fwd_args *u)
 {
-    return outcome(state.host.ftruncate(fd, u->ftruncate.length));
+    return outcome(amph_client_state.host.ftruncate(fd, u->ftruncate.length));
 }
 
 static int do_fsync(int fd, union amph_fwd_args *u)
 {
-    return outcome(state.host.fsync(fd));
+    return outcome(amph_client_state.host.fsync(fd));
 }
 
 static int do_fdatasync(int fd, union amph_fwd_args *u)
 {
-    return outcome(state.host.fdatasync(fd));
+    return outcome(amph_client_state.host.fdatasync(fd));
 }
 
 typedef int (*call_fn)(int fd, union amph_fwd_args *u);
@@ -519,22 +501,6 @@ static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
            (calls > 0 && amph_client_data_of(call->id, &call->u, &d) && d.len >= ASK_FROM);
 }
 
-/* Looks from time to time whether the servers live.  The calls made here would not notice the end of one, but
- * then other clients no longer see this client's changes, and the program must hear of it as without
- * passthrough. */
-static void look_for_deaths(struct amph_fwd_client *cl)
-{
-    struct amph_client_sigguard g;
-
-    if (amph_now_ns() - atomic_load_explicit(&cl->checked_ns, memory_order_relaxed) <
-        AMPH_NS_PER_MS)
-        return;
-
-    amph_client_sigguard_enter(&g);
-    amph_client_check(cl);
-    amph_client_sigguard_leave(&g);
-}
-
 /* May another process, or the next server, have to do with the offset? */
 static bool shares_offset(const struct amph_fwd_client *cl, const struct entry *e)
 {
@@ -551,7 +517,7 @@ static bool may_use(const struct amph_fwd_call *call, const struct entry *e)
     if (at_offset && shares_offset(call->client, e))
         return false;
 
-    look_for_deaths(call->client);
+    amph_client_check_at_times(call->client);
     return amph_client_link_to(call->client, e->server, &link) == 0;
 }
 

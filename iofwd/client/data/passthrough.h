@@ -17,6 +17,10 @@ void amph_client_passthrough_open(void);
  * at the offsets of all tasks do from now on. */
 void amph_client_passthrough_tables(void);
 
+/* Closes the descriptors that no call is using; the process gets no more.  Returns whether there were any.
+ * Signals are blocked. */
+bool amph_client_passthrough_give_up(void);
+
 /* Is fd a descriptor that a server has passed? */
 bool amph_client_passthrough_owns(int fd);
 

@@ -547,9 +547,10 @@ int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_a
     ssize_t len = readlinkat(fd, "", a->target, a->target_cap);
 
     /* readlinkat on a descriptor reports ENOENT if the file is no link; by path the error is EINVAL. */
+    bool by_path = !a->path_dir || a->path[0];
     int err = len < 0 ? errno : 0;
 
-    if (err == ENOENT)
+    if (err == ENOENT && by_path)
         err = EINVAL;
 
     a->target_len = err ? 0 : (size_t)len;

@@ -1,0 +1,653 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The layer `lookups`; see lookups.h.
+ *
+ * A path starts at a base: an export, or an open directory.  The client asks for a base's descriptor after a few
+ * look-ups below it.  What it cannot answer as the server would goes to the server: links on the way or at the
+ * end, "..", exports that contain others, every error but ENOENT (the server may have other rights, and says why).
+ *
+ * The call itself is one system call relative to the base, as the program would make it without forwarding.  It
+ * must not follow a link that leads out of the export, so the directory on the way is looked up first, without
+ * links and below the base (openat2).  That it has been is remembered while the version of all names shows no
+ * change (wire/versions.h), for IOFWD_CACHE_AGE at most, because other programs of the host move no versions.
+ *
+ * Layer: iofwd.
+ * Thread rule: any thread.  Bases change under `lock`; a call that runs meanwhile sees by the generation that its
+ * base has changed, and asks the server.  A remembered directory is used by one thread at a time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/os/clock.h"
+#include "base/os/thread.h"
+#include "base/platform.h"
+#include "base/settings/counters.h"
+#include "base/settings/env.h"
+#include "base/wire.h"
+#include "iofwd/calls/calls.h"
+#include "iofwd/client/internal.h"
+#include "iofwd/client/lookups.h"
+#include "iofwd/client/versions.h"
+#include "iofwd/wire/handshake.h"
+#include "iofwd/wire/passthrough.h"
+
+#define EXPORTS 4u
+#define DIRECTORIES 16u
+#define BASES (EXPORTS + DIRECTORIES)
+/* Look-ups before a base is asked for, which takes as long as five of them at the server; twice as many after each
+ * refusal. */
+#define ASK_FOR_EXPORT 4u
+#define ASK_FOR_DIRECTORY 12u
+#define PLAIN 64u       /* directories that are remembered */
+#define PATH_BYTES 160u /* longer names of exports and paths of directories are not remembered */
+#define FDS_SHARE 8u    /* all bases have at most one in so many of the process's descriptors */
+#define ASK_SERVER (-1) /* a call's outcome: only the server can answer */
+
+/* Where look-ups start.  known: fd is there to be used. */
+struct base {
+    _Atomic uint32_t generation; /* grows when the base changes */
+    _Atomic bool known;
+    uint32_t server;
+    _Atomic uint64_t directory; /* the handle of an open directory; 0: an export */
+    _Atomic uint32_t calls, ask_at;
+    char name[PATH_BYTES]; /* of an export */
+    size_t name_len;
+    int fd;
+    /* identity, as the program may have closed the descriptor by the kernel's own call */
+    dev_t dev;
+    ino_t ino;
+};
+
+/* A directory that has been reached from a base without links. */
+struct plain {
+    _Atomic bool busy; /* a thread uses it */
+    const struct base *base;
+    uint32_t generation, names;
+    uint64_t looked_ns;
+    size_t len;
+    char path[PATH_BYTES];
+};
+
+static struct amph_client_lookups {
+    struct base base[BASES]; /* exports, then open directories by their handles */
+    struct plain plain[PLAIN];
+    pthread_mutex_t lock;
+    bool scarce; /* the process has used up its descriptors once: it gets no more of these */
+    _Atomic uint32_t exports_calls, exports_ask_at;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER, .exports_ask_at = ASK_FOR_EXPORT };
+
+/* A look-up: the call's arguments, and where it starts. */
+struct lookup {
+    const struct amph_fwd_file *dir; /* NULL: the path is absolute */
+    const char *path;
+    uint32_t server;
+    struct base *base;
+    uint32_t generation;
+    const char *rel; /* below the base */
+};
+
+/* ---- bases ---- */
+
+/* If the path is below a directory of this name, returns the rest of it ("." if it is that directory); else
+ * NULL. */
+static const char *below(const char *path, const char *name, size_t len)
+{
+    if (strncmp(path, name, len) != 0 || (path[len] != '/' && path[len] != 0))
+        return NULL;
+
+    path += len;
+    while (*path == '/')
+        path++;
+
+    return path[0] ? path : ".";
+}
+
+static struct base *directory_of(uint64_t handle)
+{
+    uint64_t hash = handle * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+    return &state.base[EXPORTS + hash % DIRECTORIES];
+}
+
+/* Finds the base of a look-up, if it is known, and its path below it. */
+static bool find_base(struct lookup *l)
+{
+    for (unsigned i = 0; !l->dir && i < EXPORTS; i++) {
+        struct base *b = &state.base[i];
+
+        l->generation = atomic_load_explicit(&b->generation, memory_order_acquire);
+        if (atomic_load_explicit(&b->known, memory_order_acquire) && b->server == l->server &&
+            (l->rel = below(l->path, b->name, b->name_len)) != NULL) {
+            l->base = b;
+            return true;
+        }
+    }
+
+    if (!l->dir)
+        return false;
+
+    l->rel = l->path;
+    l->base = directory_of(l->dir->part[0].handle);
+    l->generation = atomic_load_explicit(&l->base->generation, memory_order_acquire);
+
+    return atomic_load_explicit(&l->base->known, memory_order_acquire) &&
+           l->base->server == l->server &&
+           atomic_load(&l->base->directory) == l->dir->part[0].handle;
+}
+
+static bool is_itself(const struct base *b)
+{
+    struct stat st;
+
+    return amph_client_state.host.fstat(b->fd, &st) == 0 && st.st_dev == b->dev &&
+           st.st_ino == b->ino;
+}
+
+/* The lock is held. */
+static void withdraw(struct base *b)
+{
+    if (!atomic_load(&b->known))
+        return;
+
+    atomic_store(&b->known, false);
+    atomic_fetch_add(&b->generation, 1);
+    if (is_itself(b))
+        amph_client_state.host.close(b->fd);
+}
+
+static bool has_descriptors_left(void)
+{
+    struct rlimit may;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < BASES; i++)
+        n += atomic_load(&state.base[i].known);
+
+    return getrlimit(RLIMIT_NOFILE, &may) == 0 && n < may.rlim_cur / FDS_SHARE;
+}
+
+/* ---- asking for a base ---- */
+
+/* Has the server send the descriptor.  0 or an errno value. */
+static int ask(struct amph_fwd_client *cl, struct amph_client_link *link, const struct lookup *l,
+               uint32_t *name_bytes_p, int *fd_p)
+{
+    uint64_t handle = l->dir ? l->dir->part[0].handle : 0;
+    uint8_t body[sizeof handle + FWD_PATH_MAX], answer[FWD_DIRECTORY_BYTES];
+    size_t got, len = l->dir ? 0 : strlen(l->path);
+    struct amph_wr w;
+    struct amph_rd r;
+
+    if (len >= FWD_PATH_MAX)
+        return ENAMETOOLONG;
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_u64(&w, handle);
+    amph_wr_bytes(&w, l->path, len);
+
+    int err = amph_client_special(cl, link, FWD_SERVICE_DIRECTORY, body, amph_wr_len(&w), answer,
+                                  sizeof answer, &got);
+
+    if (err)
+        return err;
+
+    amph_rd_init(&r, answer, got);
+    *name_bytes_p = amph_rd_u32(&r);
+    if (amph_fwd_control_take(link->control_fd, handle, fd_p) != AMPH_OK)
+        return EMFILE;
+
+    return r.bad || *name_bytes_p > len ? EPROTO : 0;
+}
+
+/* The entry for a new base, which is made free; NULL: there is none. */
+static struct base *free_base(const struct lookup *l)
+{
+    struct base *b = NULL;
+
+    if (l->dir)
+        b = directory_of(l->dir->part[0].handle);
+
+    for (unsigned i = 0; !b && i < EXPORTS; i++)
+        if (!atomic_load(&state.base[i].known))
+            b = &state.base[i];
+
+    if (b)
+        withdraw(b);
+
+    return b;
+}
+
+/* Gets a base.  The lock is held.  false: the server gives none. */
+static bool obtain(struct amph_fwd_client *cl, const struct lookup *l)
+{
+    struct amph_client_link *link;
+    struct stat st;
+    uint32_t name_bytes = 0;
+    int fd = -1;
+
+    if (state.scarce || !has_descriptors_left() || amph_client_link_to(cl, l->server, &link) != 0 ||
+        !link->near || !link->part)
+        return false;
+
+    int err = ask(cl, link, l, &name_bytes, &fd);
+
+    if (fd >= 0)
+        fd = amph_client_fd_up(fd);
+
+    struct base *b = err || fd < 0 || name_bytes >= PATH_BYTES || fstat(fd, &st) != 0
+                         ? NULL
+                         : free_base(l);
+
+    if (!b) {
+        if (fd >= 0)
+            close(fd);
+
+        return false;
+    }
+
+    b->server = l->server;
+    b->fd = fd;
+    b->dev = st.st_dev;
+    b->ino = st.st_ino;
+    b->name_len = name_bytes;
+    memcpy(b->name, l->path, name_bytes);
+    atomic_store(&b->calls, 0);
+    atomic_store(&b->directory, l->dir ? l->dir->part[0].handle : 0);
+    atomic_store_explicit(&b->known, true, memory_order_release);
+
+    return true;
+}
+
+/* Is the base worth the question now?  A short program makes so few look-ups that it is not. */
+static bool is_worth_asking(const struct lookup *l)
+{
+    _Atomic uint32_t *calls = &state.exports_calls;
+    _Atomic uint32_t *ask_at = &state.exports_ask_at;
+
+    if (l->dir) {
+        uint64_t handle = l->dir->part[0].handle;
+
+        if (!atomic_load(&l->base->known) &&
+            atomic_exchange(&l->base->directory, handle) != handle) {
+            atomic_store(&l->base->calls, 0);
+            atomic_store(&l->base->ask_at, ASK_FOR_DIRECTORY);
+        }
+
+        calls = &l->base->calls;
+        ask_at = &l->base->ask_at;
+    }
+
+    return atomic_fetch_add_explicit(calls, 1, memory_order_relaxed) + 1 >= atomic_load(ask_at);
+}
+
+static void put_off(const struct lookup *l)
+{
+    _Atomic uint32_t *calls = l->dir ? &l->base->calls : &state.exports_calls;
+    _Atomic uint32_t *ask_at = l->dir ? &l->base->ask_at : &state.exports_ask_at;
+
+    atomic_store(calls, 0);
+    if (atomic_load(ask_at) < UINT32_MAX / 2)
+        atomic_store(ask_at, 2 * atomic_load(ask_at));
+}
+
+/* Asks for the look-up's base, unless another thread is asking for one. */
+static void ask_for_base(struct amph_fwd_client *cl, struct lookup *l)
+{
+    struct amph_client_sigguard g;
+
+    amph_client_sigguard_enter(&g);
+    if (pthread_mutex_trylock(&state.lock) == 0) {
+        if (!find_base(l) && !obtain(cl, l))
+            put_off(l);
+
+        pthread_mutex_unlock(&state.lock);
+    }
+
+    amph_client_sigguard_leave(&g);
+}
+
+static void forget(struct base *b)
+{
+    struct amph_client_sigguard g;
+
+    amph_client_sigguard_enter(&g);
+    pthread_mutex_lock(&state.lock);
+    withdraw(b);
+    pthread_mutex_unlock(&state.lock);
+    amph_client_sigguard_leave(&g);
+}
+
+bool amph_client_lookups_give_up(void)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&state.lock);
+    for (unsigned i = 0; i < BASES; i++) {
+        any |= atomic_load(&state.base[i].known);
+        withdraw(&state.base[i]);
+    }
+
+    state.scarce = state.scarce || any;
+    pthread_mutex_unlock(&state.lock);
+
+    return any;
+}
+
+/* ---- directories on the way ---- */
+
+static struct plain *plain_of(const struct lookup *l, size_t len)
+{
+    uint64_t hash = (uint64_t)(l->base - state.base);
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)l->rel[i]) * UINT64_C(0x100000001b3);
+
+    return &state.plain[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PLAIN];
+}
+
+static bool is_current(const struct plain *p, const struct lookup *l, size_t len,
+                       const struct amph_fwd_versions *v)
+{
+    return p->base == l->base && p->generation == l->generation && p->len == len &&
+           memcmp(p->path, l->rel, len) == 0 && amph_fwd_version_is(&v->names, p->names) &&
+           !amph_client_versions_expired(p->looked_ns);
+}
+
+/* Reaches the directory, whose path is the first len bytes, from the base without links. */
+static bool reach(const struct lookup *l, size_t len)
+{
+    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                       RESOLVE_NO_MAGICLINKS };
+    char path[FWD_PATH_MAX];
+
+    if (len >= sizeof path)
+        return false;
+
+    memcpy(path, l->rel, len);
+    path[len] = 0;
+
+    int fd = amph_client_state.host.openat2(l->base->fd, path, &how, sizeof how);
+
+    if (fd >= 0)
+        amph_client_state.host.close(fd);
+
+    return fd >= 0;
+}
+
+/* The same, remembered.  The entry is this thread's. */
+static bool reach_and_keep(struct plain *p, const struct lookup *l, size_t len,
+                           const struct amph_fwd_versions *v)
+{
+    uint32_t names;
+
+    if (is_current(p, l, len, v))
+        return true;
+
+    uint64_t now = amph_now_ns();
+    bool is_known = amph_fwd_version_take(&v->names, &names);
+
+    if (!reach(l, len))
+        return false;
+
+    p->base = is_known ? l->base : NULL;
+    p->generation = l->generation;
+    p->names = names;
+    p->looked_ns = now;
+    p->len = len;
+    memcpy(p->path, l->rel, len);
+
+    return true;
+}
+
+/* Does the kernel reach the directory of the path's last component without following a link? */
+static bool is_plain(struct amph_fwd_client *cl, const struct lookup *l)
+{
+    const char *slash = strrchr(l->rel, '/');
+    size_t len = slash ? (size_t)(slash - l->rel) : 0;
+    const struct amph_fwd_versions *v = amph_client_versions(cl);
+
+    if (len == 0)
+        return true;
+    if (!v || len > PATH_BYTES)
+        return reach(l, len);
+
+    struct plain *p = plain_of(l, len);
+
+    if (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
+        return reach(l, len);
+
+    bool plain = reach_and_keep(p, l, len, v);
+
+    atomic_store_explicit(&p->busy, false, memory_order_release);
+    return plain;
+}
+
+/* ---- calls ---- */
+
+static int failure(void)
+{
+    return errno == ENOENT ? ENOENT : ASK_SERVER;
+}
+
+/* The server has to follow a link, for it may lead out of the export. */
+static bool is_for_server(mode_t mode, int flags)
+{
+    return S_ISLNK(mode) && !(flags & AT_SYMLINK_NOFOLLOW);
+}
+
+static int do_stat(const struct lookup *l, union amph_fwd_args *u)
+{
+    struct stat st;
+
+    if (amph_client_state.host.fstatat(l->base->fd, l->rel, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return failure();
+    if (is_for_server(st.st_mode, u->stat.flags))
+        return ASK_SERVER;
+
+    *u->stat.st = st;
+    return 0;
+}
+
+static int do_statx(const struct lookup *l, union amph_fwd_args *u)
+{
+    struct statx st;
+
+    if (amph_client_state.host.statx(l->base->fd, l->rel, AT_SYMLINK_NOFOLLOW,
+                                     (unsigned)u->statx.mask, &st) != 0)
+        return failure();
+    if (!(st.stx_mask & STATX_TYPE) || is_for_server(st.stx_mode, u->statx.flags))
+        return ASK_SERVER;
+
+    *u->statx.stx = st;
+    return 0;
+}
+
+/* Whether a file may be written also depends on its export, so the server says that. */
+static int do_access(const struct lookup *l, union amph_fwd_args *u)
+{
+    struct stat st;
+
+    if (u->access.amode & ~(R_OK | X_OK))
+        return ASK_SERVER;
+    if (amph_client_state.host.fstatat(l->base->fd, l->rel, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return failure();
+    if (S_ISLNK(st.st_mode))
+        return ASK_SERVER;
+    if (u->access.amode == F_OK)
+        return 0;
+
+    return amph_client_state.host.faccessat(l->base->fd, l->rel, u->access.amode,
+                                            u->access.flags & AT_EACCESS) == 0
+               ? 0
+               : failure();
+}
+
+static int do_readlink(const struct lookup *l, union amph_fwd_args *u)
+{
+    ssize_t n = amph_client_state.host.readlinkat(l->base->fd, l->rel, u->readlink.target,
+                                                  u->readlink.target_cap);
+
+    if (n < 0)
+        return failure();
+
+    *u->readlink.target_len = (size_t)n;
+    return 0;
+}
+
+typedef int (*call_fn)(const struct lookup *l, union amph_fwd_args *u);
+
+/* The function of each call that is a look-up, and where its record has the name. */
+static const struct {
+    call_fn fn;
+    size_t dir, path;
+} call_fns[AMPH_FWD_NCALLS] = {
+#define X(id, name) \
+    [AMPH_FWD_##id] = { do_##name, offsetof(union amph_fwd_args, name.path_dir), \
+                        offsetof(union amph_fwd_args, name.path) },
+    AMPH_FWD_LOOKUP_CALLS(X)
+#undef X
+};
+
+/* Can the client answer for such a path?  Not for the open file itself, nor where the last component is empty or
+ * the way leads up. */
+static bool is_simple(const char *path)
+{
+    size_t len = strlen(path);
+
+    return len > 0 && path[len - 1] != '/' && !strstr(path, "..");
+}
+
+/* Prepares the look-up of a call.  false: the server makes it. */
+static bool prepare(const struct amph_fwd_call *call, struct lookup *l)
+{
+    const char *args = (const char *)&call->u;
+
+    memcpy(&l->dir, args + call_fns[call->id].dir, sizeof l->dir);
+    memcpy(&l->path, args + call_fns[call->id].path, sizeof l->path);
+
+    if (!l->path || !is_simple(l->path) || (l->dir && l->dir->nparts != 1) ||
+        amph_thread_fd_table() != 0)
+        return false;
+
+    if (l->path[0] == '/')
+        l->dir = NULL;
+
+    l->server = l->dir ? l->dir->part[0].server : call->client->servers[0];
+    return true;
+}
+
+static void count_lookup(const struct amph_fwd_client *cl, const struct amph_client_link *link,
+                         int err)
+{
+    struct amph_fwd_passthrough *shared =
+        (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
+
+    atomic_fetch_add_explicit(&shared->lookups.calls, 1, memory_order_relaxed);
+    if (err)
+        atomic_fetch_add_explicit(&shared->lookups.errors, 1, memory_order_relaxed);
+
+    amph_count(IOFWD_PASSED);
+    if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
+        amph_client_thread.trace_sum->passed++;
+}
+
+/* Makes the call below its base.  Returns its error, or ASK_SERVER. */
+static int look_up(struct amph_fwd_call *call, const struct lookup *l)
+{
+    struct amph_client_link *link;
+    int cancel;
+
+    amph_client_check_at_times(call->client);
+    if (amph_client_link_to(call->client, l->server, &link) != 0 || !link->part)
+        return ASK_SERVER;
+
+    if (!is_itself(l->base)) {
+        forget(l->base);
+        return ASK_SERVER;
+    }
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+
+    int err = is_plain(call->client, l) ? call_fns[call->id].fn(l, &call->u) : ASK_SERVER;
+
+    pthread_setcancelstate(cancel, NULL);
+    if (atomic_load(&l->base->generation) != l->generation)
+        err = ASK_SERVER;
+
+    if (err != ASK_SERVER)
+        count_lookup(call->client, link, err);
+    if (err == 0)
+        amph_client_raise_block_size(call->client, call);
+
+    return err;
+}
+
+/* The program closes a directory. */
+static void forget_directory(const struct amph_fwd_file *file)
+{
+    struct base *b = directory_of(file->part[0].handle);
+
+    if (atomic_load(&b->known) && atomic_load(&b->directory) == file->part[0].handle)
+        forget(b);
+}
+
+static int lookups_call(const struct amph_layer *self, struct amph_fwd_call *call)
+{
+    const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
+    struct lookup l;
+
+    if (desc->coalesce_flags & FWD_COALESCE_DROP) {
+        const struct amph_fwd_file *file = amph_fwd_call_file(desc, &call->u);
+
+        if (file && file->nparts > 0)
+            forget_directory(file);
+    }
+
+    if (!call->client || !call_fns[call->id].fn || !prepare(call, &l))
+        return amph_layer_pass(self->next, call);
+
+    if (!find_base(&l)) {
+        if (is_worth_asking(&l))
+            ask_for_base(call->client, &l);
+
+        return amph_layer_pass(self->next, call);
+    }
+
+    int err = look_up(call, &l);
+
+    return err == ASK_SERVER ? amph_layer_pass(self->next, call) : err;
+}
+
+/* A forked child inherits the descriptors, and holds on the directories. */
+static void lookups_event(const struct amph_layer *self, enum amph_layer_event event)
+{
+    if (event == AMPH_LAYER_FORK_CHILD)
+        pthread_mutex_init(&state.lock, NULL);
+}
+
+static const struct amph_layer layer = {
+    .name = "lookups", .rank = 38, .call = lookups_call, .event = lookups_event
+};
+
+void amph_client_lookups_open(void)
+{
+    if (amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH))
+        amph_layer_add(&layer);
+}
+
+bool amph_client_lookups_own(int fd)
+{
+    for (unsigned i = 0; fd >= 0 && i < BASES; i++)
+        if (atomic_load(&state.base[i].known) && state.base[i].fd == fd)
+            return true;
+
+    return false;
+}
