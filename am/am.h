@@ -230,6 +230,8 @@ uint32_t amph_am_max_long(struct amph_am_ep *ep, uint32_t peer);
 /* Makes progress once on all conduits: receives messages, runs handlers, completes operations.
  * Returns how many things it did. */
 unsigned amph_am_poll(struct amph_am_ep *ep);
+/* The same for a loop that waits: never yields. */
+unsigned amph_am_poll_in_wait(struct amph_am_ep *ep);
 
 /* ---- waiting ---- */
 
@@ -250,6 +252,9 @@ struct amph_waiter {
     /* set by a caller whose condition comes true sooner if others can use its core: yields at
      * once */
     bool yields_early;
+    /* set by a caller that waits for stores of its neighbours, and cleared when it has kept its
+     * core in vain (extended/coll/yield.c) */
+    bool neighbours;
 };
 
 enum amph_waiter_phase {
@@ -387,7 +392,7 @@ struct amph_job {
         waits_without_yields;  /* as many further waits sleep at once, because yields took long */
     uint16_t slow_yield_waits; /* its value after the next yield that takes long; 0: least */
     uint16_t skipped_spins;    /* spins skipped for that reason since the last one */
-    uint8_t sleep_factor;      /* by which sleeps are longer because of many processes a core; 0: 1 */
+    uint8_t sleep_factor; /* by which sleeps are longer because of many processes a core; 0: 1 */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

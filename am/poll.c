@@ -60,6 +60,11 @@ unsigned amph_ep_poll_once(struct amph_am_ep *ep)
     return poll_once(ep);
 }
 
+unsigned amph_am_poll_in_wait(struct amph_am_ep *ep)
+{
+    return poll_once(ep);
+}
+
 void amph_ep_tick(struct amph_am_ep *ep)
 {
     if (ep->audit)

@@ -189,7 +189,7 @@ void amph_gex_op_put(struct amph_gex_op *op)
 {
     struct amph_gex_thread *t = amph_gex_thread();
 
-    op->detached = false;
+    op->detached = op->neighbours = false;
     op->rc_count = op->lc_count = NULL;
 
     if (AMPH_CHECKS) {
@@ -362,8 +362,14 @@ void amphora_event_wait(gex_Event_t event)
         return;
 
     refuse(event);
-    while (!take(event))
+    if (take(event))
+        return;
+
+    w.neighbours = event->kind == AMPH_EVENT_OP &&
+                   AMPH_CONTAINER_OF(event, struct amph_gex_op, root)->neighbours;
+    do
         amph_gex_wait_step(&w);
+    while (!take(event));
 }
 
 /* Consumes the complete events.  *left_p: the number of incomplete ones; returns the number

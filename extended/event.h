@@ -37,6 +37,7 @@ struct amph_gex_op {
     struct amphora_event root; /* first: an event of kind OP is its operation */
     struct amphora_event leaf; /* local completion */
     bool detached;
+    bool neighbours;       /* a collective, completed by stores of this process's neighbours */
     bool no_leaf;          /* local completion was not asked for as an event (checked builds) */
     uint8_t nbytes;        /* of value */
     gex_RMA_Value_t value; /* of value puts and gets: the transfer's memory here */

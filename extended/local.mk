@@ -50,6 +50,7 @@ libamphora_la_SOURCES += \
 	extended/coll/share.h \
 	extended/coll/team.c \
 	extended/coll/tree.c \
+	extended/coll/yield.c \
 	extended/gasnet1/barrier.c
 
 # The public API: installed headers.

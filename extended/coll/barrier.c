@@ -247,6 +247,7 @@ void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op)
     static const struct amph_barrier_value anonymous = { .kind = AMPH_BARRIER_ANONYMOUS };
 
     op->root.pending = 1;
+    op->neighbours = b->coll->nlocal > 1;
     op->next = NULL;
     amph_coll_spin_lock(&b->locked);
 
@@ -273,6 +274,21 @@ bool amph_coll_barrier_progress(struct amph_barrier *b)
     }
 
     return state == DONE;
+}
+
+bool amph_coll_barrier_awaits(struct amph_barrier *b, uint32_t member)
+{
+    struct amph_barrier_value v;
+
+    if (state_of(b) != LOCAL)
+        return false;
+    if (!amph_coll_spin_try(&b->locked))
+        return true;
+
+    bool yes = state_of(b) == LOCAL && !value_in(&b->line[member].word[b->phase & 1], b->phase, &v);
+
+    amph_coll_spin_unlock(&b->locked);
+    return yes;
 }
 
 bool amph_coll_barrier_busy(const struct amph_barrier *b)
@@ -305,6 +321,7 @@ void amph_coll_barrier_wait(struct amph_barrier *b)
 {
     struct amph_waiter w = AMPH_WAITER_INIT;
 
+    w.neighbours = b->coll->nlocal > 1;
     /* The last one to arrive does not wait, and learns nothing about spinning. */
     if (amph_coll_barrier_progress(b))
         return;

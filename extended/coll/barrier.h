@@ -91,6 +91,8 @@ void amph_coll_barrier_notify(struct amph_barrier *b, struct amph_barrier_value 
 void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
 /* Makes progress.  true: the barrier is done, and `combined` is the result. */
 bool amph_coll_barrier_progress(struct amph_barrier *b);
+/* Does the stage inside the neighbourhood await this member? */
+bool amph_coll_barrier_awaits(struct amph_barrier *b, uint32_t member);
 /* Waits until the barrier is done. */
 void amph_coll_barrier_wait(struct amph_barrier *b);
 /* Has notify been called without a reset afterwards? */

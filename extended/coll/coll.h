@@ -3,6 +3,7 @@
  * Internal interface of the collectives: the state that a team keeps for them, and the file map.
  *
  *   team.c                     a team's state; progress and waiting
+ *   yield.c                    whether a member that waits should yield its core
  *   share.c                    the memory that the processes of a neighbourhood share
  *   barrier.c                  barriers
  *   op.c                       the queue of a team's operations, and the stages of each kind
@@ -324,6 +325,19 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
                            const void *src, void *dst, size_t len, size_t stride);
 /* Makes progress.  true: the stage is done. */
 bool amph_coll_local_step(struct amph_coll_op *op);
+
+/* The last cell that a member waits for all others to be done with; 0: none waits. */
+uint64_t amph_coll_local_wanted(const struct amph_coll *c);
+/* Can the stage go on, here or at a member that waits for `wanted`, only when this member has done
+ * its part?  Where only the root posts, the member that has not posted for the longest time counts
+ * as the next root. */
+bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member, uint64_t wanted);
+
+/* ---- coll/yield.c ---- */
+
+/* For a wait that would yield now, because processes outnumber cores: if nobody needs this core,
+ * waits a little without yielding.  true: something completed. */
+bool amph_coll_keep_core(struct amph_colls *all, struct amph_waiter *w);
 
 /* ---- coll/choice.c ---- */
 

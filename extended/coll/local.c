@@ -265,6 +265,42 @@ static void done_with(struct amph_coll *c, uint64_t number)
     }
 }
 
+/* ---- which member is awaited ---- */
+
+uint64_t amph_coll_local_wanted(const struct amph_coll *c)
+{
+    uint64_t max = 0;
+
+    for (uint32_t j = 0; j < c->nlocal; j++) {
+        uint64_t wanted = __atomic_load_n(&c->slot.done[j].wanted, __ATOMIC_RELAXED);
+
+        max = wanted > max ? wanted : max;
+    }
+
+    return max;
+}
+
+bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member, uint64_t wanted)
+{
+    const struct amph_coll *c = op->coll;
+    const struct amph_local *l = &c->l;
+    const struct amph_share_done *at = &c->slot.done[member];
+    const uint64_t number = cell_number(l, l->read);
+    const uint64_t posted = __atomic_load_n(&at->posted, __ATOMIC_RELAXED);
+
+    if (__atomic_load_n(&at->done, __ATOMIC_RELAXED) < wanted)
+        return true;
+    if (l->read == l->posted)
+        return false; /* this member waits for room */
+    if (l->mode->root_posts && member != l->root)
+        return posted < c->slot.done[c->self].posted;
+    if (posted < number)
+        return true;
+
+    return l->split && all_have(c, l->read, POSTED) &&
+           __atomic_load_n(&cell(c, member, l->read)->folded, __ATOMIC_RELAXED) != number;
+}
+
 /* ---- steps ---- */
 
 static bool posts(const struct amph_coll *c)
@@ -307,6 +343,7 @@ static bool post(struct amph_coll *c)
             post_blocks(c, own);
 
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
+        __atomic_store_n(&c->slot.done[c->self].posted, number, __ATOMIC_RELAXED);
         written(c, l->posted, POSTED);
     }
 

@@ -456,6 +456,7 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     struct amph_gex_op *event = amph_gex_op_get();
 
     event->root.pending = 1;
+    event->neighbours = c->nlocal > 1;
     event->leaf.pending = args->src_leaf;
     amph_coll_spin_lock(&c->locked);
 

@@ -20,6 +20,7 @@ struct entry {
 
 struct share_ctl {
     uint32_t asleep; /* threads of this process that sleep or are about to */
+    uint32_t core;   /* where it last waited, plus 1; 0: not known */
 } AMPH_ALIGN_LINE;
 
 struct amph_share_head {
@@ -199,4 +200,24 @@ void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
                         AMPH_AM_IMMEDIATE, NULL);
         amph_count(WAKES_SENT);
     }
+}
+
+/* ---- cores ---- */
+
+void amph_coll_share_set_core(struct amph_share *s, uint32_t core)
+{
+    if (!s->head)
+        return;
+
+    uint32_t *published = &s->head->ctl[s->self].core;
+
+    if (__atomic_load_n(published, __ATOMIC_RELAXED) != core + 1)
+        __atomic_store_n(published, core + 1, __ATOMIC_RELAXED);
+}
+
+uint32_t amph_coll_share_core(const struct amph_share *s, uint32_t neighbour)
+{
+    uint32_t published = __atomic_load_n(&s->head->ctl[neighbour].core, __ATOMIC_RELAXED);
+
+    return published ? published - 1 : AMPH_SHARE_NO_CORE;
 }

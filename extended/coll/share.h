@@ -3,10 +3,11 @@
  * The memory that the processes of a neighbourhood share for collectives: one object, created by
  * the lowest of them at start.
  *
- * It begins with a line for each process (does it sleep?) and a table of the teams that have a
- * slot.  A slot contains a team's barrier lines and, for each member, a ring of cells.  The object
- * has one slot after the other; a process maps the slots of its teams.  Untouched pages take no
- * memory, and a slot's pages are released when all its members have closed it.
+ * It begins with a line for each process (does it sleep, on which core does it wait?) and a table
+ * of the teams that have a slot.  A slot contains a team's barrier lines and, for each member, a
+ * ring of cells.  The object has one slot after the other; a process maps the slots of its teams.
+ * Untouched pages take no memory, and a slot's pages are released when all its members have closed
+ * it.
  *
  * A member has two rings: a long one of small cells and a short one of large cells.  The longer a
  * ring, the further a member may be ahead of the others: if there are more processes than cores,
@@ -47,9 +48,10 @@ struct amph_share_cell {
 };
 
 /* done: this member reads no cell up to this number any more.  wanted: it waits until all members
- * are done with the cells up to this number; 0: it does not wait. */
+ * are done with the cells up to this number; 0: it does not wait.  posted: the last cell that it
+ * has posted. */
 struct amph_share_done {
-    uint64_t done, wanted;
+    uint64_t done, wanted, posted;
 } AMPH_ALIGN_LINE;
 
 /* The bytes of a cell with its numbers, whole cache lines. */
@@ -101,6 +103,12 @@ void amph_coll_share_awake(struct amph_share *s);
 /* Wakes the neighbour in `neighbour` if it sleeps.  The caller has issued a fence after its
  * writes. */
 void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
+
+/* Publishes on which core this process waits; returns on which a neighbour last waited, or
+ * AMPH_SHARE_NO_CORE. */
+#define AMPH_SHARE_NO_CORE UINT32_MAX
+void amph_coll_share_set_core(struct amph_share *s, uint32_t core);
+uint32_t amph_coll_share_core(const struct amph_share *s, uint32_t neighbour);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
                                                       uint32_t member, uint64_t n, bool small)

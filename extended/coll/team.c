@@ -354,6 +354,13 @@ static bool spin(struct amph_colls *all, const struct amph_waiter *w)
     return false;
 }
 
+/* Would the next step of this wait yield because processes outnumber cores? */
+static bool yields(const struct amph_waiter *w)
+{
+    return amph_job.oversubscribed && w->phase == AMPH_WAITER_SPINS &&
+           amph_job.wait_mode == AMPH_WAIT_ADAPTIVE;
+}
+
 void amph_gex_wait_step(struct amph_waiter *w)
 {
     struct amph_gex *g = amph_gex();
@@ -370,7 +377,7 @@ void amph_gex_wait_step(struct amph_waiter *w)
         amph_coll_share_sleep(&all->share);
 
     __atomic_store_n(&all->no_room, false, __ATOMIC_RELAXED);
-    if (spin(all, w)) {
+    if (spin(all, w) || (yields(w) && amph_coll_keep_core(all, w))) {
         amph_am_wait_found(w);
     } else {
         if (sleeps && __atomic_load_n(&all->no_room, __ATOMIC_RELAXED)) {
