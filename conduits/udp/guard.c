@@ -76,6 +76,8 @@ static void *guard(void *arg)
     unsigned rounds = 0;
 
     while (wait_for_round(u)) {
+        __atomic_store_n(&u->guard_soon, false, __ATOMIC_SEQ_CST);
+
         bool more = amph_rdp_guard(u->rdp);
 
         rounds = more ? rounds + 1 : 0;
@@ -96,6 +98,10 @@ static void *guard(void *arg)
             (amph_rdp_guard(u->rdp) &&
              __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) == UDP_GUARD_IDLE))
             set_round(u, ROUND_NS);
+
+        /* read after the timer was set, so that what is corked from now on sets it again */
+        if (amph_rdp_is_corked(u->rdp))
+            amph_udp_guard_hurry(u);
     }
 
     return NULL;
@@ -153,6 +159,13 @@ void amph_udp_guard_wake(struct amph_udp_cx *u)
         start(u);
 
     set_round(u, ROUND_NS);
+}
+
+void amph_udp_guard_hurry(struct amph_udp_cx *u)
+{
+    if (!__atomic_load_n(&u->guard_soon, __ATOMIC_SEQ_CST) &&
+        !__atomic_exchange_n(&u->guard_soon, true, __ATOMIC_SEQ_CST))
+        set_round(u, RDP_CORK_NS);
 }
 
 enum amph_status amph_udp_guard_open(struct amph_udp_cx *u)

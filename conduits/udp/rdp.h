@@ -45,6 +45,11 @@
 #define RDP_OPS_MAX 256u     /* gets of one peer that are answered at the same time */
 #define RDP_COPY_BYTES 2048u /* payloads up to this are copied even if lc is given */
 #define RDP_NEVER UINT64_MAX
+/* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
+ * brought into the cache, and the receiver can begin. */
+#define RDP_BATCH_BYTES (60u << 10)
+/* Longest time for which messages wait for further ones in a process that makes no progress. */
+#define RDP_CORK_NS AMPH_NS_PER_MS
 
 /* ---- clock and wire ---- */
 
@@ -209,6 +214,7 @@ struct amph_rdp_txlane {
     uint64_t next_lseq; /* number of the next segment */
     uint64_t reserved;  /* PUT: first number after those of all queued puts */
     uint64_t sent_bytes, limit;
+    uint64_t uncut_bytes; /* of transfers that have not been split yet */
     uint32_t queued_bytes;
 };
 
@@ -314,6 +320,7 @@ struct amph_rdp_conn {
     uint64_t timer_ns; /* earliest deadline of this peer, or RDP_NEVER */
     uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
     uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
+    bool corked;       /* what is queued waits for more, see amph_rdp_push */
     uint64_t refused_ns;
     uint64_t served;   /* its last turn in delivery */
     uint32_t ngets;    /* our gets in flight */
@@ -370,6 +377,7 @@ struct amph_rdp {
     uint32_t bulky;  /* datagrams during which another long one is expected: set to BULKY by a long
                         datagram, and one less with each short one */
     unsigned work;   /* requests of peers served since it was last reported */
+    bool corked;     /* a peer may be; atomic */
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
     /* packets that are sent together */
@@ -428,9 +436,14 @@ unsigned amph_rdp_after_input(struct amph_rdp *r);
 /* Before a sleep: sends all acknowledgements.  *deadline_p: when amph_rdp_progress must be called.
  * Returns false if there is work. */
 bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p);
-/* Called periodically from another thread: retransmits lost segments.  Returns true if anything is in
- * flight. */
+/* Called periodically from another thread: retransmits lost segments, and sends those that wait for
+ * more.  Returns true if anything is in flight. */
 bool amph_rdp_guard(struct amph_rdp *r);
+/* Does anything wait for more to be sent with it?  Then amph_rdp_guard is due in RDP_CORK_NS. */
+static inline bool amph_rdp_is_corked(const struct amph_rdp *r)
+{
+    return __atomic_load_n(&r->corked, __ATOMIC_SEQ_CST);
+}
 /* Called now and then from that thread.  If the process makes no progress, sends an acknowledgement to
  * each peer that has received nothing for an eighth of the time-out: it computes, and is not dead.
  * Returns true if there is a connected peer. */
@@ -494,6 +507,12 @@ void amph_rdp_seg_queue(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
 void amph_rdp_seg_arrived(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s);
 void amph_rdp_seg_lost(struct amph_rdp_conn *c, struct amph_rdp_seg *s);
 void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+/* Sends what is queued, or leaves it queued until it fills a batch, or until the next progress, if the
+ * peer is busy with what was sent before: a system call for many packets costs little more than one for
+ * a single packet. */
+void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c);
+/* Sends what has waited in vain for more. */
+void amph_rdp_uncork(struct amph_rdp *r, uint64_t now);
 void amph_rdp_send_ack(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);

@@ -580,7 +580,7 @@ static void on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct am
     }
 
     if (!c->gone)
-        amph_rdp_pump(r, c, now);
+        amph_rdp_push(r, c); /* what it leaves is sent after the batch of datagrams */
 
     amph_rdp_release_conn(r, c);
 }
@@ -774,7 +774,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 
     amph_rdp_lock(r);
 
-    bool work = r->nready || r->nfailed || r->nfinished;
+    bool work = r->nready || r->nfailed || r->nfinished || r->timer_ns <= r->now;
 
     /* reading the clock costs as much as the rest of an idle poll */
     if (AMPH_LIKELY(!work) && ++r->idle_looks % LOOKS && !r->slept) {
@@ -829,6 +829,8 @@ bool amph_rdp_guard(struct amph_rdp *r)
 
     if (now - r->now > AWAY_NS) /* otherwise the process makes progress and handles them itself */
         do_due(r, now);
+    else if (r->corked)
+        amph_rdp_uncork(r, now);
 
     for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
         waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);

@@ -66,6 +66,7 @@ static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_x
     x->next = NULL;
     *c->tx[lane].xfers_tail = x;
     c->tx[lane].xfers_tail = &x->next;
+    c->tx[lane].uncut_bytes += x->len_bytes;
 }
 
 /* Ends a transfer if nothing of it is left to be split or acknowledged. */
@@ -113,6 +114,7 @@ struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn 
     s->xfer = x;
     x->under_way++;
     x->cut += m.len_bytes;
+    c->tx[lane].uncut_bytes -= m.len_bytes;
 
     if (x->cut == x->len_bytes) {
         c->tx[lane].xfers = x->next;
@@ -170,7 +172,7 @@ static enum amph_status start_put(struct amph_rdp *r, struct amph_rdp_conn *c, u
 
     tx->reserved += (len_bytes + x->chunk - 1) / x->chunk;
     queue_xfer(c, RDP_PUT, x);
-    amph_rdp_pump(r, c, amph_rdp_now(r));
+    amph_rdp_push(r, c);
 
     return AMPH_OK;
 }
@@ -246,7 +248,7 @@ enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, u
             r->gets = g;
             c->ngets++;
             st = AMPH_OK;
-            amph_rdp_pump(r, c, amph_rdp_now(r));
+            amph_rdp_push(r, c);
         } else {
             free(g);
             st = AMPH_AGAIN;

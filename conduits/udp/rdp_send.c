@@ -19,9 +19,7 @@
 #include "conduits/udp/rdp.h"
 
 #define BLOCKED_NS (100 * AMPH_NS_PER_US) /* after the wire took nothing */
-/* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
- * brought into the cache, and the receiver can begin. */
-#define BATCH_BYTES (60u << 10)
+#define BUSY_PACKETS 32u                  /* in flight to a peer that is busy with them */
 
 /* ---- segments ---- */
 
@@ -210,6 +208,7 @@ void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_st
         }
 
         tx->xfers_tail = &tx->xfers;
+        tx->uncut_bytes = 0;
         drop_list(r, tx->out, st);
         drop_list(r, tx->head, st);
         tx->out = tx->out_tail = tx->head = tx->tail = NULL;
@@ -465,7 +464,7 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
     record(c, s, bytes, now, more);
     s->state = RDP_SEG_OUT;
     r->out_bytes += bytes;
-    if (r->out_bytes >= BATCH_BYTES)
+    if (r->out_bytes >= RDP_BATCH_BYTES)
         amph_rdp_flush(r);
 }
 
@@ -547,6 +546,7 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 
     c->send_ns = RDP_NEVER;
+    c->corked = false;
     while ((s = next_segment(r, c))) {
         size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
         bool probe = c->probes > 0;
@@ -573,6 +573,51 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     c->send_ns = when;
     amph_rdp_flush(r);
     amph_rdp_rearm(r, c, now);
+}
+
+/* Does the peer have enough to do until a batch has been collected? */
+static bool may_collect(const struct amph_rdp_conn *c)
+{
+    uint64_t bytes = 0;
+
+    if (c->state != RDP_CONN_UP || c->out_packets < BUSY_PACKETS || c->lost)
+        return false;
+
+    for (unsigned i = 0; i < RDP_NLANES; i++)
+        bytes += c->tx[i].queued_bytes + c->tx[i].uncut_bytes;
+
+    return bytes < RDP_BATCH_BYTES;
+}
+
+void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c)
+{
+    if (!may_collect(c)) {
+        amph_rdp_pump(r, c, amph_rdp_now(r));
+        return;
+    }
+
+    if (c->corked || c->send_ns != RDP_NEVER)
+        return;
+
+    c->corked = true;
+    c->send_ns = r->now; /* in the past: the next progress sends it */
+    amph_rdp_rearm(r, c, r->now);
+    __atomic_store_n(&r->corked, true, __ATOMIC_SEQ_CST);
+}
+
+void amph_rdp_uncork(struct amph_rdp *r, uint64_t now)
+{
+    bool corked = false;
+
+    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
+        next = c->next_active;
+        if (c->corked && c->send_ns + RDP_CORK_NS <= now)
+            amph_rdp_pump(r, c, now);
+
+        corked |= c->corked;
+    }
+
+    __atomic_store_n(&r->corked, corked, __ATOMIC_SEQ_CST);
 }
 
 /* ---- messages ---- */
@@ -741,7 +786,7 @@ enum amph_status amph_rdp_am_send(struct amph_rdp *r, uint32_t peer, enum amph_l
         st = AMPH_OK;
 
     if (st == AMPH_OK)
-        amph_rdp_pump(r, c, amph_rdp_now(r));
+        amph_rdp_push(r, c);
 
     amph_rdp_unlock(r);
     if (st == AMPH_OK && lc)

@@ -37,6 +37,7 @@ struct amph_udp_cx {
     int guard_fd;
     int guarded;             /* an enum amph_udp_guarded; atomic */
     int guard_stop;          /* atomic */
+    bool guard_soon;         /* its timer is set for messages that wait for more; atomic */
     uint64_t guard_retry_ns; /* the thread could not be started: no attempt before; atomic */
     /* a lossy wire, for tests */
     uint32_t loss; /* of 10,000 */
@@ -67,5 +68,6 @@ void amph_udp_sent(struct amph_udp_cx *u);
 enum amph_status amph_udp_guard_open(struct amph_udp_cx *u);
 void amph_udp_guard_close(struct amph_udp_cx *u); /* before amph_rdp_close */
 void amph_udp_guard_wake(struct amph_udp_cx *u);  /* after a send */
+void amph_udp_guard_hurry(struct amph_udp_cx *u); /* after one whose message waits for more */
 
 #endif

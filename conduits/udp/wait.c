@@ -73,6 +73,9 @@ static void set_alarm(struct amph_udp_cx *u, uint64_t at_ns)
 void amph_udp_sent(struct amph_udp_cx *u)
 {
     amph_udp_guard_wake(u);
+    if (amph_rdp_is_corked(u->rdp))
+        amph_udp_guard_hurry(u);
+
     if (AMPH_LIKELY(!u->base.cfg.threaded))
         return;
 

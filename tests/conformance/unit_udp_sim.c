@@ -474,6 +474,49 @@ static void products(void)
            amph_clmul_works() ? "" : " # SKIP this processor has no instructions for them");
 }
 
+static unsigned counted;
+
+static void count_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    counted++;
+}
+
+/* A node that has sent many messages keeps the last ones back until it fills a packet with more.  If it
+ * then computes, the guard sends them soon. */
+static void kept_back(void)
+{
+    static const struct amph_upcalls counting = { count_message, on_error };
+    const struct sim_link link = { .delay_ns = 50000, .datagram = 1472 };
+    const struct amph_am am = { .kind = AMPH_AM_SHORT };
+    struct sim *s = sim_open(2, &link, 99, &counting, MEMORY);
+    struct amph_rdp *r = s->node[0].rdp;
+    const struct amph_rdp_conn *c = r->conn[1];
+
+    amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &am, NULL); /* connects */
+    while (counted < 1 && sim_step(s))
+        continue;
+
+    for (unsigned i = 0; i < 100; i++)
+        amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &am, NULL);
+
+    bool kept = c->tx[AMPH_LANE_REQUEST].head != NULL && amph_rdp_is_corked(r);
+
+    amph_rdp_guard(r);
+    kept = kept && c->tx[AMPH_LANE_REQUEST].head != NULL;
+    s->now += 2 * RDP_CORK_NS;
+    amph_rdp_guard(r);
+
+    bool sent = !c->tx[AMPH_LANE_REQUEST].head && !amph_rdp_is_corked(r);
+
+    while (counted < 101 && sim_step(s))
+        continue;
+
+    report(kept && sent && counted == 101,
+           "messages kept back are sent by the guard (kept %d, sent %d, %u arrived)", kept, sent,
+           counted);
+    sim_close(s);
+}
+
 static unsigned refusals;
 
 static void no_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -812,6 +855,7 @@ int main(int argc, char **argv)
            (unsigned long long)total_placed);
     known_codes();
     products();
+    kept_back();
     disagreement();
     refused_puts();
     pauses();
