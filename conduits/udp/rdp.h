@@ -274,6 +274,10 @@ struct amph_rdp_cc {
     uint64_t cwnd, rate, hi;
     uint64_t pace_ns;
     uint64_t lost_round, delivered_round;
+    /* bytes acknowledged beyond the path's rate: since epoch_ns, and the maximum of this and the
+     * previous window of rounds */
+    uint64_t epoch_ns, epoch_bytes, beyond[2];
+    uint32_t beyond_round;
     uint64_t rtt_sum; /* of this round */
     uint32_t rtt_count;
     uint64_t sent_startup, lost_startup; /* before the path's rate was known */

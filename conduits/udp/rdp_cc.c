@@ -90,6 +90,39 @@ static void take_rate(struct amph_rdp_cc *cc, uint64_t rate)
     }
 }
 
+/* ---- bursts of acknowledgements ---- */
+
+/* A peer that polls seldom acknowledges all at once what came since its last poll.  Until then as much
+ * must be in flight in addition, or it finds little at its next poll. */
+static void note_burst(struct amph_rdp_cc *cc, uint64_t acked_bytes, uint64_t now)
+{
+    double expected = (double)best_rate(cc) * (double)(now - cc->epoch_ns) / 1e9;
+
+    if ((double)cc->epoch_bytes <= expected) {
+        cc->epoch_bytes = 0;
+        cc->epoch_ns = now;
+        expected = 0;
+    }
+
+    cc->epoch_bytes += acked_bytes;
+    if (cc->round - cc->beyond_round > ROUNDS / 2) {
+        cc->beyond[1] = cc->beyond[0];
+        cc->beyond[0] = 0;
+        cc->beyond_round = cc->round;
+    }
+
+    uint64_t beyond = (uint64_t)((double)cc->epoch_bytes - expected);
+    uint64_t max = cc->cwnd;
+
+    if (best_rate(cc) && beyond > cc->beyond[0])
+        cc->beyond[0] = beyond < max ? beyond : max;
+}
+
+static uint64_t burst_bytes(const struct amph_rdp_cc *cc)
+{
+    return cc->beyond[0] > cc->beyond[1] ? cc->beyond[0] : cc->beyond[1];
+}
+
 /* ---- sending ---- */
 
 static uint64_t path_bytes(const struct amph_rdp_cc *cc, unsigned gain)
@@ -242,7 +275,7 @@ static void update_window(struct amph_rdp_conn *c, uint64_t acked_bytes, uint64_
     }
 
     uint64_t min = (uint64_t)MIN_PACKETS * c->datagram;
-    uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * min;
+    uint64_t want = path_bytes(cc, GAIN_CWND) + 2 * min + burst_bytes(cc);
 
     if (cc->mode == RDP_CC_STARTUP) {
         cc->startup_cwnd += acked_bytes;
@@ -292,6 +325,8 @@ void amph_rdp_cc_acked(struct amph_rdp_conn *c, const struct amph_rdp_rec *newes
     cc->rtt_count += rtt_ns > 0;
     if (!newest)
         return;
+
+    note_burst(cc, acked_bytes, now);
 
     uint64_t sending = newest->sent_ns - newest->first_sent_ns;
     uint64_t coming = now - newest->delivered_ns;
