@@ -52,13 +52,10 @@ static uint8_t *find(const struct amph_rdp *r, uint64_t key, uint64_t offset, ui
 
 /* ---- transfers ---- */
 
-static uint32_t piece_of(const struct amph_rdp_conn *c, uint64_t len_bytes)
+/* As long as a packet allows: two packets of half the length take longer than a long and a short one. */
+static uint32_t piece_bytes(const struct amph_rdp_conn *c)
 {
-    uint64_t max = (c->body_max - RMA_HEAD) & ~(uint64_t)7;
-    uint64_t n = (len_bytes + max - 1) / max;
-    uint64_t even = ((len_bytes + n - 1) / n + PIECE - 1) & ~(uint64_t)(PIECE - 1);
-
-    return (uint32_t)(even < max ? even : max);
+    return (c->body_max - (uint32_t)RMA_HEAD) & ~(PIECE - 1);
 }
 
 static void queue_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xfer *x)
@@ -166,7 +163,7 @@ static enum amph_status start_put(struct amph_rdp *r, struct amph_rdp_conn *c, u
                                  .len_bytes = len_bytes,
                                  .lc = copy ? NULL : *lc,
                                  .rc = rc,
-                                 .chunk = piece_of(c, len_bytes) };
+                                 .chunk = piece_bytes(c) };
     if (!copy)
         *lc = NULL;
 
@@ -344,7 +341,7 @@ static bool on_get(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amp
                                  .key = m->key,
                                  .base = from,
                                  .len_bytes = m->total,
-                                 .chunk = piece_of(c, m->total) };
+                                 .chunk = piece_bytes(c) };
     c->nanswers++;
     queue_xfer(c, RDP_GET, x);
 

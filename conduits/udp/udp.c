@@ -405,7 +405,7 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
             unsigned came = u->port->ops->recv(u->port, own);
 
             dry = came < AMPH_PORT_BATCH &&
-                  (!amph_rdp_is_bulky(u->rdp) || ++alone == AMPH_PORT_BATCH * 4);
+                  (!amph_rdp_is_bulky(u->rdp) || ++alone == AMPH_PORT_BATCH);
             if (!came)
                 break;
 
