@@ -35,7 +35,8 @@ struct amph_port_in_parts {
     size_t head_len, bulk_len, pad_len; /* pad_len < 8 */
 };
 
-/* A received datagram, valid until the next recv into the same set. */
+/* A received datagram, or several of one peer that the kernel has joined, valid until the next recv into the
+ * same set. */
 struct amph_port_in {
     const void *at; /* aligned to 8 */
     size_t len_bytes;
@@ -43,9 +44,9 @@ struct amph_port_in {
 
 /* Received datagrams and the memory that holds them. */
 struct amph_port_set {
-    struct amph_port_in in[AMPH_PORT_BATCH * 64]; /* the kernel may deliver up to 64 in one piece */
-    unsigned at, end;                             /* in[at..end) have not been handled yet */
-    void *impl;                                   /* the port's */
+    struct amph_port_in in[AMPH_PORT_BATCH];
+    unsigned at, end; /* in[at..end) have not been handled yet */
+    void *impl;       /* the port's */
 };
 
 struct amph_port_config {

@@ -4,7 +4,7 @@
  *
  * Datagrams are as long as the route's MTU allows (64 KiB on the loopback interface).  One system
  * call sends or receives many.  If the kernel can split (GSO) and join (GRO) datagrams of one
- * length, several of them cross the kernel as one.  Short datagrams to busy peers are sent by
+ * length, several of them cross the kernel as one, and are received as one.  Short datagrams to busy peers are sent by
  * sockets that are connected to those peers, which saves a route lookup for each (90 of 1000 ns).
  * Addresses: see inet.h.
  */
@@ -34,7 +34,6 @@
 #define GSO_PIECES 32u
 #define GSO_BYTES 65000u
 #define OUT_BATCH 32u
-#define SHORT_ROUTE 16384u
 #define SMALL_BYTES 512u /* datagrams up to this are joined here instead of by the kernel */
 #define STREAK 2u
 /* Datagrams of this length are received one at a time: a batch of them does not fit the processor's
@@ -70,7 +69,7 @@ struct sock_port {
     struct amph_port base;
     int fd;
     uint32_t max_peers;
-    bool gso, gro;
+    bool gso;
     unsigned streak;   /* receive calls in a row that found something */
     size_t last_bytes; /* length of the datagram received last */
     uint32_t refused;
@@ -89,7 +88,6 @@ struct sock_set {
     uint8_t *mem;
     struct mmsghdr msg[AMPH_PORT_BATCH];
     struct iovec iov[AMPH_PORT_BATCH];
-    uint64_t control[AMPH_PORT_BATCH][4];
 };
 
 static struct sock_port *port_of(struct amph_port *port)
@@ -133,8 +131,7 @@ static struct sock_set *make_set(void)
 
     for (unsigned i = 0; i < AMPH_PORT_BATCH; i++) {
         s->iov[i] = (struct iovec){ s->mem + (size_t)i * BUFFER_BYTES, BUFFER_BYTES };
-        s->msg[i].msg_hdr =
-            (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1, .msg_control = s->control[i] };
+        s->msg[i].msg_hdr = (struct msghdr){ .msg_iov = &s->iov[i], .msg_iovlen = 1 };
     }
 
     return s;
@@ -245,6 +242,7 @@ static void set_options(struct sock_port *p, int family)
     setsockopt(p->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_RECVERR : IP_RECVERR, &on,
                sizeof on);
     p->gso = getsockopt(p->fd, IPPROTO_UDP, UDP_SEGMENT, &size, &len) == 0;
+    setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); /* older kernels do not join */
 }
 
 static enum amph_status sock_open(const struct amph_port_config *cfg, struct amph_port **port_p)
@@ -359,14 +357,6 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
 
     *datagram_p = route < takes ? route : takes;
     dest->len = (uint8_t)len;
-
-    int on = 1;
-
-    /* long datagrams are never joined */
-    if (!p->gro && route < SHORT_ROUTE && (!AMPH_BIG_ENDIAN || p->gso))
-        p->gro = setsockopt(p->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
-
-    p->base.peeks = !p->gro; /* several joined ones cannot go to several places */
 
     return AMPH_OK;
 }
@@ -665,40 +655,6 @@ static unsigned sock_send(struct amph_port *base, const struct amph_port_out *v,
 
 /* ---- receiving ---- */
 
-/* Returns the length of each datagram that the kernel joined, or 0. */
-static size_t joined_by(struct msghdr *h)
-{
-    int size = 0;
-
-    for (struct cmsghdr *cm = CMSG_FIRSTHDR(h); cm; cm = CMSG_NXTHDR(h, cm))
-        if (cm->cmsg_level == IPPROTO_UDP && cm->cmsg_type == UDP_GRO &&
-            cm->cmsg_len >= CMSG_LEN(sizeof(uint16_t)))
-            memcpy(&size, CMSG_DATA(cm),
-                   cm->cmsg_len >= CMSG_LEN(sizeof size) ? sizeof size : sizeof(uint16_t));
-
-    return size > 0 ? (size_t)size : 0;
-}
-
-static void split(struct sock_set *s, unsigned i)
-{
-    size_t len = s->msg[i].msg_len;
-    size_t piece = joined_by(&s->msg[i].msg_hdr);
-    const uint8_t *at = s->iov[i].iov_base;
-
-    if (!piece || piece > len)
-        piece = len;
-
-    while (len && s->base.end < AMPH_COUNTOF(s->base.in)) {
-        size_t n = len < piece ? len : piece;
-
-        if ((uintptr_t)at % 8 == 0) /* pieces of a foreign datagram may be misaligned */
-            s->base.in[s->base.end++] = (struct amph_port_in){ at, n };
-
-        at += n;
-        len -= n;
-    }
-}
-
 /* Receives one datagram.  Used while datagrams arrive one at a time, because a call for many
  * would look into the empty queue a second time, and for long ones, which then reuse memory that is in
  * the cache. */
@@ -737,11 +693,8 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 
     *set_p = &s->base;
     s->base.at = s->base.end = 0;
-    if (!p->gro && (p->streak < STREAK || p->last_bytes >= ALONE_BYTES))
+    if (p->streak < STREAK || p->last_bytes >= ALONE_BYTES)
         return recv_one(p, s);
-
-    for (unsigned i = 0; i < AMPH_PORT_BATCH; i++)
-        s->msg[i].msg_hdr.msg_controllen = sizeof s->control[i];
 
     int n = recvmmsg(p->fd, s->msg, AMPH_PORT_BATCH, MSG_DONTWAIT, NULL);
 
@@ -752,7 +705,7 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
         p->streak = 0;
 
     for (int i = 0; i < n; i++)
-        split(s, (unsigned)i);
+        s->base.in[s->base.end++] = (struct amph_port_in){ s->iov[i].iov_base, s->msg[i].msg_len };
 
     if (n > 0)
         p->last_bytes = s->msg[n - 1].msg_len;

@@ -17,6 +17,27 @@ bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p
     return amph_rdp_parse_head(buf, len_bytes, len_bytes, p);
 }
 
+size_t amph_rdp_first_packet(const void *buf, size_t len_bytes)
+{
+    struct amph_rdp_hdr h;
+
+    if (len_bytes < sizeof h)
+        return len_bytes;
+
+    memcpy(&h, buf, sizeof h);
+
+    uint64_t len = sizeof h + (uint64_t)amph_le32(h.body_len);
+
+    if (h.flags & RDP_F_ACK)
+        len += sizeof(struct amph_rdp_ackblk) + 8u * h.ack_words;
+
+    if (h.flags & RDP_F_SEG)
+        len += sizeof(struct amph_rdp_seghdr);
+
+    /* one that is too long is malformed, and all of it is */
+    return len < len_bytes ? (size_t)len : len_bytes;
+}
+
 bool amph_rdp_parse_head(const void *buf, size_t have, size_t len_bytes, struct amph_rdp_packet *p)
 {
     const uint8_t *at = buf;

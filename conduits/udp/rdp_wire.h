@@ -168,6 +168,9 @@ struct amph_rdp_packet {
  * the first `have` bytes only, and returns false also if these are not all before the bulk. */
 bool amph_rdp_parse(const void *buf, size_t len_bytes, struct amph_rdp_packet *p);
 bool amph_rdp_parse_head(const void *buf, size_t have, size_t len_bytes, struct amph_rdp_packet *p);
+/* Returns the length of the first packet of a datagram.  The kernel joins datagrams, so several packets may
+ * follow each other. */
+size_t amph_rdp_first_packet(const void *buf, size_t len_bytes);
 /* The same for the contents of bodies.  amph_rdp_get_msg parses a message of at most `left` bytes and
  * returns the length of its head, or 0. */
 bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);

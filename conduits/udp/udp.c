@@ -379,9 +379,29 @@ static bool receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
     return true;
 }
 
-/* Handles received datagrams, at most `budget` messages.  Returns the number of messages.  While long
- * datagrams are expected, the port gives others one by one, so one that came alone does not
- * mean that no more are there. */
+/* Removes the next packet of a set.  Its bytes stay valid until the next recv into the set. */
+static struct amph_port_in next_packet(struct amph_port_set *set)
+{
+    struct amph_port_in *in = &set->in[set->at];
+    struct amph_port_in packet = { in->at, amph_rdp_first_packet(in->at, in->len_bytes) };
+
+    in->at = (const uint8_t *)in->at + packet.len_bytes;
+    in->len_bytes -= packet.len_bytes;
+    if (!in->len_bytes || packet.len_bytes % 8) /* the rest would not be aligned: not from a peer */
+        set->at++;
+
+    return packet;
+}
+
+/* Did a datagram come alone that is long, or while long ones are expected?  The port gives these one by one, so
+ * others may be there. */
+static bool is_alone(const struct amph_udp_cx *u, const struct amph_port_set *set, unsigned came)
+{
+    return came == 1 && (amph_rdp_is_bulky(u->rdp) || set->in[0].len_bytes >= PLACE_MIN);
+}
+
+/* Handles received datagrams, at most `budget` messages.  Returns the number of messages.  After some that
+ * came alone it ends, so that their senders, which may wait for room, get acknowledgements. */
 static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
@@ -404,18 +424,19 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
 
             unsigned came = u->port->ops->recv(u->port, own);
 
-            dry = came < AMPH_PORT_BATCH &&
-                  (!amph_rdp_is_bulky(u->rdp) || ++alone == AMPH_PORT_BATCH);
             if (!came)
                 break;
+
+            dry = came < AMPH_PORT_BATCH &&
+                  (!is_alone(u, *own, came) || ++alone == AMPH_PORT_BATCH);
 
             continue;
         }
 
-        struct amph_port_in in = set->in[set->at++];
+        struct amph_port_in packet = next_packet(set);
 
         any = true;
-        n += amph_rdp_input(u->rdp, in.at, in.len_bytes, lanes, budget - n);
+        n += amph_rdp_input(u->rdp, packet.at, packet.len_bytes, lanes, budget - n);
         if (n >= budget)
             break;
     }

@@ -474,6 +474,29 @@ static void products(void)
            amph_clmul_works() ? "" : " # SKIP this processor has no instructions for them");
 }
 
+/* Packets that the kernel has joined: where the first one ends. */
+static void joined_packets(void)
+{
+    static const uint8_t flags[] = { 0, RDP_F_ACK, RDP_F_SEG, RDP_F_ACK | RDP_F_SEG };
+    uint64_t text[128] = { 0 };
+    unsigned right = 0;
+
+    for (unsigned i = 0; i < AMPH_COUNTOF(flags); i++) {
+        bool ack = (flags[i] & RDP_F_ACK) != 0;
+        struct amph_rdp_hdr h = { .flags = flags[i], .body_len = 64, .ack_words = ack ? 2 : 0 };
+        size_t seg = flags[i] & RDP_F_SEG ? sizeof(struct amph_rdp_seghdr) : 0;
+        size_t len = sizeof h + (ack ? sizeof(struct amph_rdp_ackblk) + 16 : 0) + seg + 64;
+
+        amph_rdp_put_hdr(text, &h);
+        right += amph_rdp_first_packet(text, len) == len &&
+                 amph_rdp_first_packet(text, 2 * len) == len &&
+                 amph_rdp_first_packet(text, len - 8) == len - 8 &&
+                 amph_rdp_first_packet(text, 16) == 16;
+    }
+
+    report(right == AMPH_COUNTOF(flags), "joined packets are separated");
+}
+
 static unsigned counted;
 
 static void count_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -855,6 +878,7 @@ int main(int argc, char **argv)
            (unsigned long long)total_placed);
     known_codes();
     products();
+    joined_packets();
     kept_back();
     disagreement();
     refused_puts();
