@@ -233,6 +233,7 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
 
     ep->active[ep->nactive].cx = cx;
     ep->active[ep->nactive].progress = cx->ops->progress;
+    ep->networked |= cx == ep->cx[AMPH_CX_NET];
     ep->windowed |= !cx->caps.self_flow;
     ep->flushes |= cx->ops->flush != amph_conduit_no_flush;
     __atomic_store_n(&ep->nactive, ep->nactive + 1, __ATOMIC_RELEASE);

@@ -110,8 +110,8 @@ struct amph_am_ep {
     /* read by each message */
     struct amph_peer *peer;
     uint32_t max_peers;
-    /* windowed, flushes: some conduit counts credits, needs flush */
-    bool threaded, windowed, flushes;
+    /* windowed, flushes, networked: some active conduit counts credits, needs flush, is a network */
+    bool threaded, windowed, flushes, networked;
     unsigned nactive;
     struct {
         unsigned (*progress)(struct amph_cx *, unsigned, unsigned);

@@ -14,6 +14,7 @@
 enum {
     IDLE_BEFORE_YIELD = 16,
     IDLE_BETWEEN_YIELDS = 64,
+    IDLE_BETWEEN_YIELDS_NET = 32, /* a poll of a network is a system call */
     IDLE_BETWEEN_TICKS = 4096,
     BUSY_MESSAGES = 16,     /* a poll that handles this many may have left some */
     BUSY_MESSAGES_MAX = 256 /* limit of one call */
@@ -82,11 +83,12 @@ void amph_ep_tick(struct amph_am_ep *ep)
  * too.  So the number of polls between yields doubles while nothing is found, but only up to
  * IDLE_BETWEEN_YIELDS: the kernel's scheduler may run a process on that yields, and a process
  * that has something to do waits until all others have left its core. */
-static inline bool yields_at(unsigned polls)
+static inline bool yields_at(const struct amph_am_ep *ep, unsigned polls)
 {
+    const unsigned between = ep->networked ? IDLE_BETWEEN_YIELDS_NET : IDLE_BETWEEN_YIELDS;
     bool power_of_2 = (polls & (polls - 1)) == 0;
 
-    return polls >= IDLE_BEFORE_YIELD && (power_of_2 || polls % IDLE_BETWEEN_YIELDS == 0);
+    return polls >= IDLE_BEFORE_YIELD && (power_of_2 || polls % between == 0);
 }
 
 static void long_idle(struct amph_am_ep *ep, unsigned polls)
@@ -94,7 +96,7 @@ static void long_idle(struct amph_am_ep *ep, unsigned polls)
     if (amph_ep_in_handler(ep))
         return;
 
-    if (amph_am_oversubscribed() && yields_at(polls))
+    if (amph_am_oversubscribed() && yields_at(ep, polls))
         sched_yield();
 
     if (polls % IDLE_BETWEEN_TICKS == 0)
@@ -109,7 +111,7 @@ static inline void idle(struct amph_am_ep *ep)
 
     __atomic_store_n(&ep->idle_polls, polls, __ATOMIC_RELAXED);
     if (AMPH_UNLIKELY(polls % IDLE_BETWEEN_TICKS == 0 ||
-                      (amph_am_oversubscribed() && yields_at(polls))))
+                      (amph_am_oversubscribed() && yields_at(ep, polls))))
         long_idle(ep, polls);
 }
 
