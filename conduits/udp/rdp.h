@@ -493,6 +493,7 @@ void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c);
  * answers may have arrived and were not read. */
 uint64_t amph_rdp_read_clock(struct amph_rdp *r);
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+void amph_rdp_do_due(struct amph_rdp *r, uint64_t now); /* all deadlines that have passed */
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {
     RDP_WHY_SILENT,

@@ -23,6 +23,7 @@
 #define REFUSED_NS \
     (50 * \
      AMPH_NS_PER_MS) /* time of refusals without a packet after which the peer counts as dead */
+#define AWAY_NS (20 * AMPH_NS_PER_MS) /* time without progress after which the guard acts */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
 
 enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rdp **r_p)
@@ -533,6 +534,104 @@ void amph_rdp_scan(struct amph_rdp *r, uint64_t now)
     }
 
     amph_rdp_flush(r);
+}
+
+void amph_rdp_do_due(struct amph_rdp *r, uint64_t now)
+{
+    if (now < r->timer_ns)
+        return;
+
+    r->timer_ns = RDP_NEVER;
+    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
+        next = c->next_active;
+        if (c->timer_ns <= now)
+            amph_rdp_due(r, c, now);
+
+        amph_rdp_note_deadline(r, c->timer_ns);
+    }
+
+    amph_rdp_flush(r);
+}
+
+bool amph_rdp_guard(struct amph_rdp *r)
+{
+    bool waits = false;
+
+    amph_rdp_lock(r);
+
+    uint64_t now = amph_rdp_now(r);
+
+    if (now - r->now > AWAY_NS) /* otherwise the process makes progress and handles them itself */
+        amph_rdp_do_due(r, now);
+    else if (r->corked)
+        amph_rdp_uncork(r, now);
+
+    for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
+        waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
+
+    amph_rdp_unlock(r);
+    return waits;
+}
+
+bool amph_rdp_keep_alive(struct amph_rdp *r)
+{
+    bool connected = false;
+
+    amph_rdp_lock(r);
+
+    uint64_t now = amph_rdp_now(r);
+    uint64_t interval = r->cfg.timeout_ns / 8;
+    bool away = interval && now - r->now > interval;
+
+    for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
+        struct amph_rdp_conn *c = r->conn[i];
+
+        if (!c || c->state != RDP_CONN_UP)
+            continue;
+
+        connected = true;
+        if (!away)
+            break;
+
+        if (now - c->last_sent_ns > interval)
+            amph_rdp_send_ack(r, c, now);
+    }
+
+    amph_rdp_flush(r);
+    amph_rdp_unlock(r);
+
+    return connected;
+}
+
+bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p)
+{
+    amph_rdp_lock(r);
+
+    uint64_t now = amph_rdp_now(r);
+
+    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
+        next = c->next_active;
+        if (c->ack_ns == RDP_NEVER)
+            continue;
+
+        amph_rdp_send_ack(r, c, now);
+        amph_rdp_rearm(r, c, now);
+    }
+
+    amph_rdp_flush(r);
+
+    /* Computes the earliest deadline again, because the lower bound may be outdated. */
+    r->timer_ns = RDP_NEVER;
+    for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
+        amph_rdp_note_deadline(r, c->timer_ns);
+
+    *deadline_p = r->timer_ns;
+    r->slept = true;
+
+    bool idle = !r->nready && !r->nfailed && !r->nfinished && r->timer_ns > now;
+
+    amph_rdp_unlock(r);
+    return idle;
 }
 
 /* ---- end ---- */

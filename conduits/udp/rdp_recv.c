@@ -22,10 +22,9 @@
 #define RING_MAX 65536u
 #define SEEN_MAX 65536u
 #define WINDOW_MAX (16u << 20)
-#define LOOKS 4u                      /* idle polls between two readings of the clock */
-#define AWAY_NS (20 * AMPH_NS_PER_MS) /* time without progress after which the guard acts */
-#define BULKY 8u                      /* datagrams after a long one for which another is expected */
-#define TURN 8u                       /* messages of one peer before it is the next one's turn */
+#define LOOKS 4u /* idle polls between two readings of the clock */
+#define BULKY 8u /* datagrams after a long one for which another is expected */
+#define TURN 8u  /* messages of one peer before it is the next one's turn */
 
 /* ---- numbers of an RMA lane ---- */
 
@@ -750,24 +749,6 @@ static unsigned report_failures(struct amph_rdp *r)
     return n;
 }
 
-/* Handles all deadlines that have passed. */
-static void do_due(struct amph_rdp *r, uint64_t now)
-{
-    if (now < r->timer_ns)
-        return;
-
-    r->timer_ns = RDP_NEVER;
-    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
-        next = c->next_active;
-        if (c->timer_ns <= now)
-            amph_rdp_due(r, c, now);
-
-        amph_rdp_note_deadline(r, c->timer_ns);
-    }
-
-    amph_rdp_flush(r);
-}
-
 unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 {
     unsigned n = 0;
@@ -789,7 +770,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
     if (r->nready)
         n = deliver_ready(r, lanes, budget);
 
-    do_due(r, now);
+    amph_rdp_do_due(r, now);
     if (now >= r->scan_ns)
         amph_rdp_scan(r, now);
 
@@ -805,7 +786,7 @@ unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget)
 unsigned amph_rdp_after_input(struct amph_rdp *r)
 {
     amph_rdp_lock(r);
-    do_due(r, r->now); /* deadlines that passed while handlers ran: next progress */
+    amph_rdp_do_due(r, r->now); /* deadlines that passed while handlers ran: next progress */
 
     unsigned n = r->work;
 
@@ -817,85 +798,4 @@ unsigned amph_rdp_after_input(struct amph_rdp *r)
 
     amph_rdp_unlock(r);
     return n + (finished ? amph_rdp_complete(r) : 0);
-}
-
-bool amph_rdp_guard(struct amph_rdp *r)
-{
-    bool waits = false;
-
-    amph_rdp_lock(r);
-
-    uint64_t now = amph_rdp_now(r);
-
-    if (now - r->now > AWAY_NS) /* otherwise the process makes progress and handles them itself */
-        do_due(r, now);
-    else if (r->corked)
-        amph_rdp_uncork(r, now);
-
-    for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
-        waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
-
-    amph_rdp_unlock(r);
-    return waits;
-}
-
-bool amph_rdp_keep_alive(struct amph_rdp *r)
-{
-    bool connected = false;
-
-    amph_rdp_lock(r);
-
-    uint64_t now = amph_rdp_now(r);
-    uint64_t interval = r->cfg.timeout_ns / 8;
-    bool away = interval && now - r->now > interval;
-
-    for (uint32_t i = 0; i < r->cfg.max_peers; i++) {
-        struct amph_rdp_conn *c = r->conn[i];
-
-        if (!c || c->state != RDP_CONN_UP)
-            continue;
-
-        connected = true;
-        if (!away)
-            break;
-
-        if (now - c->last_sent_ns > interval)
-            amph_rdp_send_ack(r, c, now);
-    }
-
-    amph_rdp_flush(r);
-    amph_rdp_unlock(r);
-
-    return connected;
-}
-
-bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p)
-{
-    amph_rdp_lock(r);
-
-    uint64_t now = amph_rdp_now(r);
-
-    for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
-        next = c->next_active;
-        if (c->ack_ns == RDP_NEVER)
-            continue;
-
-        amph_rdp_send_ack(r, c, now);
-        amph_rdp_rearm(r, c, now);
-    }
-
-    amph_rdp_flush(r);
-
-    /* Computes the earliest deadline again, because the lower bound may be outdated. */
-    r->timer_ns = RDP_NEVER;
-    for (struct amph_rdp_conn *c = r->active; c; c = c->next_active)
-        amph_rdp_note_deadline(r, c->timer_ns);
-
-    *deadline_p = r->timer_ns;
-    r->slept = true;
-
-    bool idle = !r->nready && !r->nfailed && !r->nfinished && r->timer_ns > now;
-
-    amph_rdp_unlock(r);
-    return idle;
 }
