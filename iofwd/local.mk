@@ -127,6 +127,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/readers.c \
 	iofwd/server/passthrough.c \
 	iofwd/server/passthrough.h \
+	iofwd/server/trust.c \
+	iofwd/server/trust.h \
 	iofwd/server/pipes.c \
 	iofwd/server/references.c \
 	iofwd/server/state.c \

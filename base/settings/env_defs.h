@@ -159,7 +159,7 @@
         "data slots of a client at each of its servers") \
     ENV(IOFWD_PASSTHROUGH, "IOFWD_PASSTHROUGH", BOOL, "1", "", 0, 0, "iofwd", \
         "a server passes the descriptors of regular files and directories to processes of its " \
-        "host, user and mount namespace, which then read, write and look up names without " \
+        "host that could open them without it, which then read, write and look up names without " \
         "messages; 0, at the server or at the process: it does not, so that the server executes " \
         "all calls") \
     ENV(IOFWD_PIPES, "IOFWD_PIPES", INT, "16", "pipes", 0, 4096, "iofwd", \

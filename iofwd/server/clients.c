@@ -460,7 +460,6 @@ static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_
         return NULL;
 
     amph_server_passthrough_drop(s, old, NULL);
-    p->passthrough.trust = old->passthrough.trust;
     p->family = old->family;
     p->holds = old->holds;
     p->nwords = old->nwords;
@@ -491,7 +490,6 @@ static const char *inherit(struct amph_server *s, struct amph_server_peer *child
         return "the parent of the new client is not known";
 
     child->family = parent->family;
-    child->passthrough.trust = parent->passthrough.trust;
     for (uint32_t slot = 0; slot < s->progress.nslots && slot < parent->nwords * 64; slot++)
         if (s->progress.handle[slot] &&
             amph_server_handle_held_by(parent, s->progress.handle[slot]) &&
@@ -662,6 +660,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 
     p->conn = c;
     p->pid = h->pid;
+    p->sender = event->sender;
     c->progress.peer = p;
     why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number)
                                      : attach(s, p, h, text, sizeof text);

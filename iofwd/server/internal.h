@@ -30,6 +30,7 @@
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
  *   passthrough.c, .h  passes descriptors of files and directories to clients of this host
+ *   trust.c, .h    which processes could open the server's files by themselves
  *   pipes.c        pipes through which data of large writes arrives
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share
@@ -76,6 +77,7 @@
 #include "iofwd/server/fs/exports.h"
 #include "iofwd/server/passthrough.h"
 #include "iofwd/server/server.h"
+#include "iofwd/server/trust.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/marshal.h"
@@ -157,7 +159,7 @@ struct amph_server_handle {
 
     struct {
         uint32_t nholders;
-        uint32_t npassed; /* clients that have its descriptor (passthrough.c) */
+        uint32_t npassed;  /* clients that have its descriptor (passthrough.c) */
         uint32_t inflight; /* references of requests, and pins: references.c */
         bool busy;         /* a worker executes a request on it */
         bool reserved;     /* by a call in pieces, from its first piece to its last */
@@ -200,7 +202,8 @@ struct amph_server_peer {
     uint32_t index; /* in the endpoint and in server->progress.peer */
     uint32_t number, rank;
     uint32_t family; /* number of the first client in its line of forks */
-    uint32_t pid;    /* on its own host */
+    uint32_t pid;    /* on its own host, as it says */
+    pid_t sender;    /* the process, as the kernel says; 0: not known */
     bool attached;   /* has an endpoint */
     bool gone;       /* disconnected; freed when its last request has ended */
     uint32_t queued; /* requests not yet answered */
@@ -256,6 +259,7 @@ struct amph_server_conn {
         bool watches;         /* carries queries (FWD_HELLO_WATCH) */
         bool wants_final;     /* has sent FWD_WATCH_FINAL */
         bool same_user;       /* its other end is this user or root on this host */
+        pid_t sender;         /* of this host, that sent what was received last; 0: not known */
         struct amph_server_conn *prev, *next;
     } listener;
 
@@ -277,6 +281,7 @@ struct amph_server_event {
         AMPH_SERVER_EVENT_QUERY /* body: the QUERY frame's */
     } kind;
     struct amph_server_conn *conn;
+    pid_t sender; /* of the HELLO, as the kernel says; 0: not known */
     uint8_t nonce[FWD_NONCE_BYTES];
     struct amph_fwd_hello hello; /* points into body */
     size_t len;
@@ -391,7 +396,7 @@ struct amph_server {
     struct amph_fwd_latency latency; /* of all requests; relaxed atomics, as the counters are */
     _Atomic uint32_t npassed;        /* files whose descriptors clients have */
     sem_t collected; /* posted when the progress thread has collected what clients have counted */
-    atomic_bool refuses_joins;       /* drained by iofwd-ctl: takes no further clients */
+    atomic_bool refuses_joins; /* drained by iofwd-ctl: takes no further clients */
     struct amph_server_overseer overseer;
 
     /* Limits. */
@@ -402,6 +407,7 @@ struct amph_server {
     uint64_t mapped_limit;  /* maximum of all clients' mapped memory; of one client, half of it */
     size_t stage_bytes;     /* size of a staging buffer */
     bool passes;            /* passes descriptors to clients (IOFWD_PASSTHROUGH) */
+    struct amph_server_rights rights; /* of this process, where it passes descriptors */
 
     /* Limits of descriptors in use (limits.c); 0: no limit. */
     uint32_t fds_usable;  /* above it a client gets only its share */

@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
@@ -219,6 +220,7 @@ static void add_conn(struct amph_server *s, int fd, bool same_user)
     }
 
     amph_fwd_watch_host(fd);
+    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(const int){ 1 }, sizeof(int));
     c->fd = fd;
     c->server = s;
     c->listener.unauthenticated = !same_user;
@@ -376,6 +378,7 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
 
     memcpy(event->body, in->body, in->len);
     memcpy(event->nonce, c->listener.nonce, sizeof c->listener.nonce);
+    event->sender = c->listener.sender;
 
     enum amph_status st = amph_fwd_hello_parse(event->body, event->len, &event->hello, s->job->key,
                                                c->listener.nonce);
@@ -406,13 +409,37 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
     return ok;
 }
 
+/* recv; stores which process has sent it.  A connection may be inherited, so its other end changes. */
+static ssize_t receive(struct amph_server_conn *c, void *buf, size_t len)
+{
+    /* no room for descriptors, which would have to be closed */
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+    struct iovec iov = { buf, len };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
+    ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT);
+
+    if (n <= 0)
+        return n;
+
+    const struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+    struct ucred who = { .pid = 0 };
+
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS)
+        memcpy(&who, CMSG_DATA(head), sizeof who);
+
+    c->listener.sender = who.pid;
+    return n;
+}
+
 static bool read_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     for (;;) {
         struct amph_fwd_frame_in in;
         size_t used;
-        ssize_t n = recv(c->fd, c->listener.buf + c->listener.have,
-                         sizeof c->listener.buf - c->listener.have, MSG_DONTWAIT);
+        ssize_t n = receive(c, c->listener.buf + c->listener.have,
+                            sizeof c->listener.buf - c->listener.have);
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;

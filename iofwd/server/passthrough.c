@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Passthrough, the server's side (wire/passthrough.h): passes descriptors of regular files to clients, and
- * collects what these count.
- *
- * A descriptor is more than the right to read and write: its holder can map the file, or open it again by
- * /proc/self/fd.  So only a client that could open the file by itself gets one: a process of the same user
- * that sees the same files, in the server's mount namespace and below its root.
+ * Passthrough, the server's side (wire/passthrough.h): passes descriptors of regular files and directories to
+ * clients that could open them by themselves (trust.h), and collects what these count.
  *
  * Layer: iofwd.
  * Thread rule: progress thread.
  */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "iofwd/server/internal.h"
@@ -25,35 +19,22 @@
 
 /* ---- who gets descriptors ---- */
 
-static bool is_same_object(const char *ours, pid_t pid, const char *name)
+/* Looking at a process takes 20 us, so one that can change its rights is looked at again after this time. */
+#define TRUST_NS AMPH_NS_PER_MS
+
+static bool is_trusted(const struct amph_server *s, struct amph_server_peer *p)
 {
-    char theirs[64];
-    struct stat a, b;
+    struct amph_server_passthrough *pt = &p->passthrough;
+    uint64_t now = amph_now_ns();
+    bool looks = pt->trust == AMPH_SERVER_TRUST_UNKNOWN ||
+                 (pt->trust == AMPH_SERVER_TRUST_NOW && now - pt->looked_ns >= TRUST_NS);
 
-    snprintf(theirs, sizeof theirs, "/proc/%d/%s", (int)pid, name);
-    return stat(ours, &a) == 0 && stat(theirs, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
+    if (looks) {
+        pt->trust = amph_server_trust_of(&s->rights, p->sender);
+        pt->looked_ns = now;
+    }
 
-/* Could the process at the other end of the connection open the server's files by itself?  A connection for
- * a forked child was opened by its parent, whose answer is the child's. */
-static bool sees_same_files(const struct amph_server_conn *c)
-{
-    struct ucred who;
-    socklen_t len = sizeof who;
-
-    return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.uid == geteuid() &&
-           who.pid > 0 && is_same_object("/proc/self/ns/mnt", who.pid, "ns/mnt") &&
-           is_same_object("/", who.pid, "root");
-}
-
-static bool is_trusted(struct amph_server_peer *p)
-{
-    if (p->passthrough.trust == AMPH_SERVER_TRUST_UNKNOWN)
-        p->passthrough.trust = sees_same_files(p->conn) ? AMPH_SERVER_TRUST_FULL
-                                                        : AMPH_SERVER_TRUST_NONE;
-
-    return p->passthrough.trust == AMPH_SERVER_TRUST_FULL;
+    return pt->trust != AMPH_SERVER_TRUST_NONE;
 }
 
 /* The memory that the client shares with the server; NULL: it has none. */
@@ -111,7 +92,7 @@ static bool send_descriptor(const struct amph_server_conn *c, uint64_t handle, i
 
 static bool may_have_descriptors(const struct amph_server *s, struct amph_server_peer *p)
 {
-    return s->passes && p->conn && !p->gone && shared_with(p) && is_trusted(p);
+    return s->passes && p->conn && !p->gone && shared_with(p) && is_trusted(s, p);
 }
 
 int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,

@@ -10,18 +10,12 @@
 
 #include <stdint.h>
 
+#include "iofwd/server/trust.h"
 #include "iofwd/wire/passthrough.h"
 
 struct amph_server;
 struct amph_server_handle;
 struct amph_server_peer;
-
-/* May a client have descriptors of files? */
-enum amph_server_trust {
-    AMPH_SERVER_TRUST_UNKNOWN,
-    AMPH_SERVER_TRUST_NONE,
-    AMPH_SERVER_TRUST_FULL
-};
 
 /* A file whose descriptor a client has; handle NULL: none.  seen: what the client had counted when it was
  * looked at last. */
@@ -35,6 +29,7 @@ struct amph_server_passed {
 /* Of one client. */
 struct amph_server_passthrough {
     enum amph_server_trust trust;
+    uint64_t looked_ns; /* when that was */
     uint32_t nfiles;
     struct amph_server_passed file[FWD_PASSTHROUGH_MAX];
     uint64_t lookups_seen, lookup_errors_seen;

@@ -150,7 +150,7 @@ static enum amph_status open_all(struct amph_server *s)
     if (s->memory_limit == 0)
         s->memory_limit = amph_phys_mem_bytes() / 4;
 
-    s->passes = amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH);
+    s->passes = amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH) && amph_server_trust_open(&s->rights);
     s->progress.pipes_max = (uint32_t)amph_env_int(AMPH_ENV_IOFWD_PIPES);
     amph_server_limits_open(s);
     s->stage_bytes = amph_env_size(AMPH_ENV_IOFWD_PIECE);

@@ -771,6 +771,7 @@ int main(int argc, char **argv)
         { "few-local", section_few_local }, { "only", section_only },
         { "until", section_until },         { "failover", section_failover },
         { "forever", section_forever },     { "small", section_small },
+        { "leaves", section_leaves },       { "child-leaves", section_child_leaves },
     };
 
     if (argc < 4)

@@ -43,6 +43,8 @@ void section_until(void);
 void section_failover(void);
 void section_only(void);
 void section_small(void);
+void section_leaves(void);
+void section_child_leaves(void);
 
 /* AddressSanitizer ends a program whose memory is not there before the kernel can say so. */
 #if defined __SANITIZE_ADDRESS__

@@ -113,7 +113,13 @@ failover
 kept=$mp_dir/kept only=$mp_dir/only address=$mp_dir/address
 mkdir "$kept" "$only"
 echo hello >"$only/file"
-"$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$kept" -iofwd "/only=$only" -read-only /only -address-file "$address" \
+# where this test may give the server a group that a client can lack
+if [ "$(id -u)" = 0 ] && setpriv --groups 0,4242 true 2>/dev/null; then
+    grouped="setpriv --groups 0,4242"
+else
+    grouped=env
+fi
+$grouped "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$kept" -iofwd "/only=$only" -read-only /only -address-file "$address" \
     >"$mp_dir/standing" 2>&1 </dev/null
 mp_report $? "standing servers" "$mp_dir/standing"
 server=$("$builddir/iofwd-ctl" status -servers "$address" | awk 'NR == 2 { print $3 }')
@@ -141,7 +147,8 @@ gets() {
     mp_report $? "$gets_name" "$mp_dir/out"
 }
 
-run="$builddir/iofwd-run -servers $address"
+plain="$builddir/iofwd-run -servers $address"
+run="$grouped $plain"
 # shellcheck disable=SC2086 # several words
 gets "a client of the same user gets descriptors" 2 3 $run "$program" maps /fwd "$mp_dir"
 if unshare -m true 2>/dev/null; then
@@ -155,8 +162,24 @@ else
     mp_skip "in another mount namespace it gets none" "no mount namespaces here"
     mp_skip "with another root it gets none" "no mount namespaces here"
 fi
-# shellcheck disable=SC2086
-gets "the descriptor of a read-only prefix only reads" 1 1 $run "$program" only /only/file "$mp_dir"
+# rights NAME MOST COMMAND...: a client that lacks some of the server's rights, or gives them up, gets at most so many
+rights() {
+    if [ "$grouped" = env ]; then
+        mp_skip "$1" "not root"
+    else
+        rights_name=$1 rights_most=$2
+        shift 2
+        gets "$rights_name" "$rights_most" "$rights_most" "$@"
+    fi
+}
+# shellcheck disable=SC2086 # several words
+{
+    rights "without a group of the server's it gets none" 0 $plain "$program" maps /fwd "$mp_dir"
+    rights "without a capability of the server's it gets none" 0 $grouped --bounding-set -dac_override $plain "$program" maps /fwd "$mp_dir"
+    rights "once it has left the server's groups it gets no more" 1 $run "$program" leaves /fwd "$mp_dir"
+    rights "a child that has left the server's groups gets none" 1 $run "$program" child-leaves /fwd "$mp_dir"
+    gets "the descriptor of a read-only prefix only reads" 1 1 $run "$program" only /only/file "$mp_dir"
+}
 
 # ---- clients that are killed ----
 

@@ -4,11 +4,13 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "tests/files/data/fwd_passthrough.h"
 #include "tests/files/fwd_is.h"
@@ -146,6 +148,46 @@ void section_only(void)
     IS(ftruncate(fd, 0), -1);
     IS(open(dir, O_RDWR), -1);
     IS(errno, EROFS);
+}
+
+static void warm_new(const char *name)
+{
+    int fd = make(name, O_RDWR);
+
+    warm(fd);
+    IS(write(fd, "x", 1), 1);
+    close(fd);
+}
+
+/* Gives up the supplementary groups, which the server sees a millisecond later; its files are open as before. */
+void section_leaves(void)
+{
+    int fd = make("before", O_RDWR);
+
+    warm(fd);
+    IS(setgroups(0, NULL), 0);
+    usleep(2000);
+    IS(write(fd, "x", 1), 1);
+    warm_new("after");
+}
+
+/* A child gives them up. */
+void section_child_leaves(void)
+{
+    int st;
+
+    warm_new("before");
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        IS(setgroups(0, NULL), 0);
+        warm_new("after");
+        _exit(0);
+    }
+
+    IS(waitpid(child, &st, 0), child);
+    IS(st, 0);
 }
 
 /* Reads the file in small pieces. */
