@@ -38,9 +38,9 @@
 #include "iofwd/wire/versions.h"
 
 #define ENTRIES 128u       /* files that are looked at, by their handles */
-#define ASK_AFTER 4        /* calls on a file before its descriptor is asked for */
+#define ASK_AFTER 4        /* calls on a file, with which its descriptor is asked for */
 #define ASK_AGAIN_AFTER 64 /* calls, if the server could not pass it */
-#define ASK_FROM 32768u    /* or a call of this size */
+#define ASK_BYTES 65536u   /* that count as a call more, since the server takes as long for them */
 #define FDS_SHARE 8u       /* of the process's descriptors at most one in so many */
 
 enum entry_state {
@@ -491,14 +491,15 @@ static int make_call(const struct entry *e, struct amph_fwd_call *call)
     return err;
 }
 
-/* Does the file have so many calls, or so large a one, that its descriptor is worth the question? */
+/* Have the file's calls taken so long that its descriptor was worth the question?  Then it is likely that more of
+ * them follow. */
 static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
 {
-    int32_t calls = atomic_fetch_add_explicit(&e->calls, 1, memory_order_relaxed) + 1;
     struct amph_client_data d;
+    size_t more = amph_client_data_of(call->id, &call->u, &d) ? d.len / ASK_BYTES : 0;
+    int32_t calls = 1 + (int32_t)(more < ASK_AFTER ? more : ASK_AFTER);
 
-    return calls >= ASK_AFTER ||
-           (calls > 0 && amph_client_data_of(call->id, &call->u, &d) && d.len >= ASK_FROM);
+    return atomic_fetch_add_explicit(&e->calls, calls, memory_order_relaxed) + calls >= ASK_AFTER;
 }
 
 /* May another process, or the next server, have to do with the offset? */
