@@ -69,10 +69,12 @@ libiofwd_la_SOURCES = \
 	iofwd/client/two_names.c \
 	iofwd/client/attach/mpmd.c \
 	iofwd/client/data/segment.c \
+	iofwd/client/data/passed.h \
 	iofwd/client/data/passthrough.c \
 	iofwd/client/data/passthrough.h \
 	iofwd/client/lookups.c \
 	iofwd/client/lookups.h \
+	iofwd/client/data/record_locks.c \
 	iofwd/client/data/pipes.c \
 	iofwd/client/data/pipes.h \
 	iofwd/client/state.h \

@@ -643,7 +643,7 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
     struct flock *found_lock = amph_fwd_client_pointer(desc, args, FWD_OUT_GOTLOCK);
 
     if (!err && cl->nlinks > 1 && found_lock)
-        amph_client_lock_holder(cl, file, found_lock);
+        amph_client_lock_holder(cl, file, found_lock, false);
 
     if (!err && desc->stripe == FWD_STRIPE_OPEN)
         amph_client_stripe_open(cl, args);

@@ -198,6 +198,7 @@ struct amph_fwd_host_calls {
     ssize_t (*readlinkat)(int dir, const char *path, char *target, size_t len);
     int (*openat2)(int dir, const char *path, const struct open_how *how, size_t size);
     int (*close)(int fd);
+    int (*fcntl)(int fd, int command, void *arg);
 };
 
 void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls);

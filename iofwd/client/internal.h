@@ -38,6 +38,8 @@
  *   data/bulk.c         reads and writes of any size, in pieces
  *   data/tuning.c, .h   size and number of the pieces of large calls
  *   data/passthrough.c, .h   calls by descriptors that servers have passed
+ *   data/passed.h       files whose descriptors servers have passed
+ *   data/record_locks.c   record locks by such descriptors
  *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes
  *   data/segment.c      access to buffers in the program's segment without a copy
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
@@ -56,8 +58,8 @@
  *   recovery/           failover (recovery/record.h)
  *
  * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
- * coalesce/, recovery/ and trace_record.h have structs of theirs.  The table of held attributes (attributes.c)
- * stands alone.
+ * coalesce/, recovery/, data/passed.h, data/record_locks.c and trace_record.h have structs of theirs.  The table of
+ * held attributes (attributes.c) stands alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -312,7 +314,7 @@ int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home
 /* client/lock_holder.c: if the holder of a lock is another server's process, replaces it by that
  * server's client */
 void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
-                             struct flock *found);
+                             struct flock *found, bool asks_home);
 
 /* client/readiness.c */
 bool amph_client_notify_owns(int fd);

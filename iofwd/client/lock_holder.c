@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * F_GETLK with several servers: the kernel reports another server's process as the holder of a
- * lock, so that server is asked for its client.
+ * F_GETLK with several servers, or by a passed descriptor: the kernel reports another server's process, or the
+ * home server's, as the holder of a lock, so that server is asked for its client.
  *
  * Layer: iofwd.  Thread rule: see client/internal.h.
  */
@@ -52,7 +52,7 @@ static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link,
 }
 
 void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
-                             struct flock *found)
+                             struct flock *found, bool asks_home)
 {
     struct stat st;
     struct amph_client_link *link;
@@ -66,8 +66,8 @@ void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_f
         uint32_t server = cl->first + i;
         uint64_t holder = FWD_HOLDER_UNKNOWN;
 
-        if (server == file->part[0].server || amph_client_server_is_dead(cl, server) ||
-            amph_client_link_to(cl, server, &link) != 0)
+        if ((server == file->part[0].server && !asks_home) ||
+            amph_client_server_is_dead(cl, server) || amph_client_link_to(cl, server, &link) != 0)
             continue;
 
         for (unsigned tries = 0; holder == FWD_HOLDER_UNKNOWN && tries < FIND_TRIES; tries++) {

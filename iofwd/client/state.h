@@ -11,6 +11,7 @@
 #ifndef AMPH_IOFWD_CLIENT_STATE_H
 #define AMPH_IOFWD_CLIENT_STATE_H
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -28,6 +29,17 @@ struct iofwd_file;
 #define AMPH_CLIENT_LAYERS_MAX 8
 #define AMPH_CLIENT_NOTIFIERS_MAX 256
 
+/* A descriptor of a file with record locks, for the new image (data/record_locks.c). */
+#define AMPH_CLIENT_KEPT_MAX 8u
+#define AMPH_CLIENT_KEPT_FORMAT "+%" PRIu32 ".%" PRIx64 "=%d"
+#define AMPH_CLIENT_KEPT_SCAN "+%" SCNu32 ".%" SCNx64 "=%d%n"
+#define AMPH_CLIENT_KEPT_REMOTE "+" /* a server may hold locks for the process */
+
+struct amph_client_kept {
+    struct amph_fwd_ref ref;
+    int fd;
+};
+
 /* Connections that a forked child or a new image inherits. */
 struct amph_client_inherited {
     bool any;
@@ -35,6 +47,9 @@ struct amph_client_inherited {
     uint32_t n;
     uint32_t server[AMPH_FWD_PARTS_MAX];
     int control_fd[AMPH_FWD_PARTS_MAX];
+    uint32_t nkept;    /* new image */
+    bool locks_remote; /* new image */
+    struct amph_client_kept kept[AMPH_CLIENT_KEPT_MAX];
     char alone[256]; /* new image: open files that only this process has (coalesce/coalesce.h) */
 };
 

@@ -262,6 +262,7 @@ preload_scripts += \
 	tests/files/calls/fwd_pointers.sh \
 	tests/files/calls/fwd_random.sh \
 	tests/files/data/fwd_passthrough.sh \
+	tests/files/data/fwd_record_locks.sh \
 	tests/files/data/fwd_readers.sh \
 	tests/files/data/fwd_splice.sh \
 	tests/files/ready/fwd_ready.sh \
@@ -296,6 +297,7 @@ preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget 
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
 preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups
+preload_programs += tests/files/data/fwd_record_locks
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
@@ -394,6 +396,9 @@ tests_files_data_fwd_passthrough_SOURCES = tests/files/data/fwd_passthrough.c te
 	tests/files/data/fwd_passthrough_tasks.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_data_fwd_passthrough_LDFLAGS =
 tests_files_data_fwd_passthrough_LDADD = -lpthread
+tests_files_data_fwd_record_locks_SOURCES = tests/files/data/fwd_record_locks.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_data_fwd_record_locks_LDFLAGS =
+tests_files_data_fwd_record_locks_LDADD = -lpthread
 tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h
 tests_files_data_fwd_readers_LDFLAGS =
 tests_files_data_fwd_readers_LDADD = -lpthread

@@ -76,6 +76,18 @@ static uint32_t free_slot(const struct amph_server_peer *p, const struct amph_se
     return slot;
 }
 
+/* Has the client locked this file, or one with the same versions? */
+static bool is_locked(const struct amph_server_peer *p, const struct amph_fwd_passthrough *shared,
+                      const struct amph_server_handle *h)
+{
+    for (uint32_t i = 0; i < FWD_PASSTHROUGH_MAX; i++)
+        if (p->passthrough.file[i].handle && p->passthrough.file[i].handle->line == h->line &&
+            atomic_load(&shared->file[i].locked))
+            return true;
+
+    return false;
+}
+
 static bool send_descriptor(const struct amph_server_conn *c, uint64_t handle, int fd)
 {
     uint8_t out[FWD_FRAME_HEAD_BYTES + sizeof handle];
@@ -107,7 +119,7 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
         return EBADF;
     if (!may_have_descriptors(s, p))
         return EOPNOTSUPP;
-    if (is_in_use(h))
+    if (is_in_use(h) || is_locked(p, shared, h))
         return EAGAIN;
     if (!is_passable(h))
         return EOPNOTSUPP;

@@ -38,6 +38,9 @@ struct amph_fwd_passthrough_file {
     /* Written by the server: other clients have the file open with the same offset, or a call of theirs is
      * under way.  Set before such a client can make its first call. */
     _Atomic uint32_t shares_offset;
+    /* The client itself holds record locks on the file.  While it does, it gets no other descriptor of that
+     * file, because the close of one would drop them. */
+    _Atomic uint32_t locked;
 };
 
 /* The look-ups that the client has made itself. */

@@ -31,12 +31,12 @@ fwd_tree() {
             sha256sum)
 }
 
-# fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR; standard output and error of the command go to standard output,
+# fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR at $fwd_nservers servers (2); standard output and error of the command go to standard output,
 # the servers' counters to $mp_dir/stats
 fwd_servers() {
     fwd_kept=$1
     shift
-    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers 2 -iofwd "/fwd=$fwd_kept" \
+    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" \
         -timeout "${fwd_time:-100}" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }

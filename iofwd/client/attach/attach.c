@@ -47,6 +47,11 @@
 #define SLOTS_MAX 64
 #define AREA_MAX ((size_t)64 << 20) /* address space; pages are allocated on use */
 
+static int host_fcntl(int fd, int command, void *arg)
+{
+    return fcntl(fd, command, arg);
+}
+
 static int host_openat2(int dir, const char *path, const struct open_how *how, size_t size)
 {
     return (int)syscall(SYS_openat2, dir, path, how, size);
@@ -56,7 +61,7 @@ struct amph_client_state amph_client_state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .layers.first = &amph_layer_forward,
     .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat, fstatat, statx,
-              faccessat, readlinkat, host_openat2, close },
+              faccessat, readlinkat, host_openat2, close, host_fcntl },
     .private_server.fd = -1,
     .trace.fd = STDERR_FILENO,
     .files.lock = PTHREAD_MUTEX_INITIALIZER,

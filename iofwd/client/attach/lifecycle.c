@@ -197,6 +197,7 @@ int amph_fwd_hold_only(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     }
 
     free(first);
+    amph_client_record_locks_hold_only(files, nfiles);
     return worst;
 }
 
@@ -241,9 +242,9 @@ bool amph_fwd_owns_fd(int fd)
                         amph_client_pipes_own(&cl->link[i], fd)))
             return true;
 
-    if (amph_client_passthrough_owns(fd) || amph_client_lookups_own(fd) ||
-        amph_client_private_server_is(fd) || amph_client_failover_owns(fd) ||
-        amph_client_notify_owns(fd))
+    if (amph_client_passthrough_owns(fd) || amph_client_record_locks_own(fd) ||
+        amph_client_lookups_own(fd) || amph_client_private_server_is(fd) ||
+        amph_client_failover_owns(fd) || amph_client_notify_owns(fd))
         return true;
 
     for (uint32_t i = 0; amph_client_state.inherited.any && i < amph_client_state.inherited.n; i++)
@@ -467,13 +468,40 @@ size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
         connections++;
     }
 
+    if (own && amph_thread_fd_table() == 0)
+        at += amph_client_record_locks_exec(buf + at, len_bytes - at);
+    else
+        amph_client_record_locks_close_over_exec();
+
     if (strlen(alone) < len_bytes - at)
         at = (size_t)(stpcpy(buf + at, alone) - buf);
 
     return connections ? at : 0;
 }
 
-/* IOFWD_PRIVATE_CLIENT: PID:NUMBER[:SERVER=FD]...[/SERVER.HANDLE]... */
+/* [+SERVER.HANDLE=FD]...[+]; returns what follows. */
+static const char *parse_kept(const char *text, struct amph_client_inherited *inh)
+{
+    struct amph_client_kept kept;
+
+    while (*text == '+') {
+        int used = 0;
+
+        if (sscanf(text, AMPH_CLIENT_KEPT_SCAN, &kept.ref.server, &kept.ref.handle, &kept.fd,
+                   &used) == 3 &&
+            used > 0 && inh->nkept < AMPH_CLIENT_KEPT_MAX) {
+            inh->kept[inh->nkept++] = kept;
+            text += used;
+        } else {
+            inh->locks_remote = true;
+            text++;
+        }
+    }
+
+    return text;
+}
+
+/* IOFWD_PRIVATE_CLIENT: PID:NUMBER[:SERVER=FD]...[+SERVER.HANDLE=FD]...[+][/SERVER.HANDLE]... */
 static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
 {
     long pid;
@@ -494,7 +522,7 @@ static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
         text += used;
     }
 
-    snprintf(inh->alone, sizeof inh->alone, "%s", text);
+    snprintf(inh->alone, sizeof inh->alone, "%s", parse_kept(text, inh));
     return inh->n > 0;
 }
 

@@ -31,55 +31,26 @@
 #include "iofwd/calls/calls.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/data/data.h"
+#include "iofwd/client/data/passed.h"
 #include "iofwd/client/data/passthrough.h"
 #include "iofwd/client/internal.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/passthrough.h"
 #include "iofwd/wire/versions.h"
 
-#define ENTRIES 128u       /* files that are looked at, by their handles */
 #define ASK_AFTER 4        /* calls on a file, with which its descriptor is asked for */
 #define ASK_AGAIN_AFTER 64 /* calls, if the server could not pass it */
 #define ASK_BYTES 65536u   /* that count as a call more, since the server takes as long for them */
 #define FDS_SHARE 8u       /* of the process's descriptors at most one in so many */
 
-enum entry_state {
-    COUNTS, /* calls go to the server */
-    ASKS,   /* a thread asks for the descriptor, or changes the entry otherwise */
-    HAS,    /* calls use the descriptor */
-    REFUSED
-};
-
-struct entry {
-    _Atomic uint64_t handle; /* 0: unused */
-    _Atomic uint32_t state;
-    _Atomic int32_t calls; /* while it counts; below 0: after a refusal for now */
-    _Atomic uint32_t
-        users; /* calls on the descriptor; one that a signal handler has left remains counted */
-    uint32_t server;
-    int fd;
-    /* identity, as the program may have closed the descriptor by the kernel's own call */
-    dev_t dev;
-    ino_t ino;
-    struct amph_fwd_passthrough_file *shared;
-    struct amph_fwd_version *data, *attributes; /* NULL: the server has no versions */
-};
-
-static struct amph_client_passthrough {
-    struct entry entry[ENTRIES];
-    pthread_mutex_t lock; /* of a thread that asks a server */
-    _Atomic uint32_t has; /* entries with descriptors */
-    _Atomic bool tables;  /* tasks of this process have descriptor tables of their own */
-    _Atomic bool
-        scarce; /* the process has used up its descriptors once: it gets no more of these */
-    struct amph_fwd_versions *versions;
-} state = {
+struct amph_client_passthrough amph_client_passthrough = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-static struct entry *entry_of(uint64_t handle)
+static struct passed_file *entry_of(uint64_t handle)
 {
-    return &state.entry[(handle * UINT64_C(0x9e3779b97f4a7c15) >> 32) % ENTRIES];
+    return &amph_client_passthrough
+                .entry[(handle * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PASSED_FILES];
 }
 
 /* ---- asking for a descriptor ---- */
@@ -88,8 +59,8 @@ static bool has_descriptors_left(void)
 {
     struct rlimit may;
 
-    return !atomic_load(&state.scarce) && getrlimit(RLIMIT_NOFILE, &may) == 0 &&
-           atomic_load(&state.has) < may.rlim_cur / FDS_SHARE;
+    return !atomic_load(&amph_client_passthrough.scarce) && getrlimit(RLIMIT_NOFILE, &may) == 0 &&
+           atomic_load(&amph_client_passthrough.has) < may.rlim_cur / FDS_SHARE;
 }
 
 /* Maps the versions that the server moves.  false: this client could not move them. */
@@ -98,10 +69,10 @@ static bool map_versions(uint64_t id)
     if (id == 0)
         return true;
 
-    if (!state.versions)
-        state.versions = amph_fwd_versions_map(id, true);
+    if (!amph_client_passthrough.versions)
+        amph_client_passthrough.versions = amph_fwd_versions_map(id, true);
 
-    return state.versions && state.versions->id == id;
+    return amph_client_passthrough.versions && amph_client_passthrough.versions->id == id;
 }
 
 /* Has the server send the descriptor.  0 or an errno value. */
@@ -137,17 +108,17 @@ static int ask(struct amph_fwd_client *cl, struct amph_client_link *link, uint64
 /* Another file's descriptor had this number, and was closed by the kernel's own call. */
 static void forget_number(int fd)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
+    for (unsigned i = 0; i < PASSED_FILES; i++) {
         uint32_t has = HAS;
 
-        if (state.entry[i].fd == fd &&
-            atomic_compare_exchange_strong(&state.entry[i].state, &has, REFUSED))
-            atomic_fetch_sub(&state.has, 1);
+        if (amph_client_passthrough.entry[i].fd == fd &&
+            atomic_compare_exchange_strong(&amph_client_passthrough.entry[i].state, &has, REFUSED))
+            atomic_fetch_sub(&amph_client_passthrough.has, 1);
     }
 }
 
 /* Gets the descriptor and what belongs to it.  0 or an errno value; EAGAIN: not now. */
-static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct entry *e)
+static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct passed_file *e)
 {
     struct amph_fwd_passthrough *shared =
         (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
@@ -171,17 +142,20 @@ static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struc
 
     forget_number(fd);
     e->fd = fd;
+    e->access = fcntl(fd, F_GETFL) & O_ACCMODE;
     e->dev = st.st_dev;
     e->ino = st.st_ino;
     e->shared = &shared->file[passed.slot];
-    e->data = passed.versions ? &state.versions->line[passed.line].data : NULL;
-    e->attributes = passed.versions ? &state.versions->line[passed.line].attributes : NULL;
+    e->data = passed.versions ? &amph_client_passthrough.versions->line[passed.line].data : NULL;
+    e->attributes = passed.versions
+                        ? &amph_client_passthrough.versions->line[passed.line].attributes
+                        : NULL;
 
     return 0;
 }
 
 /* The lock is held, and so is the entry. */
-static enum entry_state ask_for(struct amph_fwd_client *cl, struct entry *e)
+static enum passed_state ask_for(struct amph_fwd_client *cl, struct passed_file *e)
 {
     struct amph_client_link *link;
 
@@ -189,33 +163,38 @@ static enum entry_state ask_for(struct amph_fwd_client *cl, struct entry *e)
         !link->part)
         return REFUSED;
 
-    int err = fill(cl, link, e);
+    int err = amph_client_record_locks_allow(cl, e) ? fill(cl, link, e) : EAGAIN;
 
     if (err == EAGAIN)
         atomic_store(&e->calls, -ASK_AGAIN_AFTER);
     if (err)
         return err == EAGAIN ? COUNTS : REFUSED;
 
-    atomic_fetch_add(&state.has, 1);
+    atomic_fetch_add(&amph_client_passthrough.has, 1);
     return HAS;
 }
 
-/* Asks for the file's descriptor, unless another thread is asking.  The caller's call keeps the file open; another
- * file, which may have got the entry meanwhile, could be closed by now. */
-static void obtain(struct amph_fwd_client *cl, struct entry *e, uint64_t handle)
+void amph_client_passed_ask(struct amph_fwd_client *cl, struct passed_file *e, uint64_t handle)
 {
-    struct amph_client_sigguard g;
     uint32_t counts = COUNTS;
 
+    if (!atomic_compare_exchange_strong(&e->state, &counts, ASKS))
+        return;
+
+    bool ours = atomic_load(&e->handle) == handle;
+
+    atomic_store_explicit(&e->state, ours ? ask_for(cl, e) : COUNTS, memory_order_release);
+}
+
+/* Asks for the file's descriptor, unless another thread is asking. */
+static void obtain(struct amph_fwd_client *cl, struct passed_file *e, uint64_t handle)
+{
+    struct amph_client_sigguard g;
+
     amph_client_sigguard_enter(&g);
-    if (pthread_mutex_trylock(&state.lock) == 0) {
-        if (atomic_compare_exchange_strong(&e->state, &counts, ASKS)) {
-            bool ours = atomic_load(&e->handle) == handle;
-
-            atomic_store_explicit(&e->state, ours ? ask_for(cl, e) : COUNTS, memory_order_release);
-        }
-
-        pthread_mutex_unlock(&state.lock);
+    if (pthread_mutex_trylock(&amph_client_passthrough.lock) == 0) {
+        amph_client_passed_ask(cl, e, handle);
+        pthread_mutex_unlock(&amph_client_passthrough.lock);
     }
 
     amph_client_sigguard_leave(&g);
@@ -223,26 +202,24 @@ static void obtain(struct amph_fwd_client *cl, struct entry *e, uint64_t handle)
 
 /* ---- entries ---- */
 
-/* Is the descriptor still the file's?  Programs that close all descriptors may have closed it. */
-static bool is_itself(const struct entry *e)
+bool amph_client_passed_is_itself(int fd, dev_t dev, ino_t ino)
 {
     struct stat st;
 
-    return amph_client_state.host.fstat(e->fd, &st) == 0 && st.st_dev == e->dev &&
-           st.st_ino == e->ino;
+    return amph_client_state.host.fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
 /* Closes the descriptor of an entry that the caller holds (ASKS), unless the number is the program's now. */
-static void close_descriptor(const struct entry *e)
+static void close_descriptor(const struct passed_file *e)
 {
-    if (is_itself(e))
+    if (amph_client_passed_is_itself(e->fd, e->dev, e->ino))
         close(e->fd);
 
-    atomic_fetch_sub(&state.has, 1);
+    atomic_fetch_sub(&amph_client_passthrough.has, 1);
 }
 
-/* Withdraws a file's entry.  Nobody else changes the entry before that is done. */
-static void withdraw(struct entry *e, uint64_t handle)
+/* Nobody else changes the entry before this is done. */
+void amph_client_passed_withdraw(struct passed_file *e, uint64_t handle)
 {
     struct amph_client_sigguard g;
     uint32_t has = HAS;
@@ -265,15 +242,16 @@ static void withdraw(struct entry *e, uint64_t handle)
     amph_client_sigguard_leave(&g);
 }
 
-/* Closes the descriptor, if the entry has one and no call uses it.  The file does not ask again. */
-static bool give_up(struct entry *e)
+/* Closes the descriptor, if the entry has one and no call uses it.  The file does not ask again.  The close would
+ * drop record locks on the file. */
+static bool give_up(struct passed_file *e)
 {
     uint32_t has = HAS;
 
     if (!atomic_compare_exchange_strong(&e->state, &has, ASKS))
         return false;
 
-    bool unused = atomic_load(&e->users) == 0;
+    bool unused = atomic_load(&e->users) == 0 && !amph_client_record_locks_on(e);
 
     if (unused)
         close_descriptor(e);
@@ -286,29 +264,38 @@ bool amph_client_passthrough_give_up(void)
 {
     bool any = false;
 
-    if (atomic_load(&state.has) == 0)
+    if (atomic_load(&amph_client_passthrough.has) == 0)
         return false;
 
-    atomic_store(&state.scarce, true);
-    for (unsigned i = 0; i < ENTRIES; i++)
-        any |= give_up(&state.entry[i]);
+    atomic_store(&amph_client_passthrough.scarce, true);
+    pthread_mutex_lock(&amph_client_passthrough.lock);
+    for (unsigned i = 0; i < PASSED_FILES; i++)
+        any |= give_up(&amph_client_passthrough.entry[i]);
 
+    pthread_mutex_unlock(&amph_client_passthrough.lock);
     return any;
 }
 
 /* Gives a forked child an unused entry, whatever a thread of the parent was doing with it. */
-static void clear(struct entry *e)
+static void clear(struct passed_file *e)
 {
-    withdraw(e, atomic_load(&e->handle));
+    amph_client_passed_withdraw(e, atomic_load(&e->handle));
     atomic_store(&e->handle, 0);
     atomic_store(&e->users, 0);
+    atomic_store(&e->locks_remote, false);
     atomic_store(&e->state, COUNTS);
 }
 
-/* Returns the entry that counts for this file, or NULL. */
-static struct entry *counting(const struct amph_fwd_ref *part)
+struct passed_file *amph_client_passed_peek(const struct amph_fwd_ref *part)
 {
-    struct entry *e = entry_of(part->handle);
+    struct passed_file *e = entry_of(part->handle);
+
+    return atomic_load(&e->handle) == part->handle && e->server == part->server ? e : NULL;
+}
+
+struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part)
+{
+    struct passed_file *e = entry_of(part->handle);
     uint64_t before = atomic_load(&e->handle);
 
     if (before == part->handle)
@@ -316,7 +303,8 @@ static struct entry *counting(const struct amph_fwd_ref *part)
 
     uint32_t now = atomic_load(&e->state);
 
-    if ((now != COUNTS && now != REFUSED) || !atomic_compare_exchange_strong(&e->state, &now, ASKS))
+    if ((now != COUNTS && now != REFUSED) || atomic_load(&e->locks_remote) ||
+        !atomic_compare_exchange_strong(&e->state, &now, ASKS))
         return NULL;
 
     bool taken = atomic_load(&e->handle) == before;
@@ -333,7 +321,7 @@ static struct entry *counting(const struct amph_fwd_ref *part)
 }
 
 /* Begins to use the file's descriptor: until leave, it is not given up.  Returns false if the entry has none. */
-static bool enter(struct entry *e, uint64_t handle)
+static bool enter(struct passed_file *e, uint64_t handle)
 {
     atomic_fetch_add(&e->users, 1);
     if (atomic_load(&e->state) == HAS && atomic_load(&e->handle) == handle)
@@ -343,7 +331,7 @@ static bool enter(struct entry *e, uint64_t handle)
     return false;
 }
 
-static void leave(struct entry *e)
+static void leave(struct passed_file *e)
 {
     atomic_fetch_sub(&e->users, 1);
 }
@@ -442,9 +430,16 @@ static void end(struct amph_fwd_version *v, _Atomic uint32_t *begun)
         }
 }
 
-static void count_call(struct amph_fwd_passthrough_file *shared, int err, size_t written,
-                       size_t read)
+void amph_client_passed_count(struct amph_fwd_passthrough_file *shared, int err, size_t written,
+                              size_t read)
 {
+    amph_count(IOFWD_PASSED);
+    if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
+        amph_client_thread.trace_sum->passed++;
+
+    if (!shared)
+        return;
+
     atomic_fetch_add_explicit(&shared->calls, 1, memory_order_relaxed);
     if (err)
         atomic_fetch_add_explicit(&shared->errors, 1, memory_order_relaxed);
@@ -454,7 +449,7 @@ static void count_call(struct amph_fwd_passthrough_file *shared, int err, size_t
         atomic_fetch_add_explicit(&shared->bytes_read, read, memory_order_relaxed);
 }
 
-static int make_call(const struct entry *e, struct amph_fwd_call *call)
+static int make_call(const struct passed_file *e, struct amph_fwd_call *call)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     struct amph_fwd_passthrough_file *shared = e->shared;
@@ -487,13 +482,14 @@ static int make_call(const struct entry *e, struct amph_fwd_call *call)
     if (moves && !err)
         moved = *d.done_p;
 
-    count_call(shared, err, moves && !d.reads ? moved : 0, moves && d.reads ? moved : 0);
+    amph_client_passed_count(shared, err, moves && !d.reads ? moved : 0,
+                             moves && d.reads ? moved : 0);
     return err;
 }
 
 /* Have the file's calls taken so long that its descriptor was worth the question?  Then it is likely that more of
  * them follow. */
-static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
+static bool is_worth_asking(struct passed_file *e, const struct amph_fwd_call *call)
 {
     struct amph_client_data d;
     size_t more = amph_client_data_of(call->id, &call->u, &d) ? d.len / ASK_BYTES : 0;
@@ -503,14 +499,15 @@ static bool is_worth_asking(struct entry *e, const struct amph_fwd_call *call)
 }
 
 /* May another process, or the next server, have to do with the offset? */
-static bool shares_offset(const struct amph_fwd_client *cl, const struct entry *e)
+static bool shares_offset(const struct amph_fwd_client *cl, const struct passed_file *e)
 {
-    return cl->failover || atomic_load_explicit(&state.tables, memory_order_relaxed) ||
+    return cl->failover ||
+           atomic_load_explicit(&amph_client_passthrough.tables, memory_order_relaxed) ||
            atomic_load_explicit(&e->shared->shares_offset, memory_order_acquire);
 }
 
 /* May this call use the file's descriptor, which the client has? */
-static bool may_use(const struct amph_fwd_call *call, const struct entry *e)
+static bool may_use(const struct amph_fwd_call *call, const struct passed_file *e)
 {
     bool at_offset = amph_fwd_calls[call->id].flags & FWD_CALL_OFFSET;
     struct amph_client_link *link;
@@ -523,12 +520,12 @@ static bool may_use(const struct amph_fwd_call *call, const struct entry *e)
 }
 
 /* Returns the entry whose descriptor this call uses, which must leave it, or NULL. */
-static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
+static struct passed_file *usable(struct amph_fwd_call *call, const struct amph_fwd_file *file)
 {
     if (file->nparts != 1 || file->rwf || amph_fwd_file_waits(file) || amph_thread_fd_table() != 0)
         return NULL;
 
-    struct entry *e = counting(&file->part[0]);
+    struct passed_file *e = amph_client_passed_find(&file->part[0]);
     uint64_t handle = file->part[0].handle;
 
     if (!e)
@@ -541,11 +538,11 @@ static struct entry *usable(struct amph_fwd_call *call, const struct amph_fwd_fi
         !enter(e, handle))
         return NULL;
 
-    if (is_itself(e))
+    if (amph_client_passed_is_itself(e->fd, e->dev, e->ino))
         return e;
 
     leave(e);
-    withdraw(e, handle);
+    amph_client_passed_withdraw(e, handle);
     return NULL;
 }
 
@@ -557,16 +554,15 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
     if (!call->client || !file || file->nparts == 0)
         return amph_layer_pass(self->next, call);
 
+    if (desc->run == FWD_RUN_LOCKER)
+        return amph_client_record_lock(self, call, file);
+
     if (desc->coalesce_flags & FWD_COALESCE_DROP) {
-        struct entry *e = entry_of(file->part[0].handle);
-
-        if (atomic_load(&e->handle) == file->part[0].handle && e->server == file->part[0].server)
-            withdraw(e, file->part[0].handle);
-
+        amph_client_record_locks_close(&file->part[0]);
         return amph_layer_pass(self->next, call);
     }
 
-    struct entry *e = call_fns[call->id] ? usable(call, file) : NULL;
+    struct passed_file *e = call_fns[call->id] ? usable(call, file) : NULL;
 
     if (!e)
         return amph_layer_pass(self->next, call);
@@ -574,9 +570,6 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
     int err = make_call(e, call);
 
     leave(e);
-    amph_count(IOFWD_PASSED);
-    if (AMPH_UNLIKELY(amph_client_thread.trace_sum != NULL))
-        amph_client_thread.trace_sum->passed++;
 
     /* another holder may have set O_DIRECT, whose rules for memory and length the server obeys */
     return err == EINVAL ? amph_layer_pass(self->next, call) : err;
@@ -587,11 +580,12 @@ static void passthrough_event(const struct amph_layer *self, enum amph_layer_eve
     if (event != AMPH_LAYER_FORK_CHILD)
         return;
 
-    pthread_mutex_init(&state.lock, NULL);
+    pthread_mutex_init(&amph_client_passthrough.lock, NULL);
+    amph_client_record_locks_forget();
 
     /* it has memory of its own, which the parent does not share */
-    for (unsigned i = 0; i < ENTRIES; i++)
-        clear(&state.entry[i]);
+    for (unsigned i = 0; i < PASSED_FILES; i++)
+        clear(&amph_client_passthrough.entry[i]);
 }
 
 static const struct amph_layer layer = {
@@ -600,23 +594,28 @@ static const struct amph_layer layer = {
 
 void amph_client_passthrough_open(void)
 {
-    if (amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH))
+    bool passes = amph_env_bool(AMPH_ENV_IOFWD_PASSTHROUGH);
+    bool holds_locks = amph_client_record_locks_inherit(&amph_client_state.inherited, passes);
+
+    amph_client_state.inherited.nkept = 0;
+    if (passes || holds_locks)
         amph_layer_add(&layer);
 }
 
 void amph_client_passthrough_tables(void)
 {
-    atomic_store(&state.tables, true);
+    atomic_store(&amph_client_passthrough.tables, true);
 }
 
 bool amph_client_passthrough_owns(int fd)
 {
     /* each close of a local file asks; move_up leaves the low numbers to the program */
-    if (fd < AMPH_CLIENT_FDS_FROM || atomic_load(&state.has) == 0)
+    if (fd < AMPH_CLIENT_FDS_FROM || atomic_load(&amph_client_passthrough.has) == 0)
         return false;
 
-    for (unsigned i = 0; i < ENTRIES; i++)
-        if (atomic_load(&state.entry[i].state) == HAS && state.entry[i].fd == fd)
+    for (unsigned i = 0; i < PASSED_FILES; i++)
+        if (atomic_load(&amph_client_passthrough.entry[i].state) == HAS &&
+            amph_client_passthrough.entry[i].fd == fd)
             return true;
 
     return false;

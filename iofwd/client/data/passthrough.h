@@ -9,6 +9,9 @@
 #define AMPH_IOFWD_CLIENT_PASSTHROUGH_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+struct amph_fwd_file;
 
 /* Adds the layer, if IOFWD_PASSTHROUGH allows it.  Before the first call. */
 void amph_client_passthrough_open(void);
@@ -20,6 +23,16 @@ void amph_client_passthrough_tables(void);
 /* Closes the descriptors that no call is using; the process gets no more.  Returns whether there were any.
  * Signals are blocked. */
 bool amph_client_passthrough_give_up(void);
+
+/* Record locks over exec (record_locks.c).  Appends to the text of the setting IOFWD_PRIVATE_CLIENT the files on
+ * which this process holds locks; returns its length.  Their descriptors stay open. */
+size_t amph_client_record_locks_exec(char *buf, size_t len_bytes);
+/* In a vfork child: the descriptors that stay open since an exec of its parent failed. */
+void amph_client_record_locks_close_over_exec(void);
+/* The new image has these files; the locks on others are dropped. */
+void amph_client_record_locks_hold_only(const struct amph_fwd_file *files, size_t nfiles);
+/* Is fd a descriptor that the previous image has left? */
+bool amph_client_record_locks_own(int fd);
 
 /* Is fd a descriptor that a server has passed? */
 bool amph_client_passthrough_owns(int fd);

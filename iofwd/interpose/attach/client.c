@@ -88,11 +88,16 @@ static int host_openat2(int dir, const char *path, const struct open_how *how, s
     return (int)libc_syscall(SYS_openat2, dir, (long)path, (long)how, (long)size, 0, 0);
 }
 
+static int host_fcntl(int fd, int command, void *arg)
+{
+    return libc_fcntl64(fd, command, arg);
+}
+
 /* Not those that the preload library catches. */
 static const struct amph_fwd_host_calls host_calls = {
-    libc_read,        libc_write, libc_pread64,   libc_pwrite64, libc_lseek64,
-    libc_ftruncate64, libc_fsync, libc_fdatasync, host_fstat,
-    libc_fstatat64, libc_statx, libc_faccessat, libc_readlinkat, host_openat2, libc_close
+    libc_read,       libc_write,     libc_pread64, libc_pwrite64,  libc_lseek64, libc_ftruncate64,
+    libc_fsync,      libc_fdatasync, host_fstat,   libc_fstatat64, libc_statx,   libc_faccessat,
+    libc_readlinkat, host_openat2,   libc_close,   host_fcntl
 };
 
 static int load(void)

@@ -346,12 +346,16 @@ static void guard_connections(char **env)
     const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_INHERITED);
     int server, fd, used;
 
-    /* PID:NUMBER[:SERVER=FD]... (amph_fwd_exec_env) */
+    /* PID:NUMBER[:SERVER=FD]...[+SERVER.HANDLE=FD]... (amph_fwd_exec_env) */
     if (!text || strtol(text, NULL, 10) != (long)getpid() || !(text = strchr(text, ':')))
         return;
 
     for (text += 1 + strcspn(text + 1, ":"); sscanf(text, ":%d=%d%n", &server, &fd, &used) == 2;
          text += used)
+        if (fd >= AMPH_IP_HIDDEN_FROM)
+            amph_fdtab_mark(fd, FDTAB_OWN);
+
+    for (; sscanf(text, "+%*u.%*x=%d%n", &fd, &used) == 1; text += used)
         if (fd >= AMPH_IP_HIDDEN_FROM)
             amph_fdtab_mark(fd, FDTAB_OWN);
 }

@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Record locks that a client holds itself, by descriptors that servers have passed: the same results and the same locks for others as
+# locally, whichever process asks and by which way; death of clients and servers.  See fwd_record_locks.c.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+program=$builddir/tests/files/data/fwd_record_locks
+
+# counted WHAT: the sum of what the servers have counted of it
+counted() {
+    sed -n "s/.* \([0-9]*\) $1.*/\1/p" "$mp_dir/stats" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# with NAME LEAST SECTION SETTING...: compares, and looks whether calls were made by passed descriptors (LEAST at least; 0: none)
+with() {
+    with_name=$1 with_least=$2 with_section=$3
+    shift 3
+    mp_wanted "$with_name: by passed descriptors" || return 0
+    fwd_both "$with_name" env "$@" "$program" "$with_section"
+    with_passed=$(counted 'calls by passed descriptors')
+    if [ "$with_least" = 0 ]; then
+        [ "$with_passed" = 0 ]
+    else
+        [ "$with_passed" -ge "$with_least" ]
+    fi
+    mp_report $? "$with_name: by passed descriptors ($with_passed calls)" "$mp_dir/stats"
+}
+
+with "several open files of a file" 1 handles A=1
+with "random calls" 500 random A=1
+with "random calls, of another seed" 500 random TEST_SEED=77
+fwd_nservers=1
+with "one server, several open files" 10 handles A=1
+with "one server, random calls" 500 random TEST_SEED=5
+with "one server, threads" 100 threads A=1
+fwd_nservers=2
+with "waits" 1 waits A=1
+with "processes that count" 100 counts A=1
+with "threads" 100 threads A=1
+with "programs that are executed" 1 exec A=1
+with "descriptors that are closed" 1 closes A=1
+with "many files" 1 many A=1
+with "few descriptors" 1 few A=1
+with "locks of open files" 15 open-files A=1
+with "in a session" 500 random IOFWD_CONSISTENCY=session
+with "with failover" 0 waits A=1 AMPHORA_ON_SERVER_DEATH=failover
+with "switched off" 0 handles IOFWD_PASSTHROUGH=0
+
+# ---- standing servers: clients and servers that are killed ----
+
+kept=$mp_dir/kept address=$mp_dir/address
+mkdir "$kept"
+
+start_server() {
+    "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$kept" -address-file "$address" >"$mp_dir/standing" 2>&1 </dev/null
+    server=$("$builddir/iofwd-ctl" status -servers "$address" | awk 'NR == 2 { print $3 }')
+}
+
+# Ends a process that looks after a server, which was killed or has been started again.
+end_servers() {
+    parent=$(sed -n 's/^iofwd-server: process \([0-9]*\),.*/\1/p' "$mp_dir/standing")
+    kill "$parent"
+    mp_until 20 has_ended "$parent"
+}
+
+has_ended() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+# client NAME SECTION SETTING...: in the background, with its number in $mp_dir/NAME.pid and what it says in $mp_dir/NAME
+client() {
+    client_name=$1 client_section=$2
+    shift 2
+    : >"$mp_dir/$client_name"
+    # shellcheck disable=SC2016 # for the shell inside
+    env "$@" "$builddir/iofwd-run" -servers "$address" sh -c 'echo $$ >"$1.pid"; shift; exec "$@"' sh "$mp_dir/$client_name" \
+        "$program" "$client_section" /fwd "$mp_dir" >"$mp_dir/$client_name" 2>"$mp_dir/$client_name.log" &
+}
+
+says() {
+    mp_until 20 grep -qx "$2" "$mp_dir/$1" && return 0
+    cat "$mp_dir/$1" "$mp_dir/$1.log"
+    return 1
+}
+
+end_of() {
+    kill -9 "$(cat "$mp_dir/$1.pid")"
+}
+
+# who SETTING: the process that holds the lock
+who() {
+    env "$1" "$builddir/iofwd-run" -servers "$address" "$program" who /fwd "$mp_dir"
+}
+
+# The lock of a client that is killed goes to the one that waits, by whichever way each has it.
+killed() {
+    for first in 1 0; do
+        for second in 1 0; do
+            for third in hold hold-both; do
+                client first hold IOFWD_PASSTHROUGH=$first
+                says first held || return 1
+                client second $third IOFWD_PASSTHROUGH=$second
+                [ $third = hold ] || says second "has the other" || return 1
+                sleep 0.1
+                for asks in 1 0; do
+                    [ "$(who IOFWD_PASSTHROUGH=$asks)" = "$(cat "$mp_dir/first.pid")" ] || return 1
+                done
+                grep -qx held "$mp_dir/second" && return 1
+                end_of first
+                says second held || return 1
+                end_of second
+                wait
+                mp_until 20 test "$(who A=1)" = 0 || return 1
+            done
+        done
+    done
+}
+
+# A wait at the server ends with it; one of a client that has other locks ends with the lock that it waits for, and the client hears
+# of the server's death all the same.
+server_killed() {
+    for waiter in hold hold-both; do
+        start_server
+        client first hold A=1
+        says first held || return 1
+        client second $waiter A=1
+        [ $waiter = hold ] || says second "has the other" || return 1
+        sleep 0.3
+        kill -9 "$server"
+        [ $waiter = hold ] || { sleep 0.5; end_of first; }
+        says second EIO || return 1
+        [ $waiter = hold-both ] || end_of first
+        wait
+        end_servers
+    done
+}
+
+AMPHORA_ON_SERVER_DEATH=eio
+export AMPHORA_ON_SERVER_DEATH
+start_server
+mp_try "the lock of a client that is killed is free" killed
+"$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
+mp_report $? "the servers end" "$mp_dir/out"
+mp_try "waits hear of the death of their server" server_killed
+mp_done
