@@ -40,13 +40,13 @@ static bool is_trusted(const struct amph_server *s, struct amph_server_peer *p)
 /* The memory that the client shares with the server; NULL: it has none. */
 static struct amph_fwd_passthrough *shared_with(const struct amph_server_peer *p)
 {
-    uint64_t at = p->part_at + p->part_len - AMPH_AREA_SHARED_BYTES;
-
-    if (!p->has_area || !p->area.local || p->part_len < AMPH_AREA_SHARED_BYTES ||
-        at % _Alignof(struct amph_fwd_passthrough) != 0)
+    if (!p->has_area || !p->area.local || p->part_len < AMPH_AREA_SHARED_BYTES)
         return NULL;
 
-    return (struct amph_fwd_passthrough *)((uint8_t *)p->area.local + at);
+    uint64_t at = p->part_at + p->part_len - AMPH_AREA_SHARED_BYTES;
+    uint8_t *shared = (uint8_t *)p->area.local + at;
+
+    return (uintptr_t)shared % _Alignof(struct amph_fwd_passthrough) == 0 ? (void *)shared : NULL;
 }
 
 static bool is_passable(const struct amph_server_handle *h)
