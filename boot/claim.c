@@ -14,6 +14,7 @@
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/os/descriptors.h"
 #include "base/os/thread.h"
 #include "boot/kind.h"
 #include "boot/standing.h"
@@ -92,7 +93,7 @@ enum amph_claim amph_boot_claim(char **text_p)
 void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
 {
     char kind = (char)('0' + result);
-    char room[CMSG_SPACE(sizeof fd)] __attribute__((aligned(8))) = { 0 };
+    struct amph_descriptors_room room;
     struct iovec iov[2] = { { &kind, 1 }, { (char *)text, text ? strlen(text) : 0 } };
     struct msghdr m = { .msg_iov = iov, .msg_iovlen = 2 };
     int to, token;
@@ -101,18 +102,7 @@ void amph_boot_claimed(enum amph_claim result, const char *text, int fd)
         return;
 
     amph_boot_process.token_held = false;
-    if (fd >= 0) {
-        m.msg_control = room;
-        m.msg_controllen = sizeof room;
-
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-
+    amph_descriptors_attach(&m, &room, fd);
     if (sendmsg(token, &m, MSG_NOSIGNAL) <
         0) /* arrives at the other socket of the pair, where the processes peek */
         amph_error(

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptor tables.  Layer: base. */
+/* Descriptor tables, and descriptors in messages of Unix sockets.  Layer: base. */
 #include "base/os/descriptors.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,4 +35,45 @@ int amph_descriptors_close_except(int *keep, size_t n)
     }
 
     return syscall(SYS_close_range, first, ~0U, 0U) == 0 ? 0 : errno;
+}
+
+void amph_descriptors_expect(struct msghdr *m, struct amph_descriptors_room *room)
+{
+    memset(room, 0, sizeof *room);
+    m->msg_control = room->bytes;
+    m->msg_controllen = sizeof room->bytes;
+}
+
+void amph_descriptors_attach(struct msghdr *m, struct amph_descriptors_room *room, int fd)
+{
+    if (fd < 0)
+        return;
+
+    amph_descriptors_expect(m, room);
+
+    struct cmsghdr *head = CMSG_FIRSTHDR(m);
+
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+}
+
+int amph_descriptors_detach(struct msghdr *m)
+{
+    const struct cmsghdr *head = CMSG_FIRSTHDR(m);
+    int fd = -1;
+
+    if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+        return -1;
+
+    /* the room's padding may have taken in more than the one that is expected */
+    for (size_t at = CMSG_LEN(0); at + sizeof fd <= head->cmsg_len; at += sizeof fd) {
+        if (fd >= 0)
+            close(fd);
+
+        memcpy(&fd, (const char *)head + at, sizeof fd);
+    }
+
+    return fd;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/os/descriptors.h"
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "base/platform.h"
@@ -484,35 +485,23 @@ enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
     return send_until(fd, buf, len, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS);
 }
 
-/* Keeps the last descriptor that came along in *passed_p and closes all others: the control buffer's
- * padding has room for more than the one that is expected. */
-static void take_descriptors(const struct cmsghdr *c, int *passed_p)
-{
-    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-    for (size_t i = 0; i < n; i++) {
-        if (*passed_p >= 0)
-            close(*passed_p);
-
-        memcpy(passed_p, CMSG_DATA(c) + i * sizeof(int), sizeof *passed_p);
-    }
-}
-
-/* recv; a descriptor that comes along is put into *passed_p. */
+/* recv; a descriptor that comes along is put into *passed_p, in the place of one that came before. */
 static ssize_t receive_some(int fd, void *buf, size_t len, int *passed_p)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct amph_descriptors_room room;
     struct iovec iov = { buf, len };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
-    };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    amph_descriptors_expect(&m, &room);
+
     ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    int came = n > 0 ? amph_descriptors_detach(&m) : -1;
 
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-        return n;
+    if (came >= 0 && *passed_p >= 0)
+        close(*passed_p);
+    if (came >= 0)
+        *passed_p = came;
 
-    take_descriptors(c, passed_p);
     return n;
 }
 
@@ -610,22 +599,11 @@ enum amph_status amph_fwd_control_take(int fd, uint64_t handle, int *fd_p)
 
 bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof pass_fd)] = { 0 };
+    struct amph_descriptors_room room;
     struct iovec iov = { (void *)frame, len };
     struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-    if (pass_fd >= 0) {
-        m.msg_control = control;
-        m.msg_controllen = sizeof control;
-
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof pass_fd);
-        memcpy(CMSG_DATA(c), &pass_fd, sizeof pass_fd);
-    }
-
+    amph_descriptors_attach(&m, &room, pass_fd);
     return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
 }
 

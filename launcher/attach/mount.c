@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/os/descriptors.h"
 #include "base/settings/env.h"
 #include "launcher/attach/root.h"
 #include "launcher/common/message.h"
@@ -356,38 +357,23 @@ struct outside {
 
 static bool send_fd(int socket, int fd)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS } };
+    struct amph_descriptors_room room;
     struct iovec iov = { "", 1 };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+    amph_descriptors_attach(&msg, &room, fd);
     return sendmsg(socket, &msg, MSG_NOSIGNAL) == 1;
 }
 
 static int receive_fd(int socket)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
+    struct amph_descriptors_room room;
     char byte;
     struct iovec iov = { &byte, 1 };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
-    int fd = -1;
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-    if (recvmsg(socket, &msg, 0) == 1 && msg.msg_controllen >= CMSG_LEN(sizeof fd))
-        memcpy(&fd, CMSG_DATA(&control.head), sizeof fd);
-
-    return fd;
+    amph_descriptors_expect(&msg, &room);
+    return recvmsg(socket, &msg, 0) == 1 ? amph_descriptors_detach(&msg) : -1;
 }
 
 /* Runs in the process outside: becomes iofwd-mount when the descriptor has arrived. */

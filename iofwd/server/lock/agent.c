@@ -205,17 +205,12 @@ static bool wake_cancelled(struct amph_server_lock_agent *lk, bool all)
 static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_lock_order *o,
                        int *fd_p)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-
+    struct amph_descriptors_room room;
     struct iovec iov = { o, sizeof *o };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
     ssize_t n;
 
+    amph_descriptors_expect(&msg, &room);
     do
         n = syscall(SYS_recvmsg, lk->sock, &msg,
                     MSG_CMSG_CLOEXEC); /* see amph_server_agent_close */
@@ -223,12 +218,7 @@ static bool next_order(struct amph_server_lock_agent *lk, struct amph_server_loc
 
     (void)atomic_load_explicit(&lk->handed, memory_order_acquire);
 
-    struct cmsghdr *c = n == (ssize_t)sizeof *o ? CMSG_FIRSTHDR(&msg) : NULL;
-
-    *fd_p = -1;
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fd_p, CMSG_DATA(c), sizeof *fd_p);
-
+    *fd_p = n == (ssize_t)sizeof *o ? amph_descriptors_detach(&msg) : -1;
     return n == (ssize_t)sizeof *o;
 }
 

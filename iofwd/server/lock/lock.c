@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/os/descriptors.h"
 #include "base/settings/counters.h"
 #include "iofwd/calls/calls.h"
 #include "iofwd/calls/server_calls.h"
@@ -106,23 +107,11 @@ static struct amph_server_lock_agent *make_agent(struct amph_server *s, struct a
 static bool send_order(struct amph_server_lock_agent *lk, const struct amph_server_lock_order *o,
                        int fd)
 {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-
+    struct amph_descriptors_room room;
     struct iovec iov = { (void *)o, sizeof *o };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-    if (fd >= 0) {
-        msg.msg_control = &control;
-        msg.msg_controllen = sizeof control;
-        control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd),
-                                         .cmsg_level = SOL_SOCKET,
-                                         .cmsg_type = SCM_RIGHTS };
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    }
-
+    amph_descriptors_attach(&msg, &room, fd);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     return sendmsg(lk->server_sock, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof *o;
 }
