@@ -326,12 +326,10 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
 /* Makes progress.  true: the stage is done. */
 bool amph_coll_local_step(struct amph_coll_op *op);
 
-/* The last cell that a member waits for all others to be done with; 0: none waits. */
-uint64_t amph_coll_local_wanted(const struct amph_coll *c);
-/* Can the stage go on, here or at a member that waits for `wanted`, only when this member has done
- * its part?  Where only the root posts, the member that has not posted for the longest time counts
- * as the next root. */
-bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member, uint64_t wanted);
+/* Can the stage go on, here or at a member that waits for room, only when this member has done its
+ * part?  Where only the root posts, the member that has not posted for the longest time counts as
+ * the next root.  In a stage of several pieces, or split, all members have something to do. */
+bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member);
 
 /* ---- coll/yield.c ---- */
 

@@ -188,21 +188,29 @@ static void wake_all(struct amph_coll *c)
         amph_coll_wake(c, j);
 }
 
+static bool sleeps(const struct amph_coll *c, uint32_t member)
+{
+    return member != c->self &&
+           amph_coll_share_sleeps(&amph_colls()->share, c->nbrhd_index[member]);
+}
+
 /* Wakes the members that may sleep for what has been written.  Of several writers the last one
  * wakes: at least one sees all. */
 static void written(struct amph_coll *c, uint32_t piece, size_t field)
 {
     const struct amph_local *l = &c->l;
 
+    const bool to_root = l->mode->root_reads && (field == FOLDED || !l->split);
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (l->mode->root_posts)
+    if (l->mode->root_posts) {
         wake_all(c);
-    else if (!all_have(c, piece, field))
-        return;
-    else if (l->mode->root_reads && (field == FOLDED || !l->split))
-        amph_coll_wake(c, l->root);
-    else
+    } else if (to_root) {
+        if (sleeps(c, l->root) && all_have(c, piece, field))
+            amph_coll_wake(c, l->root);
+    } else if (all_have(c, piece, field)) {
         wake_all(c);
+    }
 }
 
 /* Returns the number of the last cell that no member will read again. */
@@ -267,7 +275,8 @@ static void done_with(struct amph_coll *c, uint64_t number)
 
 /* ---- which member is awaited ---- */
 
-uint64_t amph_coll_local_wanted(const struct amph_coll *c)
+/* Returns the last cell that a member waits for all others to be done with; 0: none waits. */
+static uint64_t max_wanted(const struct amph_coll *c)
 {
     uint64_t max = 0;
 
@@ -280,25 +289,25 @@ uint64_t amph_coll_local_wanted(const struct amph_coll *c)
     return max;
 }
 
-bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member, uint64_t wanted)
+bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member)
 {
     const struct amph_coll *c = op->coll;
     const struct amph_local *l = &c->l;
     const struct amph_share_done *at = &c->slot.done[member];
-    const uint64_t number = cell_number(l, l->read);
-    const uint64_t posted = __atomic_load_n(&at->posted, __ATOMIC_RELAXED);
+    const bool waits_for_room = l->read == l->posted;
+    const bool posts = !l->mode->root_posts || member == l->root;
 
-    if (__atomic_load_n(&at->done, __ATOMIC_RELAXED) < wanted)
-        return true;
-    if (l->read == l->posted)
-        return false; /* this member waits for room */
-    if (l->mode->root_posts && member != l->root)
-        return posted < c->slot.done[c->self].posted;
-    if (posted < number)
+    if (l->pieces > 1 || l->split)
         return true;
 
-    return l->split && all_have(c, l->read, POSTED) &&
-           __atomic_load_n(&cell(c, member, l->read)->folded, __ATOMIC_RELAXED) != number;
+    if (!waits_for_room) {
+        uint64_t posted = __atomic_load_n(&at->posted, __ATOMIC_RELAXED);
+
+        if (posted < (posts ? cell_number(l, l->read) : c->slot.done[c->self].posted))
+            return true;
+    }
+
+    return __atomic_load_n(&at->done, __ATOMIC_RELAXED) < max_wanted(c);
 }
 
 /* ---- steps ---- */

@@ -190,11 +190,16 @@ void amph_coll_share_awake(struct amph_share *s)
         __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
 }
 
+bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour)
+{
+    return __atomic_load_n(&s->head->ctl[neighbour].asleep, __ATOMIC_RELAXED) != 0;
+}
+
 void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
 
-    if (__atomic_load_n(&s->head->ctl[neighbour].asleep, __ATOMIC_RELAXED)) {
+    if (amph_coll_share_sleeps(s, neighbour)) {
         /* Without room in its lane a member must be woken by messages. */
         amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[neighbour].gex_jobrank, &am,
                         AMPH_AM_IMMEDIATE, NULL);
@@ -204,20 +209,27 @@ void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
 
 /* ---- cores ---- */
 
+bool amph_coll_share_maybe_on(const struct amph_share *s, uint32_t neighbour, uint32_t core)
+{
+    uint32_t published = __atomic_load_n(&s->head->ctl[neighbour].core, __ATOMIC_RELAXED);
+
+    return published == 0 || published == core + 1;
+}
+
 void amph_coll_share_set_core(struct amph_share *s, uint32_t core)
 {
-    if (!s->head)
-        return;
-
     uint32_t *published = &s->head->ctl[s->self].core;
 
     if (__atomic_load_n(published, __ATOMIC_RELAXED) != core + 1)
         __atomic_store_n(published, core + 1, __ATOMIC_RELAXED);
 }
 
-uint32_t amph_coll_share_core(const struct amph_share *s, uint32_t neighbour)
+uint32_t amph_coll_share_neighbours_on(const struct amph_share *s, uint32_t core)
 {
-    uint32_t published = __atomic_load_n(&s->head->ctl[neighbour].core, __ATOMIC_RELAXED);
+    uint32_t count = 0;
 
-    return published ? published - 1 : AMPH_SHARE_NO_CORE;
+    for (uint32_t i = 0; i < s->count; i++)
+        count += i != s->self && amph_coll_share_maybe_on(s, i, core);
+
+    return count;
 }

@@ -100,15 +100,18 @@ void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
  * longer sleeps. */
 void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
+/* Does this neighbour sleep, or is about to?  The caller has issued a fence after its writes. */
+bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour);
 /* Wakes the neighbour in `neighbour` if it sleeps.  The caller has issued a fence after its
  * writes. */
 void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
 
-/* Publishes on which core this process waits; returns on which a neighbour last waited, or
- * AMPH_SHARE_NO_CORE. */
-#define AMPH_SHARE_NO_CORE UINT32_MAX
+/* Publishes that this process, which has neighbours, waits on this core. */
 void amph_coll_share_set_core(struct amph_share *s, uint32_t core);
-uint32_t amph_coll_share_core(const struct amph_share *s, uint32_t neighbour);
+/* Has a neighbour last waited on this core, or is its core not known? */
+bool amph_coll_share_maybe_on(const struct amph_share *s, uint32_t neighbour, uint32_t core);
+/* Returns the number of such neighbours. */
+uint32_t amph_coll_share_neighbours_on(const struct amph_share *s, uint32_t core);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
                                                       uint32_t member, uint64_t n, bool small)
