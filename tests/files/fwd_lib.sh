@@ -41,13 +41,13 @@ fwd_servers() {
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }
 
-# fwd_counted WHAT: the sum over the servers of calls, written or read
+# fwd_counted WHAT [FILE]: the sum over the servers of what their counters ($mp_dir/stats) call so: "bytes written", "calls by passed descriptors"
 fwd_counted() {
-    awk -v what="$1" '/^iofwd server/ {
+    awk -v what="$1" -F '[:,] ' '/^iofwd server/ {
         for (i = 2; i <= NF; i++)
-            if ((what == "calls" && $i == "calls,") || (what != "calls" && $i == "bytes" && $(i + 1) == what ","))
-                sum += $(i - 1)
-    } END { print sum + 0 }' "$mp_dir/stats"
+            if (substr($i, index($i, " ") + 1) == what)
+                sum += $i
+    } END { print sum + 0 }' "${2:-$mp_dir/stats}"
 }
 
 # fwd_skip NAME REASON: in the place of fwd_both, as many cases
@@ -81,6 +81,21 @@ fwd_both() {
     cmp -s "$mp_dir/l/tree" "$mp_dir/f/tree"
     mp_report $? "$fwd_name: same files ($(wc -l <"$mp_dir/f/tree") lines)" "$mp_dir/out"
     cp "$mp_dir/stats" "$mp_dir/out"
-    test "$(fwd_counted calls)" -gt 0 && test "$(fwd_counted written)" -gt 0
+    test "$(fwd_counted calls)" -gt 0 && test "$(fwd_counted "bytes written")" -gt 0
     mp_report $? "$fwd_name: passed through the servers ($(fwd_counted calls) calls)" "$mp_dir/out"
+}
+
+# fwd_both_counted NAME LEAST WHAT COMMAND...: fwd_both, and a case more: have the servers counted LEAST at least of it (0: nothing)?
+fwd_both_counted() {
+    fwd_counted_name=$1 fwd_least=$2 fwd_what=$3
+    shift 3
+    mp_wanted "$fwd_counted_name: $fwd_what" || return 0
+    fwd_both "$fwd_counted_name" "$@"
+    fwd_sum=$(fwd_counted "$fwd_what")
+    if [ "$fwd_least" = 0 ]; then
+        [ "$fwd_sum" = 0 ]
+    else
+        [ "$fwd_sum" -ge "$fwd_least" ]
+    fi
+    mp_report $? "$fwd_counted_name: $fwd_what ($fwd_sum)" "$mp_dir/stats"
 }

@@ -27,7 +27,7 @@ r=$?
 printf 'from a static program\nlast words\n' >"$mp_dir/expected"
 cat "$mp_dir/stats" >>"$mp_dir/out"
 test $r -eq 0 && grep -q '^22 bytes$' "$mp_dir/out" && cmp "$mp_dir/expected" "$mp_dir/kept/static" >>"$mp_dir/out" 2>&1 &&
-    test "$(fwd_counted written)" -eq 33
+    test "$(fwd_counted "bytes written")" -eq 33
 mp_report $? "a static program's files are forwarded, also what it writes after main" "$mp_dir/out"
 
 # Its FILE objects become forwarded streams as those of dynamic programs do (fwd_streams.sh).

@@ -60,6 +60,6 @@ sizes_want=$(paste "$mp_dir/sizes/a" | cksum)
 sizes_say "a stream that is read to its end" 40 sh -c 'paste /fwd/a | cksum'
 sizes_want=
 sizes_say "a stream that is read here and there" 700 "$builddir/tests/files/stdio/fwd_stdio" jump /fwd/a
-test "$(fwd_counted read)" -le $((200 * 2 * 8192))
-mp_report $? "a stream that is read here and there fetches little ($(fwd_counted read) bytes)" "$mp_dir/stats"
+test "$(fwd_counted "bytes read")" -le $((200 * 2 * 8192))
+mp_report $? "a stream that is read here and there fetches little ($(fwd_counted "bytes read") bytes)" "$mp_dir/stats"
 mp_done

@@ -6,24 +6,11 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/data/fwd_passthrough
 
-# counted WHAT: the sum of what the servers have counted of it
-counted() {
-    sed -n "s/.* \([0-9]*\) $1.*/\1/p" "$mp_dir/stats" | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
 # with NAME LEAST SECTION SETTING...: compares, and looks whether calls were made by passed descriptors (LEAST at least; 0: none)
 with() {
     with_name=$1 with_least=$2 with_section=$3
     shift 3
-    mp_wanted "$with_name: by passed descriptors" || return 0
-    fwd_both "$with_name" env "$@" "$program" "$with_section"
-    with_passed=$(counted 'calls by passed descriptors')
-    if [ "$with_least" = 0 ]; then
-        [ "$with_passed" = 0 ]
-    else
-        [ "$with_passed" -ge "$with_least" ]
-    fi
-    mp_report $? "$with_name: by passed descriptors ($with_passed calls)" "$mp_dir/stats"
+    fwd_both_counted "$with_name" "$with_least" "calls by passed descriptors" env "$@" "$program" "$with_section"
 }
 
 with "calls of all kinds" 5000 calls A=1

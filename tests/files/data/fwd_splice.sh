@@ -8,23 +8,11 @@ real=$AMPHORA_RUN
 IOFWD_PASSTHROUGH=0
 export IOFWD_PASSTHROUGH
 
-# piped: the bytes that the servers have moved from pipes
-piped() {
-    sed -n 's/.* \([0-9]*\) bytes that came by pipes.*/\1/p' "$mp_dir/stats" | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
 # with NAME LEAST SECTION SETTING...: compares, and looks whether pipes have been used (LEAST bytes at least; 0: none)
 with() {
     with_name=$1 with_least=$2 with_section=$3
     shift 3
-    mp_wanted "$with_name: bytes came by pipes" || return 0
-    fwd_both "$with_name" env "$@" "$program" "$with_section"
-    if [ "$with_least" = 0 ]; then
-        [ "$(piped)" = 0 ]
-    else
-        [ "$(piped)" -ge "$with_least" ]
-    fi
-    mp_report $? "$with_name: $(piped) bytes came by pipes" "$mp_dir/stats"
+    fwd_both_counted "$with_name" "$with_least" "bytes that came by pipes" env "$@" "$program" "$with_section"
 }
 
 # A setting of the servers too, as env sets it for the program only.
@@ -52,7 +40,7 @@ unset AMPHORA_SMP
 
 if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
     for what in refused partial limited broken; do
-        for name in "same output" "same files" "passed through the servers" "bytes came by pipes"; do
+        for name in "same output" "same files" "passed through the servers" "bytes that came by pipes"; do
             mp_skip "splice: $what: $name" "a sanitizer must be loaded first"
         done
     done

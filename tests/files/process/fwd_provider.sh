@@ -20,20 +20,11 @@ why=''
 [ -n "$usual" ] && [ -n "$other" ] && [ "$usual" != "$other" ] ||
     why="FI_PROVIDER=$setting gives no other provider of libfabric than the usual one ($usual)"
 
-# said PATTERN: does $mp_dir/job.$mp_queued.out have a line of Amphora with it?
-said() {
-    grep '^amphora' "$mp_dir/job.$mp_queued.out" | grep -Eq "$1"
-}
-
-# refused CODE PATTERN COMMAND...: does COMMAND end with this code within seconds, and say it?
+# refused CODE PATTERN COMMAND...: does COMMAND end with this code within seconds, and does a line of Amphora say it?
 refused() {
     refused_code=$1 refused_pattern=$2
     shift 2
-    timeout -k 5 25 "$@" >"$mp_dir/job.$mp_queued.out" 2>&1
-    rc=$?
-    cat "$mp_dir/job.$mp_queued.out"
-    echo "exit code $rc, expected $refused_code"
-    [ $rc -eq "$refused_code" ] && said "$refused_pattern"
+    mp_misuse "$refused_code" "^amphora.*($refused_pattern)" "$@"
 }
 
 # in_job SERVER CLIENT PATTERN [OPTION...]: the settings of the server and of the client of a job of amphora-run

@@ -18,7 +18,7 @@ head -c 5000001 /dev/urandom >"$mp_dir/big.bin"
 fwd_servers "$mp_dir/kept" cp "$mp_dir/big.bin" /fwd/ >"$mp_dir/out"
 r=$?
 cat "$mp_dir/stats" >>"$mp_dir/out"
-cmp "$mp_dir/big.bin" "$mp_dir/kept/big.bin" >>"$mp_dir/out" 2>&1 && test $r -eq 0 && test "$(fwd_counted written)" -eq 5000001 &&
+cmp "$mp_dir/big.bin" "$mp_dir/kept/big.bin" >>"$mp_dir/out" 2>&1 && test $r -eq 0 && test "$(fwd_counted "bytes written")" -eq 5000001 &&
     test ! -e /fwd
 mp_report $? "cp into the prefix: each byte is written by a server" "$mp_dir/out"
 
@@ -26,7 +26,7 @@ fwd_servers "$mp_dir/kept" sha256sum /fwd/big.bin >"$mp_dir/sum"
 r=$?
 cat "$mp_dir/stats" "$mp_dir/sum" >"$mp_dir/out"
 test $r -eq 0 && test "$(cut -d' ' -f1 <"$mp_dir/sum")" = "$(sha256sum <"$mp_dir/big.bin" | cut -d' ' -f1)" &&
-    test "$(fwd_counted read)" -eq 5000001
+    test "$(fwd_counted "bytes read")" -eq 5000001
 mp_report $? "sha256sum in the prefix: each byte is read by a server" "$mp_dir/out"
 
 # A program that touches no prefix does not load the client.
