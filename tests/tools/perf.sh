@@ -45,8 +45,8 @@ for net in smp tcp; do
     figures "$net: rates and negotiated payload" 10 -conduit $net -bytes 8 -test am_medium_rate,am_inject,am_depth,np_medium_rtt,np_medium_rate,np_client_flood,np_long_flood,put_nbi_rate,get_nbi_rate,put_nb_rate
     figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
     figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier
-    figures "$net: collectives of 3" 11 -conduit $net -n 3 -bytes 8 \
-        -test coll_barrier,coll_broadcast,coll_reduce,coll_reduce_all,coll_scan,coll_scatter,coll_gather,coll_gather_all,coll_exchange,team_barrier,team_reduce_all
+    figures "$net: collectives of 3" 15 -conduit $net -n 3 -bytes 8 \
+        -test coll_barrier,coll_broadcast,coll_reduce,coll_reduce_all,coll_scan,coll_scatter,coll_gather,coll_gather_all,coll_exchange,root_broadcast,root_reduce,root_scatter,root_gather,team_barrier,team_reduce_all
     figures "$net: memory of 5" 2 -conduit $net -n 5 -test memory_start,memory_all
     figures "$net: files" 5 -conduit $net -test fwd_fresh,fwd_write,fwd_read,start_preload,first_call
 done

@@ -15,9 +15,16 @@
 #define BUFFER_MAX ((size_t)64 << 20) /* of a buffer */
 #define FLAGS (GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL)
 
-/* One collective of block bytes; turn: counts calls, so that roots take turns. */
+/* What a test asks for. */
+enum {
+    EACH = 1,    /* a block for each process */
+    ONE_ROOT = 2 /* rank 0 is the root of all calls; else roots take turns */
+};
+
+/* One collective of block bytes; turn: counts calls. */
 struct coll {
     gex_TM_t tm;
+    unsigned how;
     size_t block;
     unsigned char *src, *dst;
 };
@@ -26,7 +33,7 @@ typedef gex_Event_t (*coll_start)(const struct coll *c, uint64_t turn);
 
 static gex_Rank_t root_of(const struct coll *c, uint64_t turn)
 {
-    return (gex_Rank_t)(turn % gex_TM_QuerySize(c->tm));
+    return c->how & ONE_ROOT ? 0 : (gex_Rank_t)(turn % gex_TM_QuerySize(c->tm));
 }
 
 static gex_Event_t barrier(const struct coll *c, uint64_t turn)
@@ -121,12 +128,12 @@ static double us_each(const struct coll *c, coll_start start, uint64_t count)
 
 /* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about
  * 40 ms. */
-static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, bool per_process,
+static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned how,
                      coll_start start)
 {
-    size_t blocks = per_process ? run->procs : 1;
+    size_t blocks = how & EACH ? run->procs : 1;
     size_t max = BUFFER_MAX / blocks / 8 * 8;
-    struct coll c = { .tm = tm, .block = bytes < max ? bytes / 8 * 8 : max };
+    struct coll c = { .tm = tm, .how = how, .block = bytes < max ? bytes / 8 * 8 : max };
 
     if (bytes < 8)
         c.block = 8;
@@ -173,22 +180,32 @@ static gex_TM_t half(struct perf_run *run)
 
 double perf_coll_barrier(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), 0, false, barrier);
+    return sample(run, all(), 0, 0, barrier);
 }
 
 double perf_coll_broadcast(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, false, broadcast);
+    return sample(run, all(), bytes, 0, broadcast);
+}
+
+double perf_root_broadcast(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, ONE_ROOT, broadcast);
 }
 
 double perf_coll_reduce(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, false, reduce);
+    return sample(run, all(), bytes, 0, reduce);
+}
+
+double perf_root_reduce(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, ONE_ROOT, reduce);
 }
 
 double perf_coll_reduce_all(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, false, reduce_all);
+    return sample(run, all(), bytes, 0, reduce_all);
 }
 
 double perf_coll_scan(struct perf_run *run, size_t bytes)
@@ -196,35 +213,45 @@ double perf_coll_scan(struct perf_run *run, size_t bytes)
     gasnet_coll_fn_entry_t table = { add, 0 };
 
     gasnet_coll_init(NULL, 0, &table, 1, 0);
-    return sample(run, all(), bytes, false, scan);
+    return sample(run, all(), bytes, 0, scan);
 }
 
 double perf_coll_scatter(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, true, scatter);
+    return sample(run, all(), bytes, EACH, scatter);
+}
+
+double perf_root_scatter(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, EACH | ONE_ROOT, scatter);
 }
 
 double perf_coll_gather(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, true, gather);
+    return sample(run, all(), bytes, EACH, gather);
+}
+
+double perf_root_gather(struct perf_run *run, size_t bytes)
+{
+    return sample(run, all(), bytes, EACH | ONE_ROOT, gather);
 }
 
 double perf_coll_gather_all(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, true, gather_all);
+    return sample(run, all(), bytes, EACH, gather_all);
 }
 
 double perf_coll_exchange(struct perf_run *run, size_t bytes)
 {
-    return sample(run, all(), bytes, true, exchange);
+    return sample(run, all(), bytes, EACH, exchange);
 }
 
 double perf_team_barrier(struct perf_run *run, size_t bytes)
 {
-    return sample(run, half(run), 0, false, barrier);
+    return sample(run, half(run), 0, 0, barrier);
 }
 
 double perf_team_reduce_all(struct perf_run *run, size_t bytes)
 {
-    return sample(run, half(run), bytes, false, reduce_all);
+    return sample(run, half(run), bytes, 0, reduce_all);
 }

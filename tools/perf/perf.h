@@ -313,11 +313,15 @@ double perf_memory_all(struct perf_run *run, size_t bytes);
 
 double perf_coll_barrier(struct perf_run *run, size_t bytes);
 double perf_coll_broadcast(struct perf_run *run, size_t bytes);
+double perf_root_broadcast(struct perf_run *run, size_t bytes);
 double perf_coll_reduce(struct perf_run *run, size_t bytes);
+double perf_root_reduce(struct perf_run *run, size_t bytes);
 double perf_coll_reduce_all(struct perf_run *run, size_t bytes);
 double perf_coll_scan(struct perf_run *run, size_t bytes);
 double perf_coll_scatter(struct perf_run *run, size_t bytes);
+double perf_root_scatter(struct perf_run *run, size_t bytes);
 double perf_coll_gather(struct perf_run *run, size_t bytes);
+double perf_root_gather(struct perf_run *run, size_t bytes);
 double perf_coll_gather_all(struct perf_run *run, size_t bytes);
 double perf_coll_exchange(struct perf_run *run, size_t bytes);
 double perf_team_barrier(struct perf_run *run, size_t bytes);
