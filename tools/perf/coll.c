@@ -150,11 +150,7 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned h
 
     double us = us_each(&c, start, run->procs < 10 ? 10 : run->procs);
 
-    if (run->rank == 0)
-        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
-
-    perf_sync(run);
-    us = us_each(&c, start, run->shared->line_a);
+    us = us_each(&c, start, perf_agree_rounds(run, us));
     perf_sync(run);
 
     return us;

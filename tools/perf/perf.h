@@ -117,7 +117,7 @@ struct perf_test {
     bool once;             /* too long for repeats */
     bool machine;          /* a limit of the machine: does not depend on the conduit */
     bool plain;            /* at normal priority, as clients are */
-    unsigned procs[3];     /* job sizes, ended by 0; -n overrides */
+    unsigned procs[3];     /* job sizes; 0: no further one; -n overrides */
     const uint32_t *sizes; /* ended by PERF_END; -bytes overrides unless it has the one size 0 */
     perf_sampler sample;
     const char *limit_smp, *limit_net; /* the test it is compared with, or NULL */
@@ -194,6 +194,9 @@ int perf_loaded_inside(const struct perf_options *opt);
 bool perf_join(struct perf_run *run, size_t segment_bytes);
 
 void perf_sync(struct perf_run *run); /* a barrier */
+/* Collective: the number of rounds of which a sample consists, the same in all processes, so that it takes about 40 ms.
+ * us: what a round takes rank 0. */
+uint64_t perf_agree_rounds(struct perf_run *run, double us);
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);
 /* requests of floods; in signal handlers too */
 void perf_am_state(unsigned long long *sent_p, unsigned long long *taken_p);

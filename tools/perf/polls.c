@@ -76,17 +76,12 @@ static double word_rounds(struct perf_run *run, uint64_t number, uint64_t count,
     return (double)(amph_now_ns() - start_ns) / (double)count / 1e3;
 }
 
-/* Every process makes as many rounds; rank 0 chooses the number so that a sample takes about 40 ms. */
 static double sample(struct perf_run *run, unsigned polls, rounds of)
 {
     const unsigned first = 10;
     double us = of(run, 0, first, polls);
 
-    if (run->rank == 0)
-        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
-
-    perf_sync(run);
-    us = of(run, first, run->shared->line_a, polls);
+    us = of(run, first, perf_agree_rounds(run, us), polls);
     perf_sync(run);
 
     return us;

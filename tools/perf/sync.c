@@ -46,27 +46,23 @@ static double named_barriers(uint64_t count)
     return (double)(amph_now_ns() - start) / (double)count / 1e3;
 }
 
-/* Every process has to do the same number; rank 0 chooses it so that a sample takes about 40 ms. */
-double perf_barrier(struct perf_run *run, size_t bytes)
+uint64_t perf_agree_rounds(struct perf_run *run, double us)
 {
-    double us = barriers(run, 10);
-
     if (run->rank == 0)
         run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
 
     perf_sync(run);
-    return barriers(run, run->shared->line_a);
+    return run->shared->line_a;
+}
+
+double perf_barrier(struct perf_run *run, size_t bytes)
+{
+    return barriers(run, perf_agree_rounds(run, barriers(run, 10)));
 }
 
 double perf_named_barrier(struct perf_run *run, size_t bytes)
 {
-    double us = named_barriers(10);
-
-    if (run->rank == 0)
-        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
-
-    perf_sync(run);
-    return named_barriers(run->shared->line_a);
+    return named_barriers(perf_agree_rounds(run, named_barriers(10)));
 }
 
 /* The longest of many. */

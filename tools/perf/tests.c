@@ -19,53 +19,18 @@ static const uint32_t pieces[] = { 8, 64, 512, 4u << 10, 64u << 10, PERF_END };
 static const uint32_t blocks[] = { 8, 4u << 10, 1u << 20, PERF_END };
 static const uint32_t calls[] = { 1u << 20, PERF_END };
 
-#define PAIR \
-    PERF_PAIR, false, false, false, \
-    { \
-        2 \
-    }
-#define PAIR_LIMIT \
-    PERF_PAIR, false, true, false, \
-    { \
-        2 \
-    }
-#define JOB_ALL(...) \
-    PERF_JOB_ALL, false, false, false, \
-    { \
-        __VA_ARGS__ \
-    }
-#define JOB_ALL_PLAIN(...) \
-    PERF_JOB_ALL, false, false, true, \
-    { \
-        __VA_ARGS__ \
-    }
-#define JOB_ALL_PLAIN_LIMIT(...) \
-    PERF_JOB_ALL, false, true, true, \
-    { \
-        __VA_ARGS__ \
-    }
-#define JOB_ALL_ONCE(...) \
-    PERF_JOB_ALL, true, false, false, \
-    { \
-        __VA_ARGS__ \
-    }
-#define SERVED_ONCE(...) \
-    PERF_SERVED, true, false, false, \
-    { \
-        __VA_ARGS__ \
-    }
-#define FILE_ONE \
-    PERF_FILE, false, false, false, \
-    { \
-        1 \
-    }
-#define FILE_LIMIT \
-    PERF_FILE, false, true, false, \
-    { \
-        1 \
-    }
-
 /* clang-format off */
+#define PAIR .kind = PERF_PAIR, .procs = { 2 }
+#define PAIR_LIMIT .kind = PERF_PAIR, .machine = true, .procs = { 2 }
+#define JOB_ALL(...) .kind = PERF_JOB_ALL, .procs = { __VA_ARGS__ }
+#define JOB_ALL_PLAIN(...) .kind = PERF_JOB_ALL, .plain = true, .procs = { __VA_ARGS__ }
+#define JOB_ALL_PLAIN_LIMIT(...) .kind = PERF_JOB_ALL, .machine = true, .plain = true, .procs = { __VA_ARGS__ }
+#define JOB_ALL_ONCE(...) .kind = PERF_JOB_ALL, .once = true, .procs = { __VA_ARGS__ }
+#define SERVED_ONCE(...) .kind = PERF_SERVED, .once = true, .procs = { __VA_ARGS__ }
+#define FILE_ONE .kind = PERF_FILE, .procs = { 1 }
+#define FILE_LIMIT .kind = PERF_FILE, .machine = true, .procs = { 1 }
+
+/* After these, a row goes on with the members behind procs. */
 const struct perf_test perf_tests[] = {
     { "line1_rtt", "us", PAIR_LIMIT, none, perf_line1, NULL, NULL,
       "limit: round trip of one cache line that two spinning processes write in turn" },
