@@ -28,7 +28,7 @@
 #include "iofwd/server/internal.h"
 #include "iofwd/wire/request_name.h"
 
-#define COLLECTION_NS (50 * (long)AMPH_NS_PER_MS)
+#define COLLECTION_NS (50 * AMPH_NS_PER_MS)
 
 /* ---- answers ---- */
 
@@ -162,21 +162,23 @@ static const char *forbids(const struct amph_server *s, const struct amph_server
     return NULL;
 }
 
-/* Has the progress thread collect what clients have counted themselves.  A thread that hangs is not waited for
- * long, since the status must be seen then. */
+/* Forgets collections that came too late for their query. */
+static void forget_collections(struct amph_server *s)
+{
+    while (sem_trywait(&s->collected) == 0 || errno == EINTR)
+        continue;
+}
+
+/* Waits until the progress thread has collected what clients have counted themselves.  A thread that hangs is not
+ * waited for long, since the status must be seen then. */
 static void await_collection(struct amph_server *s)
 {
-    struct timespec until;
+    uint64_t end_ns = amph_now_ns() + COLLECTION_NS;
+    struct timespec until = { .tv_sec = (time_t)(end_ns / AMPH_NS_PER_S),
+                              .tv_nsec = (long)(end_ns % AMPH_NS_PER_S) };
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += COLLECTION_NS;
-    if (until.tv_nsec >= (long)AMPH_NS_PER_S) {
-        until.tv_sec++;
-        until.tv_nsec -= (long)AMPH_NS_PER_S;
-    }
-
-    while (sem_timedwait(&s->collected, &until) != 0 && errno == EINTR)
-        ;
+    while (sem_clockwait(&s->collected, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
+        continue;
 }
 
 const char *amph_server_watch_take(struct amph_server *s, struct amph_server_conn *c,
@@ -198,6 +200,7 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
 
     if (query == FWD_WATCH_STATUS) {
         if (atomic_load(&s->npassed) > 0) {
+            forget_collections(s);
             post(s, c, in);
             await_collection(s);
         }
