@@ -58,7 +58,8 @@ check_PROGRAMS += \
 	tests/conformance/unit_conduit_udp_loss \
 	tests/conformance/unit_conduit_udp_ofi \
 	tests/conformance/unit_conduit_verbs \
-	tests/conformance/unit_udp_sim
+	tests/conformance/unit_udp_sim \
+	tests/conformance/unit_udp_timers
 TESTS += \
 	tests/conformance/unit_conduit_emulate \
 	tests/conformance/unit_conduit_emulate_tcp \
@@ -69,7 +70,8 @@ TESTS += \
 	tests/conformance/unit_conduit_udp_loss \
 	tests/conformance/unit_conduit_udp_ofi \
 	tests/conformance/unit_conduit_verbs \
-	tests/conformance/unit_udp_sim
+	tests/conformance/unit_udp_sim \
+	tests/conformance/unit_udp_timers
 tests_conformance_unit_conduit_smp_SOURCES = tests/conformance/unit_conduit_smp.c $(SUITE_SOURCES)
 tests_conformance_unit_conduit_smp_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_conduit_suite_tcp_SOURCES = tests/conformance/unit_conduit_suite_tcp.c $(SUITE_SOURCES)
@@ -90,6 +92,8 @@ tests_conformance_unit_conduit_udp_ofi_SOURCES = tests/conformance/unit_conduit_
 tests_conformance_unit_conduit_udp_ofi_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_udp_sim_SOURCES = tests/conformance/unit_udp_sim.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h tests/fuzz/fuzz_udp.c tests/fuzz/fuzz_udp.h
 tests_conformance_unit_udp_sim_LDADD = $(inside_amphora_net) -lpthread
+tests_conformance_unit_udp_timers_SOURCES = tests/conformance/unit_udp_timers.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h
+tests_conformance_unit_udp_timers_LDADD = $(inside_amphora_net) -lpthread
 dist_check_SCRIPTS += tests/am/psm.sh tests/am/udp.sh
 TESTS += tests/am/psm.sh tests/am/udp.sh
 

@@ -86,6 +86,9 @@ struct amph_port_ops {
     /* Receives the datagram that peek has shown to several places.  Returns false if it cannot. */
     bool (*take)(struct amph_port *port, const struct amph_port_in_parts *parts);
     void (*free_set)(struct amph_port *port, struct amph_port_set *set);
+    /* Returns true if a datagram is queued, as far as the port knows.  May run at the same time as any other
+     * call. */
+    bool (*queued)(struct amph_port *port);
     /* Returns a peer whose host reported that no process receives at its port, or UINT32_MAX. */
     uint32_t (*refused)(struct amph_port *port);
     /* Returns a descriptor that is readable while a datagram is queued, or -1. */

@@ -742,6 +742,13 @@ static bool sock_take(struct amph_port *base, const struct amph_port_in_parts *p
     return syscall(SYS_recvmsg, p->fd, &h, MSG_DONTWAIT | MSG_TRUNC) == (ssize_t)len;
 }
 
+static bool sock_queued(struct amph_port *base)
+{
+    struct pollfd in = { .fd = port_of(base)->fd, .events = POLLIN };
+
+    return poll(&in, 1, 0) > 0 && (in.revents & POLLIN);
+}
+
 static int sock_fd(struct amph_port *base)
 {
     return port_of(base)->fd;
@@ -764,6 +771,7 @@ const struct amph_port_ops amph_conduit_port_socket_ops = {
     .peek = sock_peek,
     .take = sock_take,
     .free_set = sock_free_set,
+    .queued = sock_queued,
     .refused = sock_refused,
     .fd = sock_fd,
     .idle = sock_idle,

@@ -61,6 +61,8 @@ struct amph_rdp_env {
     /* As in conduits/port.h; only for amph_rdp_input_placed. */
     size_t (*peek)(void *ctx, void *head, size_t room);
     bool (*take)(void *ctx, const struct amph_port_in_parts *parts);
+    /* Returns true if a datagram waits to be received; called by any thread.  NULL: not known. */
+    bool (*queued)(void *ctx);
 };
 
 struct amph_rdp_config {
@@ -325,6 +327,8 @@ struct amph_rdp_conn {
     uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
     uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
     bool corked;       /* what is queued waits for more, see amph_rdp_push */
+    uint64_t
+        postponed_ns; /* since when its time-outs wait for datagrams to be received; 0: they do not */
     uint64_t refused_ns;
     uint64_t served;   /* its last turn in delivery */
     uint32_t ngets;    /* our gets in flight */
@@ -382,6 +386,8 @@ struct amph_rdp {
                         datagram, and one less with each short one */
     unsigned work;   /* requests of peers served since it was last reported */
     bool corked;     /* a peer may be; atomic */
+    /* whether datagrams wait to be received, as asked during amph_rdp_do_due */
+    bool asked, queued;
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
     /* packets that are sent together */
@@ -493,6 +499,8 @@ void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c);
  * answers may have arrived and were not read. */
 uint64_t amph_rdp_read_clock(struct amph_rdp *r);
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+/* A time-out of c has passed.  Returns true if its answer may have arrived and waits to be received. */
+bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
 void amph_rdp_do_due(struct amph_rdp *r, uint64_t now); /* all deadlines that have passed */
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {

@@ -365,7 +365,8 @@ static void probe(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
 void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
-    uint64_t lost = now >= c->loss_ns ? find_lost(r, c, now) : 0;
+    bool passed = now >= c->loss_ns && !amph_rdp_postpones(r, c, now);
+    uint64_t lost = passed ? find_lost(r, c, now) : 0;
 
     advance(r, c, now);
     if (lost)
@@ -377,7 +378,7 @@ void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 
     /* The deadline was neither pacing nor loss, so it is the time-out: nothing was received for too
      * long. */
-    if (c->timer_ns <= now && now < send && now < c->loss_ns)
+    if (c->timer_ns <= now && now < send && now < c->loss_ns && !amph_rdp_postpones(r, c, now))
         probe(r, c, now);
 
     amph_rdp_pump(r, c, now);

@@ -17,7 +17,10 @@
 #include "conduits/udp/rdp.h"
 
 #define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)
-#define HELLO_MAX_NS (200 * AMPH_NS_PER_MS)
+#define HELLO_MAX_NS (200 * AMPH_NS_PER_MS) /* or BACKOFF_MAX_NS, if the time-out is long */
+#define BACKOFF_MAX_NS (2 * AMPH_NS_PER_S)
+/* Longest time for which time-outs wait until datagrams have been received. */
+#define POSTPONE_NS (250 * AMPH_NS_PER_MS)
 #define SCAN_NS AMPH_NS_PER_S
 #define IDLE_NS AMPH_NS_PER_S /* idle time after which a peer's tables are freed */
 #define REFUSED_NS \
@@ -419,10 +422,35 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 
 /* ---- deadlines ---- */
 
-static uint64_t hello_interval(const struct amph_rdp_conn *c)
+/* The longest interval between attempts.  A host that cannot keep up with many peers, each of which tries
+ * again at short intervals, would never catch up. */
+static uint64_t backoff_max(const struct amph_rdp *r)
 {
-    uint64_t gap = HELLO_MIN_NS << (c->hellos < 8 ? c->hellos : 8);
-    return gap < HELLO_MAX_NS ? gap : HELLO_MAX_NS;
+    uint64_t most = r->cfg.timeout_ns ? r->cfg.timeout_ns / 8 : BACKOFF_MAX_NS;
+
+    if (most < HELLO_MAX_NS)
+        return HELLO_MAX_NS;
+
+    return most < BACKOFF_MAX_NS ? most : BACKOFF_MAX_NS;
+}
+
+static uint64_t hello_interval(const struct amph_rdp *r, const struct amph_rdp_conn *c)
+{
+    uint64_t gap = HELLO_MIN_NS << (c->hellos < 16 ? c->hellos : 16);
+    uint64_t most = backoff_max(r);
+
+    return gap < most ? gap : most;
+}
+
+/* How long an acknowledgement may take. */
+static uint64_t ack_timeout(const struct amph_rdp *r, const struct amph_rdp_conn *c)
+{
+    uint64_t spread = 4 * c->rttvar_ns > 200 * AMPH_NS_PER_US ? 4 * c->rttvar_ns
+                                                              : 200 * AMPH_NS_PER_US;
+    uint64_t pto = (c->srtt_ns + spread) << (c->pto_count < 10 ? c->pto_count : 10);
+    uint64_t most = backoff_max(r);
+
+    return pto < most ? pto : most;
 }
 
 /* Sets the timer to the earliest deadline. */
@@ -432,16 +460,10 @@ void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     bool waits = amph_rdp_has_outgoing(c) || c->ngets;
 
     if (c->state == RDP_CONN_HELLO && waits) {
-        at = c->hellos ? c->last_sent_ns + hello_interval(c) : now;
+        at = c->hellos ? c->last_sent_ns + hello_interval(r, c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
-        uint64_t pto = c->srtt_ns + (4 * c->rttvar_ns > 200 * AMPH_NS_PER_US
-                                         ? 4 * c->rttvar_ns
-                                         : 200 * AMPH_NS_PER_US);
-
-        pto <<= c->pto_count < 10 ? c->pto_count : 10;
-
         /* Acknowledgements that this side sends do not postpone it. */
-        uint64_t due = c->last_wanted_ns + (pto < AMPH_NS_PER_S / 4 ? pto : AMPH_NS_PER_S / 4);
+        uint64_t due = c->last_wanted_ns + ack_timeout(r, c);
 
         at = due < at ? due : at;
         at = c->loss_ns < at ? c->loss_ns : at;
@@ -499,7 +521,8 @@ void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
     if (c->state == RDP_CONN_HELLO) {
         if ((amph_rdp_has_outgoing(c) || c->ngets) &&
-            (!c->hellos || now >= c->last_sent_ns + hello_interval(c)))
+            (!c->hellos ||
+             (now >= c->last_sent_ns + hello_interval(r, c) && !amph_rdp_postpones(r, c, now))))
             amph_rdp_send_hello(r, c, now);
 
         amph_rdp_rearm(r, c, now);
@@ -536,10 +559,31 @@ void amph_rdp_scan(struct amph_rdp *r, uint64_t now)
     amph_rdp_flush(r);
 }
 
+/* A process that has not run for a while finds many time-outs passed, and the answers in its queue.  If it
+ * sent everything again, its peers, which share its cores, would be kept from running in turn. */
+bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
+{
+    if (!r->asked) {
+        r->asked = true;
+        r->queued = r->cfg.env.queued && r->cfg.env.queued(r->cfg.env.ctx);
+    }
+
+    if (r->queued && !c->postponed_ns)
+        c->postponed_ns = now;
+
+    if (r->queued && now - c->postponed_ns < POSTPONE_NS)
+        return true;
+
+    c->postponed_ns = 0;
+    return false;
+}
+
 void amph_rdp_do_due(struct amph_rdp *r, uint64_t now)
 {
     if (now < r->timer_ns)
         return;
+
+    r->asked = false;
 
     r->timer_ns = RDP_NEVER;
     for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {

@@ -69,6 +69,12 @@ static bool wire_take(void *ctx, const struct amph_port_in_parts *parts)
     return u->port->ops->take(u->port, parts);
 }
 
+static bool wire_queued(void *ctx)
+{
+    struct amph_udp_cx *u = ctx;
+    return u->port->ops->queued(u->port);
+}
+
 static bool should_lose(struct amph_udp_cx *u)
 {
     uint64_t z = u->loss_state += UINT64_C(0x9e3779b97f4a7c15);
@@ -157,7 +163,8 @@ static enum amph_status open_protocol(struct amph_udp_cx *u)
                  .now = clock_now,
                  .send = u->loss || u->lose_handler ? wire_lossy : wire_send,
                  .peek = wire_peek,
-                 .take = wire_take },
+                 .take = wire_take,
+                 .queued = wire_queued },
         .upcalls = u->base.cfg.upcalls,
         .up = u->base.cfg.up,
         .max_peers = u->base.cfg.max_peers,

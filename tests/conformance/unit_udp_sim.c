@@ -474,72 +474,6 @@ static void products(void)
            amph_clmul_works() ? "" : " # SKIP this processor has no instructions for them");
 }
 
-/* Packets that the kernel has joined: where the first one ends. */
-static void joined_packets(void)
-{
-    static const uint8_t flags[] = { 0, RDP_F_ACK, RDP_F_SEG, RDP_F_ACK | RDP_F_SEG };
-    uint64_t text[128] = { 0 };
-    unsigned right = 0;
-
-    for (unsigned i = 0; i < AMPH_COUNTOF(flags); i++) {
-        bool ack = (flags[i] & RDP_F_ACK) != 0;
-        struct amph_rdp_hdr h = { .flags = flags[i], .body_len = 64, .ack_words = ack ? 2 : 0 };
-        size_t seg = flags[i] & RDP_F_SEG ? sizeof(struct amph_rdp_seghdr) : 0;
-        size_t len = sizeof h + (ack ? sizeof(struct amph_rdp_ackblk) + 16 : 0) + seg + 64;
-
-        amph_rdp_put_hdr(text, &h);
-        right += amph_rdp_first_packet(text, len) == len &&
-                 amph_rdp_first_packet(text, 2 * len) == len &&
-                 amph_rdp_first_packet(text, len - 8) == len - 8 &&
-                 amph_rdp_first_packet(text, 16) == 16;
-    }
-
-    report(right == AMPH_COUNTOF(flags), "joined packets are separated");
-}
-
-static unsigned counted;
-
-static void count_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
-{
-    counted++;
-}
-
-/* A node that has sent many messages keeps the last ones back until it fills a packet with more.  If it
- * then computes, the guard sends them soon. */
-static void kept_back(void)
-{
-    static const struct amph_upcalls counting = { count_message, on_error };
-    const struct sim_link link = { .delay_ns = 50000, .datagram = 1472 };
-    const struct amph_am am = { .kind = AMPH_AM_SHORT };
-    struct sim *s = sim_open(2, &link, 99, &counting, MEMORY);
-    struct amph_rdp *r = s->node[0].rdp;
-    const struct amph_rdp_conn *c = r->conn[1];
-
-    amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &am, NULL); /* connects */
-    while (counted < 1 && sim_step(s))
-        continue;
-
-    for (unsigned i = 0; i < 100; i++)
-        amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &am, NULL);
-
-    bool kept = c->tx[AMPH_LANE_REQUEST].head != NULL && amph_rdp_is_corked(r);
-
-    amph_rdp_guard(r);
-    kept = kept && c->tx[AMPH_LANE_REQUEST].head != NULL;
-    s->now += 2 * RDP_CORK_NS;
-    amph_rdp_guard(r);
-
-    bool sent = !c->tx[AMPH_LANE_REQUEST].head && !amph_rdp_is_corked(r);
-
-    while (counted < 101 && sim_step(s))
-        continue;
-
-    report(kept && sent && counted == 101,
-           "messages kept back are sent by the guard (kept %d, sent %d, %u arrived)", kept, sent,
-           counted);
-    sim_close(s);
-}
-
 static unsigned refusals;
 
 static void no_message(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
@@ -878,8 +812,6 @@ int main(int argc, char **argv)
            (unsigned long long)total_placed);
     known_codes();
     products();
-    joined_packets();
-    kept_back();
     disagreement();
     refused_puts();
     pauses();
