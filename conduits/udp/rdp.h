@@ -83,6 +83,9 @@ struct amph_rdp_config {
 
 #define RDP_HASH_BLOCK 2048u /* block of the universal hash */
 #define RDP_HASH_BLOCKS (RDP_DATAGRAM_MAX / RDP_HASH_BLOCK + 1)
+#define RDP_HASH_SHORT \
+    ((RDP_PLAIN_MAX + 31) / 32 * 4) /* words for the longest text without a bulk */
+/* Allocated as far as it is needed: most peers of a large job exchange short messages only. */
 struct amph_rdp_hash {
     uint64_t block[RDP_HASH_BLOCK / 8];   /* key for a block */
     uint64_t second[2 * RDP_HASH_BLOCKS]; /* key for the hashes of all blocks */
@@ -94,6 +97,7 @@ struct amph_rdp_keys {
     uint64_t word; /* in the place of a MAC if the network is trusted */
     bool trusted;
     bool clmul;                 /* the hash multiplies without carries */
+    bool whole;                 /* all of hash is there; otherwise RDP_HASH_SHORT words */
     struct amph_rdp_hash *hash; /* made for the first packet of a session */
 };
 
@@ -101,7 +105,8 @@ void amph_rdp_keys_hello(uint64_t cookie, struct amph_mac_key *k);
 void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonce_receiver,
                            struct amph_rdp_keys *k);
 void amph_rdp_keys_fini(struct amph_rdp_keys *k);
-bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k);
+/* Makes the hash's keys, for packets with or without a bulk.  Returns false if memory has run out. */
+bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k, bool bulk);
 /* SipHash-2-4 of nwords words under a key of 128 bits: a pseudorandom function. */
 uint64_t amph_rdp_prf(const uint64_t key[2], const uint64_t *word, unsigned nwords);
 /* The MAC of the bulk of a body, and that of the packet: its head, which contains the bulk's MAC, and

@@ -123,28 +123,36 @@ void amph_rdp_keys_session(uint64_t cookie, uint64_t nonce_sender, uint64_t nonc
     k->word = amph_rd_u64(&r);
 }
 
-/* Fills key[0..n).  The first word of the text distinguishes it from those of codes. */
-static void make_keys(const struct amph_rdp_keys *k, uint64_t which, uint64_t *key, size_t n)
+/* Fills key[first..n).  The first word of the text distinguishes it from those of codes. */
+static void make_keys(const struct amph_rdp_keys *k, uint64_t which, uint64_t *key, size_t first,
+                      size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         const uint64_t text[3] = { (uint64_t)CODE_KEY << 32 | which, i, 0 };
 
         key[i] = amph_rdp_prf(k->prf, text, AMPH_COUNTOF(text));
     }
 }
 
-bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k)
+bool amph_rdp_keys_want_hash(struct amph_rdp_keys *k, bool bulk)
 {
-    if (k->hash)
+    if (k->trusted || k->whole || (k->hash && !bulk))
         return true;
 
-    k->hash = malloc(sizeof *k->hash);
-    if (!k->hash)
+    size_t first = k->hash ? RDP_HASH_SHORT : 0;
+    size_t words = bulk ? AMPH_COUNTOF(k->hash->block) : RDP_HASH_SHORT;
+    size_t bytes = bulk ? sizeof *k->hash : words * sizeof k->hash->block[0];
+    struct amph_rdp_hash *hash = realloc(k->hash, bytes);
+
+    if (!hash)
         return false;
 
-    make_keys(k, 0, k->hash->block, AMPH_COUNTOF(k->hash->block));
-    make_keys(k, 1, k->hash->second, AMPH_COUNTOF(k->hash->second));
+    make_keys(k, 0, hash->block, first, words);
+    if (bulk)
+        make_keys(k, 1, hash->second, 0, AMPH_COUNTOF(hash->second));
 
+    k->hash = hash;
+    k->whole = bulk;
     return true;
 }
 
@@ -152,6 +160,7 @@ void amph_rdp_keys_fini(struct amph_rdp_keys *k)
 {
     free(k->hash);
     k->hash = NULL;
+    k->whole = false;
 }
 
 /* ---- the universal hash ---- */

@@ -537,7 +537,7 @@ static bool is_authentic(struct amph_rdp_conn *c, const void *packet,
 {
     if (!c->peer_nonce || c->state >= RDP_CONN_FAILED)
         return false;
-    if (!amph_rdp_keys_want_hash(&c->in))
+    if (!amph_rdp_keys_want_hash(&c->in, p->bulk_len > 0))
         return false;
 
     return amph_rdp_head_ok(&c->in, packet, p);

@@ -339,7 +339,10 @@ static size_t emit(struct amph_rdp *r, struct amph_rdp_conn *c, struct packet *p
     if (r->nout == RDP_OUT_BATCH)
         amph_rdp_flush(r);
 
-    if (!amph_rdp_keys_want_hash(&c->out))
+    for (unsigned i = 0; i < p->nparts; i++)
+        body_len += p->part[i].len_bytes;
+
+    if (!amph_rdp_keys_want_hash(&c->out, amph_rdp_pad8(body_len) > RDP_BULK_BYTES))
         return 0; /* no memory: as if it had been lost */
 
     unsigned n = r->nout++;
@@ -350,10 +353,8 @@ static size_t emit(struct amph_rdp *r, struct amph_rdp_conn *c, struct packet *p
     *out = (struct amph_port_out){ .peer = c->peer };
     add_part(out, head, head_len);
 
-    for (unsigned i = 0; i < p->nparts; i++) {
+    for (unsigned i = 0; i < p->nparts; i++)
         add_part(out, p->part[i].at, p->part[i].len_bytes);
-        body_len += p->part[i].len_bytes;
-    }
 
     add_part(out, &zeros, amph_rdp_pad8(body_len) - body_len);
     seal(c, p, head, head_len, amph_rdp_pad8(body_len));

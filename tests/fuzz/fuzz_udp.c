@@ -142,7 +142,7 @@ static void seal(uint8_t *packet, size_t len)
 
     if (hello)
         amph_rdp_keys_hello(c->cookie_in, &key);
-    else if (!c->peer_nonce || !amph_rdp_keys_want_hash(&c->in))
+    else if (!c->peer_nonce || !amph_rdp_keys_want_hash(&c->in, true))
         return;
 
     if (hello && p.h.split < p.h.body_len)
