@@ -168,27 +168,28 @@ static struct amph_cx *choose(struct amph_am_ep *ep, const struct amph_address *
     return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
 }
 
-/* Writes why choose has found no conduit, as a sentence about the peer, which is called `peer`, and this
- * process, which is called `self`. */
-static void say_why(const struct amph_am_ep *ep, const struct amph_address *to, const char *peer,
-                    const char *self, char *why, size_t why_len)
+/* Writes why choose has found no conduit. */
+static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
+                    struct amph_am_why *why)
 {
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
+    const char *peer = why->peer;
+    const char *self = why->self;
 
     if (!net || to->net_name_len == 0)
         snprintf(
-            why, why_len,
+            why->text, sizeof why->text,
             "%s is on another host than %s, or a process of another kind of machine (or shared "
             "memory is off, AMPHORA_SMP=0), and %s has no network; choose one, for instance "
             "AMPHORA_CONDUIT=tcp",
             peer, self, net ? peer : self);
     else if (!is_same_network(net, to))
-        snprintf(why, why_len,
+        snprintf(why->text, sizeof why->text,
                  "%s uses the network '%.*s' and %s '%s'; give both the same AMPHORA_CONDUIT, and "
                  "the same FI_PROVIDER if it is set",
                  peer, (int)to->net_name_len, (const char *)to->net_name, self, net->ops->name);
     else
-        snprintf(why, why_len,
+        snprintf(why->text, sizeof why->text,
                  "%s runs the network %s on libfabric's provider %.*s and %s on its provider %s, "
                  "which do not reach each other; give both the same FI_PROVIDER",
                  peer, net->ops->name, (int)to->provider_len,
@@ -196,26 +197,19 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to, 
                  net->provider ? net->provider : "?");
 }
 
+static void log_why(const struct amph_am_ep *ep, const struct amph_address *to, uint32_t peer)
+{
+    char name[32];
+    struct amph_am_why why = { .peer = name, .self = "this process" };
+
+    snprintf(name, sizeof name, "peer %u", peer);
+    say_why(ep, to, &why);
+    amph_error("%s: %s", ep->cfg.name, why.text);
+}
+
 static bool is_own(const struct amph_am_ep *ep, const void *addr, size_t addr_len)
 {
     return addr_len == ep->addr_len && memcmp(addr, ep->addr, addr_len) == 0;
-}
-
-bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
-                     const char *self, char *why, size_t why_len)
-{
-    struct amph_address to;
-
-    if (amph_am_address_parse(addr, addr_len, &to) != AMPH_OK) {
-        snprintf(why, why_len, "the address of %s is malformed", peer);
-        return false;
-    }
-
-    if (choose(ep, &to, is_own(ep, addr, addr_len)))
-        return true;
-
-    say_why(ep, &to, peer, self, why, why_len);
-    return false;
 }
 
 static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
@@ -241,14 +235,20 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
 
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
-                                  uint32_t peer_id)
+                                  uint32_t peer_id, struct amph_am_why *why)
 {
     struct amph_address to;
+
+    if (why)
+        why->text[0] = 0;
 
     if (peer >= ep->max_peers)
         return AMPH_ERR_RANGE;
 
     enum amph_status st = amph_am_address_parse(addr, addr_len, &to);
+
+    if (st != AMPH_OK && why)
+        snprintf(why->text, sizeof why->text, "the address of %s is malformed", why->peer);
     if (st != AMPH_OK)
         return st;
 
@@ -256,12 +256,11 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     struct amph_cx *cx = choose(ep, &to, self);
 
     if (!cx) {
-        char name[32];
-        char why[AMPH_AM_WHY_MAX_BYTES];
+        if (why)
+            say_why(ep, &to, why);
+        else
+            log_why(ep, &to, peer);
 
-        snprintf(name, sizeof name, "peer %u", peer);
-        say_why(ep, &to, name, "this process", why, sizeof why);
-        amph_error("%s: %s", ep->cfg.name, why);
         return AMPH_ERR_PEER;
     }
 

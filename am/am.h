@@ -100,19 +100,21 @@ void *amph_am_user(struct amph_am_ep *ep);
 const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p);
 #define AMPH_AM_ADDR_MAX_BYTES 360
 
+#define AMPH_AM_WHY_MAX_BYTES 384
+struct amph_am_why {
+    const char *peer, *self;          /* what the sentence calls the peer's process and this one */
+    char text[AMPH_AM_WHY_MAX_BYTES]; /* the sentence; empty: the reason is another */
+};
+
 /* Makes a peer reachable.  addr: its amph_am_address.  remote_index: this endpoint's number at the
  * peer.  my_id, peer_id: the numbers that both sides use in the cookie (absolute ranks, client
  * numbers).  Host identity and use_smp decide which conduit is used, the width of pointers whether
- * put and get are messages.  Errors: AMPH_ERR_PROTO (malformed address), AMPH_ERR_PEER,
+ * put and get are messages.  why: gets the reason if the address is malformed or no conduit leads to it;
+ * NULL: that none does is logged.  Errors: AMPH_ERR_PROTO (malformed address), AMPH_ERR_PEER,
  * AMPH_ERR_RANGE, AMPH_ERR_STATE. */
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
-                                  uint32_t peer_id);
-/* Returns whether amph_am_add_peer finds a conduit to the endpoint with this address.  If not, writes
- * the reason to why, a sentence that calls that endpoint's process `peer` and this one `self`. */
-bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
-                     const char *self, char *why, size_t why_len);
-#define AMPH_AM_WHY_MAX_BYTES 256
+                                  uint32_t peer_id, struct amph_am_why *why);
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer);
 /* The caller knows that peer is dead, and waits for its puts and gets before it removes the peer:
  * those that need an answer from the peer complete with AMPH_ERR_PEER.  Not from inside a

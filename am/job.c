@@ -333,18 +333,16 @@ static enum amph_status add_member(const struct amph_jobdesc *desc, uint32_t sel
 {
     const char *host = host_of(desc, amph_job.first + i);
     char name[128];
-    char why[AMPH_AM_WHY_MAX_BYTES + sizeof name];
+    struct amph_am_why why = { .peer = name, .self = "this process" };
 
     snprintf(name, sizeof name, "%s %u on host %s", group_name[group], i, host);
-    if (!amph_am_reaches(amph_job.ep, addr, addr_len, name, "this process", why, sizeof why)) {
-        amph_error("%s", why);
-        return AMPH_ERR_PEER;
-    }
 
     enum amph_status st = amph_am_add_peer(amph_job.ep, i, addr, addr_len, amph_job.rank, self,
-                                           amph_job.first + i);
+                                           amph_job.first + i, &why);
 
-    if (st != AMPH_OK)
+    if (st != AMPH_OK && why.text[0])
+        amph_error("%s", why.text);
+    else if (st != AMPH_OK)
         amph_error("%s cannot be reached: %s", name, amph_status_text(st));
 
     return st;

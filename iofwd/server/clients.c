@@ -429,9 +429,9 @@ int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *p, 
 }
 
 /* Connects the endpoint with the client's and imports its area.  Returns NULL, or the reason of a
- * refusal, which is in text if the two have no network in common. */
+ * refusal, which is in unreachable if the two have no network in common. */
 static const char *attach(struct amph_server *s, struct amph_server_peer *p,
-                          const struct amph_fwd_hello *h, char *text, size_t room)
+                          const struct amph_fwd_hello *h, struct amph_am_why *unreachable)
 {
     char self[32];
 
@@ -439,12 +439,14 @@ static const char *attach(struct amph_server *s, struct amph_server_peer *p,
         return "the client states an impossible pointer width";
 
     snprintf(self, sizeof self, "I/O server %" PRIu32, amph_server_number(s));
-    if (!amph_am_reaches(s->ep, h->addr, h->addr_len, "the client", self, text, room))
-        return text;
+    unreachable->peer = "the client";
+    unreachable->self = self;
 
-    if (amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self, p->number) !=
-        AMPH_OK)
-        return no_network;
+    enum amph_status st = amph_am_add_peer(s->ep, p->index, h->addr, h->addr_len, h->index, s->self,
+                                           p->number, unreachable);
+
+    if (st != AMPH_OK)
+        return unreachable->text[0] ? unreachable->text : no_network;
 
     p->attached = true;
     p->cookie_in = amph_cookie(s->job->key, 3, p->number, s->self);
@@ -636,7 +638,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     }
 
     uint32_t number = FWD_NUMBER_NONE;
-    char text[AMPH_AM_WHY_MAX_BYTES];
+    struct amph_am_why unreachable;
 
     if (h->kind == FWD_HELLO_JOIN) {
         number = choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE);
@@ -662,13 +664,13 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     p->pid = h->pid;
     p->sender = event->sender;
     c->progress.peer = p;
-    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number)
-                                     : attach(s, p, h, text, sizeof text);
+    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h, &unreachable);
 
     if (why) {
         amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
                   why);
-        return refuse_as(c, why == text ? FWD_FRAME_UNREACHABLE : frame_of_refusal(why), why);
+        return refuse_as(c, why == unreachable.text ? FWD_FRAME_UNREACHABLE : frame_of_refusal(why),
+                         why);
     }
 
     if (!welcome(s, p->number, p->index, p->rank, event, -1))

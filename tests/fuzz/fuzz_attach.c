@@ -69,7 +69,7 @@ const void *amph_am_address(struct amph_am_ep *ep, size_t *len_bytes_p)
 
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
-                                  uint32_t peer_id)
+                                  uint32_t peer_id, struct amph_am_why *why)
 {
     volatile uint8_t sum = 0;
 
@@ -77,14 +77,9 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
         sum = (uint8_t)(sum + ((const uint8_t *)addr)[i]);
 
     expect(peer < PEERS, "a peer's index is one of the endpoint's");
-    return addr_len == 3 ? AMPH_ERR_PEER : AMPH_OK;
-}
-
-bool amph_am_reaches(struct amph_am_ep *ep, const void *addr, size_t addr_len, const char *peer,
-                     const char *self, char *why, size_t why_len)
-{
-    snprintf(why, why_len, "%s and %s have no network in common", peer, self);
-    return addr_len != 5;
+    snprintf(why->text, sizeof why->text, "%s",
+             addr_len == 5 ? "they have no network in common" : "");
+    return addr_len == 3 || addr_len == 5 ? AMPH_ERR_PEER : AMPH_OK;
 }
 
 void amph_am_del_peer(struct amph_am_ep *ep, uint32_t peer)

@@ -55,9 +55,9 @@ static void connect_ab(void)
     size_t len;
     const void *addr = amph_am_address(b, &len);
 
-    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1, NULL), AMPH_OK);
     addr = amph_am_address(a, &len);
-    cr_assert_eq(amph_am_add_peer(b, 0, addr, len, 1, 1, 0), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(b, 0, addr, len, 1, 1, 0, NULL), AMPH_OK);
 
     struct amph_rmem rmem = { .base = (uintptr_t)segment, .len_bytes = sizeof segment };
 
@@ -536,11 +536,12 @@ Test(am, addresses_parse_whole_or_not_at_all)
     cr_assert_eq(amph_am_address_parse(addr, len, &parsed), AMPH_OK);
     cr_assert_eq(parsed.host, 2);
     for (size_t cut = 0; cut < len; cut++)
-        cr_assert_eq(amph_am_add_peer(a, 2, addr, cut, 0, 0, 2), AMPH_ERR_PROTO, "%zu bytes", cut);
+        cr_assert_eq(amph_am_add_peer(a, 2, addr, cut, 0, 0, 2, NULL), AMPH_ERR_PROTO, "%zu bytes",
+                     cut);
 
     memcpy(copy, addr, len);
     copy[len] = 0;
-    cr_assert_eq(amph_am_add_peer(a, 2, copy, len + 1, 0, 0, 2), AMPH_ERR_PROTO);
+    cr_assert_eq(amph_am_add_peer(a, 2, copy, len + 1, 0, 0, 2, NULL), AMPH_ERR_PROTO);
 
     for (size_t i = 0; i < 2000; i++) {
         memcpy(copy, addr, len);
@@ -549,13 +550,13 @@ Test(am, addresses_parse_whole_or_not_at_all)
                               &parsed); /* any answer, no overrun: the sanitizers look on */
     }
 
-    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_ERR_STATE);
-    cr_assert_eq(amph_am_add_peer(a, 9, addr, len, 0, 0, 1), AMPH_ERR_RANGE);
+    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1, NULL), AMPH_ERR_STATE);
+    cr_assert_eq(amph_am_add_peer(a, 9, addr, len, 0, 0, 1, NULL), AMPH_ERR_RANGE);
 }
 
 Test(am, providers_of_other_protocols_do_not_reach_each_other)
 {
-    char why[AMPH_AM_WHY_MAX_BYTES] = "";
+    struct amph_am_why why = { .peer = "it", .self = "this one" };
     size_t len;
 
     fake.protocol = 7;
@@ -564,17 +565,20 @@ Test(am, providers_of_other_protocols_do_not_reach_each_other)
     struct amph_am_ep *c = open_one(3, false);
     const void *addr = amph_am_address(c, &len);
 
-    cr_assert_not(amph_am_reaches(a, addr, len, "it", "this one", why, sizeof why));
-    cr_assert(strstr(why, "provider the provider of the other side,  and this one"), "%s", why);
-    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2), AMPH_ERR_PEER);
-    addr = amph_am_address(a, &len);
-    cr_assert_not(amph_am_reaches(c, addr, len, "it", "this one", why, sizeof why));
-    cr_assert(strstr(why, "it runs the network fake"), "%s", why);
+    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2, &why), AMPH_ERR_PEER);
+    cr_assert(strstr(why.text, "provider the provider of the other side,  and this one"), "%s",
+              why.text);
+    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2, NULL), AMPH_ERR_PEER);
+    cr_assert_eq(amph_am_add_peer(a, 2, addr, len - 1, 0, 0, 2, &why), AMPH_ERR_PROTO);
+    cr_assert_str_eq(why.text, "the address of it is malformed");
 
-    addr = amph_am_address(b, &len);
-    cr_assert(amph_am_reaches(a, addr, len, "it", "this one", why, sizeof why));
-    cr_assert_not(amph_am_reaches(a, addr, len - 1, "it", "this one", why, sizeof why));
-    cr_assert_str_eq(why, "the address of it is malformed");
+    addr = amph_am_address(a, &len);
+    cr_assert_eq(amph_am_add_peer(c, 0, addr, len, 0, 0, 0, &why), AMPH_ERR_PEER);
+    cr_assert(strstr(why.text, "it runs the network fake"), "%s", why.text);
+
+    /* a reason of another kind */
+    cr_assert_eq(amph_am_add_peer(a, 9, addr, len, 0, 0, 1, &why), AMPH_ERR_RANGE);
+    cr_assert_str_eq(why.text, "");
     amph_am_close(c);
 }
 
@@ -587,12 +591,12 @@ Test(am, pretended_hosts_share_no_memory)
     size_t len;
     const void *addr = amph_am_address(c, &len);
 
-    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 2, addr, len, 0, 0, 2, NULL), AMPH_OK);
     cr_assert(amph_am_peer_is_local(a, 2));
     amph_am_del_peer(a, 2);
     amph_am_close(c);
     addr = amph_am_address(a, &len);
-    cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0, NULL), AMPH_OK);
     cr_assert(amph_am_peer_is_local(a, 0));
     cr_assert_eq(amph_am_host_id("n1"), amph_am_host_id("n1"));
     cr_assert_neq(amph_am_host_id("n1"), amph_am_host_id("n2"));
@@ -604,7 +608,7 @@ Test(am, to_oneself_through_shared_memory)
     size_t len;
     const void *addr = amph_am_address(a, &len);
 
-    cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 0, addr, len, 0, 0, 0, NULL), AMPH_OK);
     add(a, 20, answer, 3, 1, 0);
     add(a, 21, count_reply, 1, 2, 0);
 
@@ -639,7 +643,7 @@ Test(am, dead_peers_fail_instead_of_filling_up)
     size_t len;
     const void *addr = amph_am_address(b, &len);
 
-    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1, NULL), AMPH_OK);
     cr_assert_eq(send_short(20, 0, 0), AMPH_OK);
 }
 

@@ -133,9 +133,9 @@ Test(lost, a_peer_that_comes_back)
 
     const void *addr = amph_am_address(b, &len);
 
-    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(a, 1, addr, len, 0, 0, 1, NULL), AMPH_OK);
     addr = amph_am_address(a, &len);
-    cr_assert_eq(amph_am_add_peer(b, 0, addr, len, 1, 1, 0), AMPH_OK);
+    cr_assert_eq(amph_am_add_peer(b, 0, addr, len, 1, 1, 0, NULL), AMPH_OK);
     exchange(1);
     wait_both(SILENCE_NS, false);
     cr_assert_not(is_failed(a, 1));

@@ -227,7 +227,7 @@ static enum amph_status greet_as_client(struct amph_fwd_client *cl, struct amph_
     /* the address is in buf */
     if (st == AMPH_OK && wc->index != FWD_INDEX_NONE)
         st = amph_am_add_peer(cl->ep, link->server - cl->first, wc->addr, wc->addr_len, wc->index,
-                              wc->number, link->server);
+                              wc->number, link->server, NULL);
 
     free(buf);
     return st;
