@@ -577,7 +577,7 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 }
 
 /* Does the peer have enough to do until a batch has been collected? */
-static bool may_collect(const struct amph_rdp_conn *c)
+static bool peer_is_busy(const struct amph_rdp_conn *c)
 {
     uint64_t bytes = 0;
 
@@ -592,7 +592,7 @@ static bool may_collect(const struct amph_rdp_conn *c)
 
 void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
-    if (!may_collect(c)) {
+    if (!peer_is_busy(c)) {
         amph_rdp_pump(r, c, amph_rdp_now(r));
         return;
     }
