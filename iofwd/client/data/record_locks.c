@@ -19,8 +19,9 @@
  * - Over exec the process keeps its locks, and with them the passed descriptors of these files, which would
  *   drop them if they were closed.  The new image uses them for locks only.
  *
- * - A lock that is not free at once is left to the server, as long as the process holds no other: the wait
- *   there ends with the server, with a cancelled thread, or when clients that have ended have released theirs.
+ * - A wait for a lock is left to the server, as long as the process holds no other: it ends there with the server,
+ *   with a cancelled thread, or when clients that have ended have released theirs.  So is a lock that the server
+ *   holds for a client, which may have ended.
  *   If the process does hold others, it waits in its own kernel, which sees whether that is a deadlock.  Such
  *   a wait ends with the lock or a signal; the death of the server is noticed afterwards, and the thread is
  *   cancelled afterwards.
@@ -39,6 +40,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -394,9 +396,28 @@ enum outcome {
     WAITS      /* it waits for c->fd */
 };
 
-/* Does the lock that is in the way belong to a process that has ended, for which the server is about to release
- * it? */
-static bool is_of_ended(const struct lock_call *c)
+/* The process of the server that has passed the descriptor; 0: unknown. */
+static pid_t server_of(const struct amph_client_link *link)
+{
+    struct ucred server;
+    socklen_t len = sizeof server;
+
+    return getsockopt(link->control_fd, SOL_SOCKET, SO_PEERCRED, &server, &len) == 0 ? server.pid
+                                                                                     : 0;
+}
+
+/* Is it possible that a server is about to release the lock that is in the way, as its client has ended?  A
+ * lock that is free by now was. */
+static bool may_be_ended(const struct lock_call *c, pid_t server)
+{
+    struct flock found = c->lock;
+
+    return control(c->fd, F_GETLK, &found) != 0 || found.l_type == F_UNLCK || server <= 0 ||
+           found.l_pid == server;
+}
+
+/* Does it belong to a client that has ended, or to one that the server does not know any more? */
+static bool is_of_ended(const struct lock_call *c, pid_t server)
 {
     struct flock found = c->lock;
 
@@ -406,15 +427,16 @@ static bool is_of_ended(const struct lock_call *c)
         return true;
 
     amph_client_lock_holder(c->cl, c->file, &found, true);
-    return found.l_pid > 0 && kill(found.l_pid, 0) != 0 && errno == ESRCH;
+    return found.l_pid == server ||
+           (found.l_pid > 0 && kill(found.l_pid, 0) != 0 && errno == ESRCH);
 }
 
-static int try_again(struct lock_call *c)
+static int try_again(struct lock_call *c, pid_t server)
 {
     uint64_t end_ns = amph_now_ns() + ENDED_NS;
     int err = EAGAIN;
 
-    while (err == EAGAIN && is_of_ended(c) && amph_now_ns() < end_ns) {
+    while (err == EAGAIN && is_of_ended(c, server) && amph_now_ns() < end_ns) {
         sched_yield();
         err = control(c->fd, F_SETLK, &c->lock);
     }
@@ -423,9 +445,17 @@ static int try_again(struct lock_call *c)
 }
 
 /* Another process has a lock in the way. */
-static enum outcome conflict(struct lock_call *c, bool waits, int *err_p)
+static enum outcome conflict(struct lock_call *c, const struct amph_client_link *link, bool waits,
+                             int *err_p)
 {
     bool is_only = atomic_load(&locks.nfiles) == 1 && !c->f->held && c->f->waits == 0;
+
+    pid_t server = server_of(link);
+
+    if (!waits && !may_be_ended(c, server)) {
+        release_if_free(c->f);
+        return HERE;
+    }
 
     if (is_only) {
         release(c->f);
@@ -438,7 +468,7 @@ static enum outcome conflict(struct lock_call *c, bool waits, int *err_p)
         return WAITS;
     }
 
-    *err_p = try_again(c);
+    *err_p = try_again(c, server);
     if (!*err_p)
         c->f->held = true;
 
@@ -468,7 +498,7 @@ static enum outcome take(struct lock_call *c, bool waits, int *err_p)
 
     *err_p = control(c->fd, F_SETLK, &c->lock);
     if (*err_p == EAGAIN)
-        return conflict(c, waits, err_p);
+        return conflict(c, link, waits, err_p);
 
     if (!*err_p)
         c->f->held = true;

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -801,40 +800,35 @@ static void section_few(void)
     many_files(true);
 }
 
-/* Locks of open files. */
-static void section_open_files(void)
+/* What a process had locked is free when its parent has waited for it, whoever has held it. */
+static void section_ended(void)
 {
     int a = make("a", O_RDWR);
-    int b = make("a", O_RDWR);
-    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 5 };
+    int denied = 0;
 
-    IS(pwrite(a, "0123456789", 10, 0), 10);
-    warm(a);
-    for (int i = 0; i < 2; i++) {
-        T(fcntl(a, F_OFD_SETLK, &l));
-        T(fcntl(b, F_OFD_SETLK, &l));
-        T(lock(a, F_SETLK, F_RDLCK, 2, 1));
-        T(lock(a, F_SETLK, F_RDLCK, 7, 1));
-        T(fcntl(b, F_OFD_GETLK, &l));
-        printf("%d %d %ld %ld\n", l.l_type, (int)l.l_pid, (long)l.l_start, (long)l.l_len);
-        l = (struct flock){ .l_type = F_UNLCK, .l_whence = SEEK_SET };
-        T(fcntl(a, F_OFD_SETLK, &l));
-        l = (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 5 };
-        T(fcntl(b, F_OFD_SETLKW, &l));
-        T(fcntl(a, F_OFD_SETLK, &l));
-        l.l_type = F_UNLCK;
-        T(fcntl(b, F_OFD_SETLK, &l));
-        l.l_type = F_WRLCK;
-        T(flock(a, LOCK_EX));
-        T(flock(b, LOCK_SH | LOCK_NB));
-        T(flock(a, LOCK_SH));
-        T(flock(b, LOCK_SH | LOCK_NB));
-        T(flock(a, LOCK_EX | LOCK_NB));
-        T(flock(b, LOCK_UN));
-        T(flock(a, LOCK_UN));
-        T(lock(a, F_SETLK, F_UNLCK, 0, 0));
-        warm(b);
+    for (int i = 0; i < 40; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            setenv("IOFWD_PASSTHROUGH", i % 2 ? "0" : "1", 1);
+            execl(self, self, "ends", dir, scratch, NULL);
+            _exit(9);
+        }
+
+        IS(waitpid(pid, NULL, 0), pid);
+        if (i == 20)
+            T(lock(make("b", O_RDWR), F_SETLK, F_WRLCK, 0, 1));
+
+        denied += lock(a, F_SETLK, F_WRLCK, 0, 10) != 0;
+        denied += lock(a, F_SETLK, F_UNLCK, 0, 0) != 0;
     }
+
+    printf("denied: %d\n", denied);
+}
+
+static void section_ends(void)
+{
+    IS(lock(make("a", O_RDWR), F_SETLK, F_WRLCK, 0, 10), 0);
 }
 
 /* ---- driven by the script ---- */
@@ -882,7 +876,8 @@ int main(int argc, char **argv)
         { "exec-4", section_exec4 },    { "closes", section_closes },
         { "many", section_many },       { "few", section_few },
         { "hold", section_hold },       { "hold-both", section_hold_both },
-        { "who", section_who },         { "open-files", section_open_files },
+        { "who", section_who },         { "ended", section_ended },
+        { "ends", section_ends },
     };
 
     if (argc < 4)

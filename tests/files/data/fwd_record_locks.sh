@@ -27,7 +27,7 @@ with "programs that are executed" 1 exec A=1
 with "descriptors that are closed" 1 closes A=1
 with "many files" 1 many A=1
 with "few descriptors" 1 few A=1
-with "locks of open files" 15 open-files A=1
+with "processes that have ended" 20 ended A=1
 with "in a session" 500 random IOFWD_CONSISTENCY=session
 with "with failover" 0 waits A=1 AMPHORA_ON_SERVER_DEATH=failover
 with "switched off" 0 handles IOFWD_PASSTHROUGH=0
