@@ -168,7 +168,7 @@ static struct amph_cx *choose(struct amph_am_ep *ep, const struct amph_address *
     return to->narrow == mine.narrow || !ep->cx[AMPH_CX_EMULATED] ? net : ep->cx[AMPH_CX_EMULATED];
 }
 
-/* Writes why choose has found no conduit. */
+/* Writes why choose has found no conduit, or why the network's conduit has not taken the address. */
 static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
                     struct amph_am_why *why)
 {
@@ -188,6 +188,12 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
                  "%s uses the network '%.*s' and %s '%s'; give both the same AMPHORA_CONDUIT, and "
                  "the same FI_PROVIDER if it is set",
                  peer, (int)to->net_name_len, (const char *)to->net_name, self, net->ops->name);
+    else if (to->protocol == net->protocol)
+        snprintf(
+            why->text, sizeof why->text,
+            "%s has a network address of another kind than %s, as IPv4 and IPv6 are; give both "
+            "one of the same kind (AMPHORA_INTERFACE)",
+            peer, self);
     else
         snprintf(why->text, sizeof why->text,
                  "%s runs the network %s on libfabric's provider %.*s and %s on its provider %s, "
@@ -197,14 +203,21 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
                  net->provider ? net->provider : "?");
 }
 
-static void log_why(const struct amph_am_ep *ep, const struct amph_address *to, uint32_t peer)
+/* Gives the reason to the caller; logs it if the caller has not asked for it. */
+static void report_why(const struct amph_am_ep *ep, const struct amph_address *to, uint32_t peer,
+                       struct amph_am_why *why)
 {
     char name[32];
-    struct amph_am_why why = { .peer = name, .self = "this process" };
+    struct amph_am_why own = { .peer = name, .self = "this process" };
+
+    if (why) {
+        say_why(ep, to, why);
+        return;
+    }
 
     snprintf(name, sizeof name, "peer %u", peer);
-    say_why(ep, to, &why);
-    amph_error("%s: %s", ep->cfg.name, why.text);
+    say_why(ep, to, &own);
+    amph_error("%s: %s", ep->cfg.name, own.text);
 }
 
 static bool is_own(const struct amph_am_ep *ep, const void *addr, size_t addr_len)
@@ -256,11 +269,7 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     struct amph_cx *cx = choose(ep, &to, self);
 
     if (!cx) {
-        if (why)
-            say_why(ep, &to, why);
-        else
-            log_why(ep, &to, peer);
-
+        report_why(ep, &to, peer, why);
         return AMPH_ERR_PEER;
     }
 
@@ -295,6 +304,9 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     }
 
     amph_ep_unlock(ep);
+    if (st == AMPH_ERR_PEER && !by_smp && to.net_len != ep->cx[AMPH_CX_NET]->addr_len)
+        report_why(ep, &to, peer, why);
+
     return st;
 }
 

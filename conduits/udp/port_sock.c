@@ -344,6 +344,8 @@ static enum amph_status sock_add_peer(struct amph_port *base, uint32_t peer, con
         return AMPH_ERR_RANGE;
     if (amph_conduit_inet_get_port(addr, addr_len, &sa, &takes) != AMPH_OK)
         return AMPH_ERR_PROTO;
+    if (sa.ss_family != p->own.sa.sa_family) /* the socket sends to its own kind of address only */
+        return AMPH_ERR_PEER;
 
     struct dest *dest = &p->dest[peer];
     if (dest->len)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Processes that libfabric gives different providers, or none (FI_PROVIDER), cannot reach each other: clients of a job's servers and of standing
+# Processes that libfabric gives different providers, or none (FI_PROVIDER), or with addresses of different kinds cannot reach each other: clients of a job's servers and of standing
 # servers get a sentence and EIO, compute processes a sentence and an exit code, within seconds.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 unset FI_PROVIDER AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
@@ -61,6 +61,14 @@ compute() {
         sh -c 'test "$AMPHORA_RANK" = 0 || export FI_PROVIDER="$1"; exec "$2"' sh "$setting" "$builddir/examples/ring"
 }
 
+# kinds CONDUIT: one of them has an address of another kind
+kinds() {
+    # shellcheck disable=SC2016 # for the shell inside
+    refused 1 "compute [01] on host .*address of another kind.*AMPHORA_INTERFACE" "$AMPHORA_RUN" -n 2 -conduit "$1" -timeout 20 \
+        sh -c 'AMPHORA_INTERFACE=127.0.0.1; test "$AMPHORA_RANK" = 0 || AMPHORA_INTERFACE=::1; export AMPHORA_INTERFACE; exec "$1"' sh \
+        "$builddir/examples/ring"
+}
+
 # two NAME FUNCTION ARGUMENT...: a case that needs two providers for tcp
 two() {
     if [ -n "$why" ]; then
@@ -80,6 +88,13 @@ for provider in sockets udp; do
     mp_queue "a job's client without a provider for tcp ($provider)" in_job A=B FI_PROVIDER=$provider "$networks"
     mp_queue "a job's server without a provider for tcp ($provider)" in_job FI_PROVIDER=$provider A=B "$networks"
     mp_queue "a client of a standing server without a provider for tcp ($provider)" standing A=B FI_PROVIDER=$provider "$networks"
+done
+for conduit in tcp udp; do
+    if grep -q . /proc/net/if_inet6 2>/dev/null; then
+        mp_queue "compute processes with an IPv4 and an IPv6 address ($conduit)" kinds $conduit
+    else
+        mp_skip "compute processes with an IPv4 and an IPv6 address ($conduit)" "no IPv6 here"
+    fi
 done
 two "a compute process with another provider" compute "compute [01] on host .*($providers)"
 mp_done
