@@ -325,7 +325,7 @@ static bool reads(const struct amph_coll *c)
 }
 
 /* A block for each other member. */
-static void post_blocks(const struct amph_coll *c, struct amph_share_cell *own)
+static void post_for_each(const struct amph_coll *c, struct amph_share_cell *own)
 {
     const struct amph_local *l = &c->l;
 
@@ -349,7 +349,7 @@ static bool post(struct amph_coll *c)
         if (l->mode->post_blocks && len)
             memcpy(own->data, l->src + (size_t)l->posted * l->piece, len);
         else if (!l->mode->post_blocks)
-            post_blocks(c, own);
+            post_for_each(c, own);
 
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
         __atomic_store_n(&c->slot.done[c->self].posted, number, __ATOMIC_RELAXED);

@@ -31,7 +31,7 @@ static void host_name(char *out, size_t cap)
     gethostname(out, cap - 1);
 }
 
-/* Was the file written on another host?  false, if it does not say. */
+/* Was the file written on another host than this one, or does it name none? */
 static bool is_of_another_host(const struct amph_trace_header *h)
 {
     char host[sizeof h->host];
