@@ -4,9 +4,10 @@
  *
  * A file's first calls go to the server, so that programs that only open and read a short file do not pay for
  * the descriptor.  What the layer does not do goes to the server as before: everything but reads, writes,
- * lseek, ftruncate and fsync; calls at the offset of an open file that other processes share, because a large
- * call of theirs may be under way at the server in pieces; striped files; threads with a descriptor table of
- * their own; with failover, calls at the offset, which another server would have to continue.
+ * lseek, ftruncate, fsync, fstat and record locks; calls at the offset of an open file that other processes
+ * share, because a large call of theirs may be under way at the server in pieces; striped files; threads with
+ * a descriptor table of their own; with failover, calls at the offset, which another server would have to
+ * continue.
  *
  * Layer: iofwd.
  * Thread rule: any thread.  A file's entry is published by its handle and withdrawn when the program closes
@@ -401,6 +402,11 @@ static int do_fdatasync(int fd, union amph_fwd_args *u)
     return outcome(amph_client_state.host.fdatasync(fd));
 }
 
+static int do_fstat(int fd, union amph_fwd_args *u)
+{
+    return outcome(amph_client_state.host.fstat(fd, u->fstat.st));
+}
+
 typedef int (*call_fn)(int fd, union amph_fwd_args *u);
 
 static const call_fn call_fns[AMPH_FWD_NCALLS] = {
@@ -487,11 +493,24 @@ static int make_call(const struct passed_file *e, struct amph_fwd_call *call)
     return err;
 }
 
+/* Does the call only ask for attributes? */
+static bool is_question(const struct amph_fwd_call *call)
+{
+    uint32_t flags = amph_fwd_calls[call->id].flags;
+
+    return (flags & FWD_CALL_PURE) && !(flags & FWD_CALL_BULK);
+}
+
 /* Have the file's calls taken so long that its descriptor was worth the question?  Then it is likely that more of
- * them follow. */
+ * them follow.  Questions for attributes do not count: many programs ask once or twice for each file that they
+ * read. */
 static bool is_worth_asking(struct passed_file *e, const struct amph_fwd_call *call)
 {
     struct amph_client_data d;
+
+    if (is_question(call))
+        return false;
+
     size_t more = amph_client_data_of(call->id, &call->u, &d) ? d.len / ASK_BYTES : 0;
     int32_t calls = 1 + (int32_t)(more < ASK_AFTER ? more : ASK_AFTER);
 
@@ -570,6 +589,8 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
     int err = make_call(e, call);
 
     leave(e);
+    if (!err && is_question(call))
+        amph_client_raise_block_size(call->client, call);
 
     /* another holder may have set O_DIRECT, whose rules for memory and length the server obeys */
     return err == EINVAL ? amph_layer_pass(self->next, call) : err;
