@@ -35,6 +35,7 @@
 #include "iofwd/client/internal.h"
 #include "iofwd/client/lookups.h"
 #include "iofwd/client/versions.h"
+#include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/passthrough.h"
 
@@ -466,6 +467,7 @@ static int do_statx(const struct lookup *l, union amph_fwd_args *u)
     if (!(st.stx_mask & STATX_TYPE) || is_for_server(st.stx_mode, u->statx.flags))
         return ASK_SERVER;
 
+    amph_fwd_reduce_statx(&st);
     *u->statx.stx = st;
     return 0;
 }

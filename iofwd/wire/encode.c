@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -311,12 +312,23 @@ static struct statx_timestamp get_statx_time(struct amph_rd *r)
     return t;
 }
 
+#define STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)
+/* what follows the last member that is passed on: the mount's number and others */
+#define STATX_USED_BYTES \
+    (offsetof(struct statx, stx_dev_minor) + sizeof((struct statx *)0)->stx_dev_minor)
+
+void amph_fwd_reduce_statx(struct statx *stx)
+{
+    stx->stx_mask &= STATX_MASK;
+    memset((char *)stx + STATX_USED_BYTES, 0, sizeof *stx - STATX_USED_BYTES);
+}
+
 void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx)
 {
     uint32_t mode;
 
     amph_fwd_flags_to_wire(FWD_SET_MODE, stx->stx_mode, &mode);
-    amph_wr_u32(w, stx->stx_mask & (STATX_BASIC_STATS | STATX_BTIME));
+    amph_wr_u32(w, stx->stx_mask & STATX_MASK);
     amph_wr_u32(w, stx->stx_blksize);
     amph_wr_u64(w, stx->stx_attributes);
     amph_wr_u64(w, stx->stx_attributes_mask);

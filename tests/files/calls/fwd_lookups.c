@@ -235,6 +235,26 @@ static void section_sizes(void)
     puts("grown");
 }
 
+/* An answer does not show who has given it: the server, or the client when it has the directories. */
+static void section_attributes(void)
+{
+    struct statx first, stx;
+
+    make_file("file", 0640);
+    memset(&first, 0, sizeof first);
+    IS(statx(AT_FDCWD, in("file"), 0, STATX_ALL | STATX_MNT_ID, &first), 0);
+
+    for (int i = 0; i < ENOUGH; i++) {
+        make_file("other", 0640); /* so the answer is not remembered */
+        memset(&stx, 0, sizeof stx);
+        IS(statx(AT_FDCWD, in("file"), 0, STATX_ALL | STATX_MNT_ID, &stx), 0);
+        IS(stx.stx_mask, first.stx_mask);
+        IS(memcmp(&stx, &first, sizeof stx), 0);
+    }
+
+    puts("the same");
+}
+
 /* ---- directories that are closed ---- */
 
 #define MANY 50
@@ -456,10 +476,11 @@ static void section_foreign(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "names", section_names },     { "changes", section_changes },
-        { "sizes", section_sizes },     { "directories", section_directories },
-        { "taken", section_taken },     { "threads", section_threads },
-        { "foreign", section_foreign }, { "processes", section_processes },
+        { "names", section_names },           { "changes", section_changes },
+        { "sizes", section_sizes },           { "directories", section_directories },
+        { "taken", section_taken },           { "threads", section_threads },
+        { "foreign", section_foreign },       { "processes", section_processes },
+        { "attributes", section_attributes },
     };
 
     if (argc < 3)

@@ -17,6 +17,7 @@ with "names of all kinds, nothing held" 1000 names IOFWD_CACHE_AGE=0
 with "names of all kinds, switched off" 0 names IOFWD_PASSTHROUGH=0
 with "changes by others" 500 changes A=1
 with "sizes" 400 sizes A=1
+with "who gives the attributes" 30 attributes A=1
 with "directories that are closed" 500 directories A=1
 with "descriptors that are closed by the kernel's own call" 100 taken A=1
 with "threads" 3000 threads A=1
