@@ -271,16 +271,34 @@ static int get_in_times(struct amph_rd *r, void *at, const struct amph_fwd_resol
     return r->bad ? EINVAL : 0;
 }
 
+/* How long a lock from l_start on can be. */
+static off_t longest_lock(const struct flock *lock)
+{
+    return lock->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - lock->l_start;
+}
+
+void amph_fwd_lock_end(struct flock *lock)
+{
+    off_t max = longest_lock(lock);
+
+    if (max > 0 &&
+        (lock->l_len == 0 || (lock->l_len > max && lock->l_start <= INT64_MAX - (lock->l_len - 1))))
+        lock->l_len = max;
+}
+
+void amph_fwd_lock_show(struct flock *lock)
+{
+    if (lock->l_len > 0 && lock->l_len == longest_lock(lock))
+        lock->l_len = 0;
+}
+
 static int get_in_lock(struct amph_rd *r, void *at, const struct amph_fwd_resolver *res)
 {
     struct flock *l = at;
 
     amph_fwd_get_lock(r, l);
 
-    off_t max = l->l_start < 0 ? FWD_LOCKS_END : FWD_LOCKS_END - l->l_start;
-
-    if (max > 0 && (l->l_len == 0 || (l->l_len > max && l->l_start <= INT64_MAX - l->l_len)))
-        l->l_len = max;
+    amph_fwd_lock_end(l);
 
     return r->bad ? EINVAL : 0;
 }
@@ -353,9 +371,7 @@ static void put_lock(struct amph_wr *w, const void *at)
 {
     struct flock l = *(const struct flock *)at;
 
-    if (l.l_whence == SEEK_SET && l.l_len == FWD_LOCKS_END - l.l_start)
-        l.l_len = 0;
-
+    amph_fwd_lock_show(&l);
     amph_fwd_put_lock(w, &l);
 }
 

@@ -34,6 +34,7 @@
 #ifndef AMPH_IOFWD_MARSHAL_H
 #define AMPH_IOFWD_MARSHAL_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,11 @@
 /* End of a server's lock for a client's lock to the end of the file.  The bytes after it are used
  * for the servers' own locks, which show which hosts map a file (server/fs/map.c). */
 #define FWD_LOCKS_END (INT64_C(1) << 62)
+
+/* Ends a client's lock there, so that it is not in the way of the servers' own. */
+void amph_fwd_lock_end(struct flock *lock);
+/* Shows a lock that ends there as the client has asked for it: to the end of the file. */
+void amph_fwd_lock_show(struct flock *lock);
 
 #define FWD_VERSION 2
 #define FWD_PATH_MAX 4096  /* bytes of a path or text, with its NUL */

@@ -52,6 +52,7 @@
 #include "iofwd/client/data/passed.h"
 #include "iofwd/client/data/passthrough.h"
 #include "iofwd/client/internal.h"
+#include "iofwd/wire/marshal.h"
 
 #define LOCKED_FILES 16u
 #define ASK_TRIES 2
@@ -557,6 +558,9 @@ static int set_lock(const struct amph_layer *self, struct amph_fwd_call *call, s
     int err;
 
     c->lock = *lock;
+    if (takes)
+        amph_fwd_lock_end(&c->lock);
+
     enter(&g);
     c->e = amph_client_passed_find(&c->file->part[0]);
 
@@ -597,6 +601,7 @@ static int do_pgetlock(const struct amph_layer *self, struct amph_fwd_call *call
     int err;
 
     c->lock = *call->u.pgetlock.lock;
+    amph_fwd_lock_end(&c->lock);
     enter(&g);
     c->e = amph_client_passed_find(&c->file->part[0]);
 
@@ -612,6 +617,7 @@ static int do_pgetlock(const struct amph_layer *self, struct amph_fwd_call *call
     if (!err) {
         *got = c->lock;
         amph_client_lock_holder(c->cl, c->file, got, true);
+        amph_fwd_lock_show(got);
     }
 
     amph_client_passed_count(c->shared, err, 0, 0);

@@ -421,6 +421,61 @@ static void limited(void)
     T(close(fd));
 }
 
+/* ---- record locks ---- */
+
+static void lock(int fd, short type, off_t from)
+{
+    struct flock whole = { .l_type = type, .l_whence = SEEK_SET, .l_start = from };
+
+    OK(fcntl(fd, F_SETLK, &whole));
+}
+
+/* What is locked for another process. */
+static void look_for_locks(int fd)
+{
+    struct flock found = { .l_type = F_WRLCK, .l_whence = SEEK_END, .l_start = -1 };
+    pid_t child = fork();
+
+    if (child == 0) {
+        OK(fcntl(fd, F_GETLK, &found));
+        printf("type %d, from %ld, %ld bytes\n", found.l_type, (long)found.l_start,
+               (long)found.l_len);
+        fflush(stdout);
+        _exit(0);
+    }
+
+    waitpid(child, NULL, 0);
+}
+
+/* Locks to the end of a file have nothing to do with its maps. */
+static void locks(void)
+{
+    int fd = make("locked", PAGE);
+    int other = make("locked too", PAGE);
+    char c;
+
+    for (int i = 0; i < 10; i++) {
+        T(pread(fd, &c, 1, 0));
+        T(pread(other, &c, 1, 0));
+    }
+
+    MAP(SHARED(fd, PAGE));
+    lock(fd, F_WRLCK, 0);
+    look_for_locks(fd);
+    lock(fd, F_UNLCK, 0);
+    lock(fd, F_RDLCK, 10);
+    look_for_locks(fd);
+    lock(fd, F_UNLCK, 10);
+    look_for_locks(fd);
+
+    lock(other, F_WRLCK, 0);
+    MAP(SHARED(other, PAGE));
+    look_for_locks(other);
+
+    close(fd);
+    close(other);
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction fault = { .sa_handler = on_fault };
@@ -442,6 +497,7 @@ int main(int argc, char **argv)
     replaced();
     sparse();
     limited();
+    locks();
 
     return 0;
 }
