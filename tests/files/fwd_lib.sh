@@ -99,3 +99,11 @@ fwd_both_counted() {
     fi
     mp_report $? "$fwd_counted_name: $fwd_what ($fwd_sum)" "$mp_dir/stats"
 }
+
+# fwd_passed NAME LEAST SECTION [SETTING...]: a section of $program by fwd_both_counted: were LEAST calls made by descriptors that the
+# servers have passed (0: none)?
+fwd_passed() {
+    fwd_passed_name=$1 fwd_passed_least=$2 fwd_passed_section=$3
+    shift 3
+    fwd_both_counted "$fwd_passed_name" "$fwd_passed_least" "calls by passed descriptors" env "$@" "$program" "$fwd_passed_section"
+}

@@ -5,23 +5,16 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/calls/fwd_lookups
 
-# with NAME LEAST SECTION SETTING...: compares, and looks whether names were looked up by the client (LEAST times at least; 0: none)
-with() {
-    with_name=$1 with_least=$2 with_section=$3
-    shift 3
-    fwd_both_counted "$with_name" "$with_least" "calls by passed descriptors" env "$@" "$program" "$with_section"
-}
-
-with "names of all kinds" 1000 names A=1
-with "names of all kinds, nothing held" 1000 names IOFWD_CACHE_AGE=0
-with "names of all kinds, switched off" 0 names IOFWD_PASSTHROUGH=0
-with "changes by others" 500 changes A=1
-with "sizes" 400 sizes A=1
-with "who gives the attributes" 30 attributes A=1
-with "directories that are closed" 500 directories A=1
-with "descriptors that are closed by the kernel's own call" 100 taken A=1
-with "threads" 3000 threads A=1
-with "child processes" 150 processes A=1
+fwd_passed "names of all kinds" 1000 names
+fwd_passed "names of all kinds, nothing held" 1000 names IOFWD_CACHE_AGE=0
+fwd_passed "names of all kinds, switched off" 0 names IOFWD_PASSTHROUGH=0
+fwd_passed "changes by others" 500 changes
+fwd_passed "sizes" 400 sizes
+fwd_passed "who gives the attributes" 30 attributes
+fwd_passed "directories that are closed" 500 directories
+fwd_passed "descriptors that are closed by the kernel's own call" 100 taken
+fwd_passed "threads" 3000 threads
+fwd_passed "child processes" 150 processes
 
 # ---- what leads out of the export ----
 

@@ -6,38 +6,31 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/data/fwd_passthrough
 
-# with NAME LEAST SECTION SETTING...: compares, and looks whether calls were made by passed descriptors (LEAST at least; 0: none)
-with() {
-    with_name=$1 with_least=$2 with_section=$3
-    shift 3
-    fwd_both_counted "$with_name" "$with_least" "calls by passed descriptors" env "$@" "$program" "$with_section"
-}
-
-with "calls of all kinds" 5000 calls A=1
-with "calls of all kinds, of another seed" 5000 calls TEST_SEED=77
-with "open files that processes share" 2000 shared A=1
-with "threads" 50000 threads A=1
-with "signal handlers, jumps, cancelled threads" 10000 signals A=1
-with "child processes of all kinds" 20 processes A=1
-with "descriptors that are closed" 1000 closes A=1
-with "shared maps" 500 maps A=1
-with "in a session" 3000 calls IOFWD_CONSISTENCY=session
-with "in a session, shared" 100 shared IOFWD_CONSISTENCY=session
+fwd_passed "calls of all kinds" 5000 calls
+fwd_passed "calls of all kinds, of another seed" 5000 calls TEST_SEED=77
+fwd_passed "open files that processes share" 2000 shared
+fwd_passed "threads" 50000 threads
+fwd_passed "signal handlers, jumps, cancelled threads" 10000 signals
+fwd_passed "child processes of all kinds" 20 processes
+fwd_passed "descriptors that are closed" 1000 closes
+fwd_passed "shared maps" 500 maps
+fwd_passed "in a session" 3000 calls IOFWD_CONSISTENCY=session
+fwd_passed "in a session, shared" 100 shared IOFWD_CONSISTENCY=session
 IOFWD_STRIPE=2
 export IOFWD_STRIPE
-with "striped, but for those that are opened to append" 1000 calls A=1
+fwd_passed "striped, but for those that are opened to append" 1000 calls
 unset IOFWD_STRIPE
 mkdir "$mp_dir/records"
-with "recorded" 5000 calls IOFWD_TRACE_DIR="$mp_dir/records"
-with "switched off at the process" 0 maps IOFWD_PASSTHROUGH=0
+fwd_passed "recorded" 5000 calls IOFWD_TRACE_DIR="$mp_dir/records"
+fwd_passed "switched off at the process" 0 maps IOFWD_PASSTHROUGH=0
 # a setting of the servers too, as env sets it for the program only
 IOFWD_PASSTHROUGH=0
 export IOFWD_PASSTHROUGH
-with "switched off at the servers" 0 maps IOFWD_PASSTHROUGH=1
+fwd_passed "switched off at the servers" 0 maps IOFWD_PASSTHROUGH=1
 unset IOFWD_PASSTHROUGH
 AMPHORA_SMP=0
 export AMPHORA_SMP
-with "no shared memory" 0 maps A=1
+fwd_passed "no shared memory" 0 maps
 unset AMPHORA_SMP
 
 # ---- the death of servers ----

@@ -5,32 +5,25 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/data/fwd_record_locks
 
-# with NAME LEAST SECTION SETTING...: compares, and looks whether calls were made by passed descriptors (LEAST at least; 0: none)
-with() {
-    with_name=$1 with_least=$2 with_section=$3
-    shift 3
-    fwd_both_counted "$with_name" "$with_least" "calls by passed descriptors" env "$@" "$program" "$with_section"
-}
-
-with "several open files of a file" 1 handles A=1
-with "random calls" 500 random A=1
-with "random calls, of another seed" 500 random TEST_SEED=77
+fwd_passed "several open files of a file" 1 handles
+fwd_passed "random calls" 500 random
+fwd_passed "random calls, of another seed" 500 random TEST_SEED=77
 fwd_nservers=1
-with "one server, several open files" 10 handles A=1
-with "one server, random calls" 500 random TEST_SEED=5
-with "one server, threads" 100 threads A=1
+fwd_passed "one server, several open files" 10 handles
+fwd_passed "one server, random calls" 500 random TEST_SEED=5
+fwd_passed "one server, threads" 100 threads
 fwd_nservers=2
-with "waits" 1 waits A=1
-with "processes that count" 100 counts A=1
-with "threads" 100 threads A=1
-with "programs that are executed" 1 exec A=1
-with "descriptors that are closed" 1 closes A=1
-with "many files" 1 many A=1
-with "few descriptors" 1 few A=1
-with "processes that have ended" 20 ended A=1
-with "in a session" 500 random IOFWD_CONSISTENCY=session
-with "with failover" 0 waits A=1 AMPHORA_ON_SERVER_DEATH=failover
-with "switched off" 0 handles IOFWD_PASSTHROUGH=0
+fwd_passed "waits" 1 waits
+fwd_passed "processes that count" 100 counts
+fwd_passed "threads" 100 threads
+fwd_passed "programs that are executed" 1 exec
+fwd_passed "descriptors that are closed" 1 closes
+fwd_passed "many files" 1 many
+fwd_passed "few descriptors" 1 few
+fwd_passed "processes that have ended" 20 ended
+fwd_passed "in a session" 500 random IOFWD_CONSISTENCY=session
+fwd_passed "with failover" 0 waits AMPHORA_ON_SERVER_DEATH=failover
+fwd_passed "switched off" 0 handles IOFWD_PASSTHROUGH=0
 
 # ---- standing servers: clients and servers that are killed ----
 
