@@ -5,6 +5,8 @@
 . "${srcdir:-.}/tests/lib/lib.sh"
 builddir=$(cd "${builddir:-.}" && pwd)
 unset IOFWD_STRICT IOFWD_PREFIX IOFWD_RECORD AMPHORA_JOB AMPHORA_LOG AMPHORA_RANK LD_PRELOAD
+# with a setting, as those of the test variants, the quick start leaves all to iofwd-attach
+unset AMPHORA_TEST_SWAP AMPHORA_TEST_PAGE AMPHORA_RMA AMPHORA_WAIT
 XDG_RUNTIME_DIR=$mp_dir/runtime
 export XDG_RUNTIME_DIR
 cc=${CC:-cc}
