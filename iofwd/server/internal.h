@@ -394,7 +394,6 @@ struct amph_server {
 
     /* Read by the listener thread for watchers.  The progress thread writes them. */
     struct amph_fwd_latency latency; /* of all requests; relaxed atomics, as the counters are */
-    _Atomic uint32_t npassed;        /* files whose descriptors clients have */
     sem_t collected; /* posted when the progress thread has collected what clients have counted */
     atomic_bool refuses_joins; /* drained by iofwd-ctl: takes no further clients */
     struct amph_server_overseer overseer;

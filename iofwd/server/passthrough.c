@@ -130,7 +130,6 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
         return EAGAIN;
 
     p->passthrough.nfiles++;
-    atomic_fetch_add(&s->npassed, 1);
     p->passthrough.file[slot].handle = h;
     p->passthrough.file[slot].seen = (struct amph_server_passed_counts){ 0 };
     memset(&shared->file[slot], 0, sizeof shared->file[slot]);
@@ -317,6 +316,5 @@ void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer
         passed->handle->progress.npassed--;
         passed->handle = NULL;
         p->passthrough.nfiles--;
-        atomic_fetch_sub(&s->npassed, 1);
     }
 }

@@ -199,7 +199,7 @@ const char *amph_server_watch_take(struct amph_server *s, struct amph_server_con
         return why;
 
     if (query == FWD_WATCH_STATUS) {
-        if (atomic_load(&s->npassed) > 0) {
+        if (s->passes) {
             forget_collections(s);
             post(s, c, in);
             await_collection(s);

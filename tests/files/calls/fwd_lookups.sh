@@ -35,4 +35,24 @@ AMPHORA_STATS=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_
     wait $!' bash "$program" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null
 grep -qx "then ENOENT" "$mp_dir/out" && ! grep -q "led out\|not there" "$mp_dir/out"
 mp_report $? "links that lead out mean this host's tree" "$mp_dir/out"
+
+# ---- what servers know of look-ups ----
+
+# They are in a server's counters while the client still runs, also if it has the descriptor of no file.
+mkfifo "$mp_dir/go" "$mp_dir/said"
+address=$mp_dir/address
+"$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$address" >"$mp_dir/standing" 2>&1 </dev/null
+# shellcheck disable=SC2016 # for the shell inside
+timeout -k 5 60 "$builddir/iofwd-run" -servers "$address" bash -c '
+    for i in {1..40}; do test -e "/fwd/none$i"; done
+    echo looked >"$1/said"
+    read -r line <"$1/go"' bash "$mp_dir" >"$mp_dir/looker" 2>&1 </dev/null &
+read -r said <"$mp_dir/said"
+"$builddir/iofwd-ctl" status -all -servers "$address" >"$mp_dir/out" 2>&1
+echo on >"$mp_dir/go"
+wait
+[ "$said" = looked ] && [ "$(awk '$1 == "server_calls_passed" { print $2 }' "$mp_dir/out")" -ge 20 ]
+mp_report $? "look-ups are in the server's counters" "$mp_dir/out" "$mp_dir/looker"
+"$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
+mp_report $? "the server ends" "$mp_dir/out"
 mp_done
