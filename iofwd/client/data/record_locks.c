@@ -751,13 +751,16 @@ void amph_client_record_locks_forget(void)
     locks.passes_on = false;
 }
 
-/* Appends "+SERVER.HANDLE=FD"; without the text the descriptor is closed, and its locks with it. */
+/* Appends "+SERVER.HANDLE=FD"; without the text, for which there is room for AMPH_CLIENT_KEPT_MAX files, the
+ * descriptor is closed, and its locks with it. */
 static size_t pass_on(int fd, const struct amph_fwd_ref *ref, char *buf, size_t len_bytes)
 {
     int n = snprintf(buf, len_bytes, AMPH_CLIENT_KEPT_FORMAT, ref->server, ref->handle, fd);
 
     if (n < 0 || (size_t)n >= len_bytes) {
-        amph_warn("an executed program loses record locks: its process has too many locked files");
+        amph_warn("a program that is executed loses the record locks of a file: its process has "
+                  "more than %u locked files open; set IOFWD_PASSTHROUGH=0",
+                  AMPH_CLIENT_KEPT_MAX);
         buf[0] = 0;
         return 0;
     }
@@ -780,8 +783,8 @@ size_t amph_client_record_locks_exec(char *buf, size_t len_bytes)
         struct amph_fwd_ref ref = { .server = e->server, .handle = atomic_load(&e->handle) };
 
         /* each descriptor of a locked file, since the close of any one drops the locks */
-        if (n < AMPH_CLIENT_KEPT_MAX && has_descriptor(e) && find_locked(e->dev, e->ino, e->fd)) {
-            at += pass_on(e->fd, &ref, buf + at, len_bytes - at);
+        if (has_descriptor(e) && find_locked(e->dev, e->ino, e->fd)) {
+            at += pass_on(e->fd, &ref, buf + at, n < AMPH_CLIENT_KEPT_MAX ? len_bytes - at : 0);
             n++;
         }
     }
