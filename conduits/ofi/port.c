@@ -388,13 +388,13 @@ static int port_fd(struct amph_port *base)
     return port_of(base)->fd;
 }
 
-/* Returns true if nothing is queued.  The provider may have received a datagram that has not
- * been read from its completion queue, so that queue must be empty too. */
 static bool port_queued(struct amph_port *base)
 {
     return false; /* a look would take completions */
 }
 
+/* Returns true if nothing is queued.  The provider may have received a datagram that has not
+ * been read from its completion queue, so that queue must be empty too. */
 static bool port_idle(struct amph_port *base)
 {
     struct fi_cq_msg_entry none;
