@@ -66,7 +66,7 @@ static uint64_t hash(const struct query *q)
     for (size_t i = 0; i < q->path_len; i++)
         h = (h ^ (unsigned char)q->path[i]) * UINT64_C(0x100000001b3);
 
-    return h * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    return amph_client_hash(h);
 }
 
 /* query_NAME returns whether an answer to the call may be cached, and if so describes the call. */

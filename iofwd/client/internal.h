@@ -209,6 +209,11 @@ void amph_client_check(struct amph_fwd_client *cl); /* detects dead servers */
 /* The same, once a millisecond at most, for calls that no server takes part in: they would not notice the end of
  * one, but then other clients no longer see this client's changes, and the program must hear of it. */
 void amph_client_check_at_times(struct amph_fwd_client *cl);
+/* Spreads handles and the like over a table. */
+static inline uint32_t amph_client_hash(uint64_t v)
+{
+    return (uint32_t)(v * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
 /* Moves the client's descriptor away from the numbers that the program expects to get.  -1: it has been closed. */
 static inline int amph_client_fd_up(int fd)
 {

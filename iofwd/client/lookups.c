@@ -21,7 +21,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,12 +31,14 @@
 #include "base/settings/env.h"
 #include "base/wire.h"
 #include "iofwd/calls/calls.h"
+#include "iofwd/client/data/passed.h"
 #include "iofwd/client/internal.h"
 #include "iofwd/client/lookups.h"
 #include "iofwd/client/versions.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/passthrough.h"
+#include "iofwd/wire/prefix.h"
 
 #define EXPORTS 4u
 #define DIRECTORIES 16u
@@ -48,7 +49,6 @@
 #define ASK_FOR_DIRECTORY 12u
 #define PLAIN 64u       /* directories that are remembered */
 #define PATH_BYTES 160u /* longer names of exports and paths of directories are not remembered */
-#define FDS_SHARE 8u    /* all bases have at most one in so many of the process's descriptors */
 #define ASK_SERVER (-1) /* a call's outcome: only the server can answer */
 
 /* Where look-ups start.  known: fd is there to be used. */
@@ -96,25 +96,9 @@ struct lookup {
 
 /* ---- bases ---- */
 
-/* If the path is below a directory of this name, returns the rest of it ("." if it is that directory); else
- * NULL. */
-static const char *below(const char *path, const char *name, size_t len)
-{
-    if (strncmp(path, name, len) != 0 || (path[len] != '/' && path[len] != 0))
-        return NULL;
-
-    path += len;
-    while (*path == '/')
-        path++;
-
-    return path[0] ? path : ".";
-}
-
 static struct base *directory_of(uint64_t handle)
 {
-    uint64_t hash = handle * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-
-    return &state.base[EXPORTS + hash % DIRECTORIES];
+    return &state.base[EXPORTS + amph_client_hash(handle) % DIRECTORIES];
 }
 
 /* Finds the base of a look-up, if it is known, and its path below it. */
@@ -125,7 +109,8 @@ static bool find_base(struct lookup *l)
 
         l->generation = atomic_load_explicit(&b->generation, memory_order_acquire);
         if (atomic_load_explicit(&b->known, memory_order_acquire) && b->server == l->server &&
-            (l->rel = below(l->path, b->name, b->name_len)) != NULL) {
+            (l->rel = amph_fwd_path_below(l->path, b->name, b->name_len)) != NULL) {
+            l->rel = l->rel[0] ? l->rel : ".";
             l->base = b;
             return true;
         }
@@ -145,10 +130,7 @@ static bool find_base(struct lookup *l)
 
 static bool is_itself(const struct base *b)
 {
-    struct stat st;
-
-    return amph_client_state.host.fstat(b->fd, &st) == 0 && st.st_dev == b->dev &&
-           st.st_ino == b->ino;
+    return amph_client_passed_is_itself(b->fd, b->dev, b->ino);
 }
 
 /* The lock is held. */
@@ -165,13 +147,12 @@ static void withdraw(struct base *b)
 
 static bool has_descriptors_left(void)
 {
-    struct rlimit may;
     unsigned n = 0;
 
     for (unsigned i = 0; i < BASES; i++)
         n += atomic_load(&state.base[i].known);
 
-    return getrlimit(RLIMIT_NOFILE, &may) == 0 && n < may.rlim_cur / FDS_SHARE;
+    return !state.scarce && amph_client_passed_may_have(n);
 }
 
 /* ---- asking for a base ---- */
@@ -233,8 +214,8 @@ static bool obtain(struct amph_fwd_client *cl, const struct lookup *l)
     uint32_t name_bytes = 0;
     int fd = -1;
 
-    if (state.scarce || !has_descriptors_left() || amph_client_link_to(cl, l->server, &link) != 0 ||
-        !link->near || !link->part)
+    if (!has_descriptors_left() || amph_client_link_to(cl, l->server, &link) != 0 || !link->near ||
+        !link->part)
         return false;
 
     int err = ask(cl, link, l, &name_bytes, &fd);
@@ -350,7 +331,7 @@ static struct plain *plain_of(const struct lookup *l, size_t len)
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (unsigned char)l->rel[i]) * UINT64_C(0x100000001b3);
 
-    return &state.plain[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PLAIN];
+    return &state.plain[amph_client_hash(hash) % PLAIN];
 }
 
 static bool is_current(const struct plain *p, const struct lookup *l, size_t len,
@@ -549,8 +530,7 @@ static bool prepare(const struct amph_fwd_call *call, struct lookup *l)
 static void count_lookup(const struct amph_fwd_client *cl, const struct amph_client_link *link,
                          int err)
 {
-    struct amph_fwd_passthrough *shared =
-        (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
+    struct amph_fwd_passthrough *shared = amph_client_passed_shared(cl, link);
 
     atomic_fetch_add_explicit(&shared->lookups.calls, 1, memory_order_relaxed);
     if (err)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define FWD_PREFIX_MAX 16
 
@@ -52,6 +53,20 @@ bool amph_fwd_prefix_may_enter(const struct amph_fwd_prefixes *set, const char *
  * paths whose second byte has FWD_STARTS_TOP.  At most FWD_TOP_BYTES of path are read. */
 #define FWD_TOP_BYTES 64
 bool amph_fwd_prefix_may_share_top(const struct amph_fwd_prefixes *set, const char *path);
+
+/* If path is that of a directory, whose name has len bytes and no slash at its end, or below it, returns the rest
+ * of path ("" if they are equal); else NULL. */
+static inline const char *amph_fwd_path_below(const char *path, const char *name, size_t len)
+{
+    if (strncmp(path, name, len) != 0 || (path[len] != '/' && path[len] != 0))
+        return NULL;
+
+    path += len;
+    while (*path == '/')
+        path++;
+
+    return path;
+}
 
 /*
  * Joins base (absolute, or NULL where path is absolute) and path and cleans the result into out: no

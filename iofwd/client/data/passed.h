@@ -66,6 +66,14 @@ struct passed_file *amph_client_passed_peek(const struct amph_fwd_ref *part);
 /* Asks for the file's descriptor, unless it was refused.  The caller's call keeps the file open; another file, which
  * may have got the entry meanwhile, could be closed by now.  With the lock held. */
 void amph_client_passed_ask(struct amph_fwd_client *cl, struct passed_file *e, uint64_t handle);
+/* May this process have more than n passed descriptors of a kind?  They take an eighth of its own at most. */
+bool amph_client_passed_may_have(unsigned n);
+/* What the client shares with the server; the link has a part of the transfer area. */
+static inline struct amph_fwd_passthrough *amph_client_passed_shared(
+    const struct amph_fwd_client *cl, const struct amph_client_link *link)
+{
+    return (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
+}
 /* Does the descriptor still lead to this file?  Programs that close all descriptors may have closed it. */
 bool amph_client_passed_is_itself(int fd, dev_t dev, ino_t ino);
 /* Withdraws a file's entry; closes its descriptor unless the number is the program's now. */

@@ -50,18 +50,22 @@ struct amph_client_passthrough amph_client_passthrough = {
 
 static struct passed_file *entry_of(uint64_t handle)
 {
-    return &amph_client_passthrough
-                .entry[(handle * UINT64_C(0x9e3779b97f4a7c15) >> 32) % PASSED_FILES];
+    return &amph_client_passthrough.entry[amph_client_hash(handle) % PASSED_FILES];
 }
 
 /* ---- asking for a descriptor ---- */
 
-static bool has_descriptors_left(void)
+bool amph_client_passed_may_have(unsigned n)
 {
     struct rlimit may;
 
-    return !atomic_load(&amph_client_passthrough.scarce) && getrlimit(RLIMIT_NOFILE, &may) == 0 &&
-           atomic_load(&amph_client_passthrough.has) < may.rlim_cur / FDS_SHARE;
+    return getrlimit(RLIMIT_NOFILE, &may) == 0 && n < may.rlim_cur / FDS_SHARE;
+}
+
+static bool has_descriptors_left(void)
+{
+    return !atomic_load(&amph_client_passthrough.scarce) &&
+           amph_client_passed_may_have(atomic_load(&amph_client_passthrough.has));
 }
 
 /* Maps the versions that the server moves.  false: this client could not move them. */
@@ -121,8 +125,7 @@ static void forget_number(int fd)
 /* Gets the descriptor and what belongs to it.  0 or an errno value; EAGAIN: not now. */
 static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct passed_file *e)
 {
-    struct amph_fwd_passthrough *shared =
-        (struct amph_fwd_passthrough *)(link->part + cl->part_bytes - AMPH_AREA_SHARED_BYTES);
+    struct amph_fwd_passthrough *shared = amph_client_passed_shared(cl, link);
     struct amph_fwd_passed passed;
     struct stat st;
     int fd = -1;
@@ -630,7 +633,7 @@ void amph_client_passthrough_tables(void)
 
 bool amph_client_passthrough_owns(int fd)
 {
-    /* each close of a local file asks; move_up leaves the low numbers to the program */
+    /* each close of a local file asks; amph_client_fd_up leaves the low numbers to the program */
     if (fd < AMPH_CLIENT_FDS_FROM || atomic_load(&amph_client_passthrough.has) == 0)
         return false;
 

@@ -13,23 +13,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "iofwd/wire/prefix.h"
 
 #define LINKS_MAX 40
 
 /* ---- the list ---- */
-
-/* If path is prefix or below it, returns the rest of path ("" if they are equal); else NULL. */
-static const char *below(const char *path, const char *prefix, size_t len)
-{
-    if (strncmp(path, prefix, len) != 0 || (path[len] != '/' && path[len] != 0))
-        return NULL;
-
-    path += len;
-    while (*path == '/')
-        path++;
-
-    return path;
-}
 
 static enum amph_status add_export(struct amph_server_exports *ex, const char *text, size_t len)
 {
@@ -91,7 +79,7 @@ static void find_outer(struct amph_server_exports *ex)
     for (size_t i = 0; i < ex->n; i++)
         for (size_t k = 0; k < ex->n; k++)
             if (ex->item[i].name_len < ex->item[k].name_len &&
-                below(ex->item[k].name, ex->item[i].name, ex->item[i].name_len))
+                amph_fwd_path_below(ex->item[k].name, ex->item[i].name, ex->item[i].name_len))
                 ex->item[i].outer = true;
 }
 
@@ -163,7 +151,7 @@ static const struct amph_server_export *export_of(const struct amph_server_expor
     for (size_t i = 0; i < ex->n; i++) {
         const struct amph_server_export *e = &ex->item[i];
         size_t len = own ? e->dir_len : e->name_len;
-        const char *rest = below(path, own ? e->dir : e->name, len);
+        const char *rest = amph_fwd_path_below(path, own ? e->dir : e->name, len);
 
         if (rest && (!best || len > best_len)) {
             best = e;
@@ -183,7 +171,7 @@ static void warn_of(const struct amph_server_exports *ex, const struct amph_serv
 {
     char name[2 * PATH_MAX];
     const char *found;
-    const char *rest = o->readonly ? NULL : below(e->dir, o->dir, o->dir_len);
+    const char *rest = o->readonly ? NULL : amph_fwd_path_below(e->dir, o->dir, o->dir_len);
 
     if (!rest)
         return;
@@ -216,7 +204,9 @@ static const struct amph_server_export *export_at(const struct amph_server_expor
 
     for (size_t i = 0; i < ex->n && e->outer && n > 0; i++) {
         const struct amph_server_export *o = &ex->item[i];
-        const char *rest = o->name_len > e->name_len ? below(o->name, e->name, e->name_len) : NULL;
+        const char *rest = o->name_len > e->name_len
+                               ? amph_fwd_path_below(o->name, e->name, e->name_len)
+                               : NULL;
 
         if (rest && strncmp(rest, at, n) == 0 && (rest[n] == 0 || (above && rest[n] == '/')))
             return o;
@@ -240,7 +230,7 @@ static const struct amph_server_export *export_around(const struct amph_server_e
     for (size_t i = 0; i < ex->n; i++) {
         const struct amph_server_export *o = &ex->item[i];
         const char *rest = o->outer && o->name_len < e->name_len
-                               ? below(e->name, o->name, o->name_len)
+                               ? amph_fwd_path_below(e->name, o->name, o->name_len)
                                : NULL;
 
         if (rest && (!best || o->name_len > best->name_len)) {
@@ -451,7 +441,7 @@ static int path_of(struct amph_server_path *pl, struct walk *wk, int dir)
 
     path[n] = 0;
 
-    const char *rest = below(path, pl->export->dir, pl->export->dir_len);
+    const char *rest = amph_fwd_path_below(path, pl->export->dir, pl->export->dir_len);
     if (!rest)
         return refuse(pl);
 
