@@ -114,6 +114,24 @@ server_killed() {
     done
 }
 
+# A program that is executed gets the locks of eight open files; that it loses the others is said.
+executes() {
+    "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/locked" -timeout 60 python3 -c '
+import fcntl, os, sys
+files = [open("/fwd/%d" % i, "w+") for i in range(int(sys.argv[1]))]
+for f in files:
+    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.set_inheritable(f.fileno(), True)
+os.execlp("true", "true")' "$1" 2>&1 </dev/null
+}
+
+loses() {
+    mkdir -p "$mp_dir/locked"
+    executes 8 | grep "record locks" && return 1
+    executes 10 | grep "loses the record locks of a file"
+}
+
+mp_try "a program that is executed loses locks, which is said" loses
 AMPHORA_ON_SERVER_DEATH=eio
 export AMPHORA_ON_SERVER_DEATH
 start_server
