@@ -75,6 +75,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/lookups.c \
 	iofwd/client/lookups.h \
 	iofwd/client/data/record_locks.c \
+	iofwd/client/data/record_locks.h \
+	iofwd/client/data/record_locks_exec.c \
 	iofwd/client/data/pipes.c \
 	iofwd/client/data/pipes.h \
 	iofwd/client/state.h \

@@ -39,7 +39,8 @@
  *   data/tuning.c, .h   size and number of the pieces of large calls
  *   data/passthrough.c, .h   calls by descriptors that servers have passed
  *   data/passed.h       files whose descriptors servers have passed
- *   data/record_locks.c   record locks by such descriptors
+ *   data/record_locks.c, .h   record locks by such descriptors
+ *   data/record_locks_exec.c   these descriptors over exec
  *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes
  *   data/segment.c      access to buffers in the program's segment without a copy
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
@@ -58,8 +59,8 @@
  *   recovery/           failover (recovery/record.h)
  *
  * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
- * coalesce/, recovery/, data/passed.h, data/record_locks.c and trace_record.h have structs of theirs.  The table of
- * held attributes (attributes.c) stands alone.
+ * coalesce/, recovery/, data/passed.h, data/record_locks.c, data/record_locks_exec.c and trace_record.h have structs
+ * of theirs.  The table of held attributes (attributes.c) stands alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H

@@ -29,7 +29,7 @@ struct iofwd_file;
 #define AMPH_CLIENT_LAYERS_MAX 8
 #define AMPH_CLIENT_NOTIFIERS_MAX 256
 
-/* A descriptor of a file with record locks, for the new image (data/record_locks.c). */
+/* A descriptor of a file with record locks, for the new image (data/record_locks_exec.c). */
 #define AMPH_CLIENT_KEPT_MAX 8u
 #define AMPH_CLIENT_KEPT_FORMAT "+%" PRIu32 ".%" PRIx64 "=%d"
 #define AMPH_CLIENT_KEPT_SCAN "+%" SCNu32 ".%" SCNx64 "=%d%n"

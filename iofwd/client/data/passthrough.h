@@ -24,7 +24,7 @@ void amph_client_passthrough_tables(void);
  * Signals are blocked. */
 bool amph_client_passthrough_give_up(void);
 
-/* Record locks over exec (record_locks.c).  Appends to the text of the setting IOFWD_PRIVATE_CLIENT the files on
+/* Record locks over exec (record_locks_exec.c).  Appends to the text of the setting IOFWD_PRIVATE_CLIENT the files on
  * which this process holds locks; returns its length.  Their descriptors stay open. */
 size_t amph_client_record_locks_exec(char *buf, size_t len_bytes);
 /* In a vfork child: the descriptors that stay open since an exec of its parent failed. */

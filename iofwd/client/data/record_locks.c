@@ -16,8 +16,7 @@
  *   Nothing else may close one: the server passes no other descriptor of a file that is marked as locked,
  *   because a descriptor that has just come is closed when it is moved to a high number.
  *
- * - Over exec the process keeps its locks, and with them the passed descriptors of these files, which would
- *   drop them if they were closed.  The new image uses them for locks only.
+ * - Over exec the process keeps its locks (record_locks_exec.c).
  *
  * - A wait for a lock is left to the server, as long as the process holds no other: it ends there with the server,
  *   with a cancelled thread, or when clients that have ended have released theirs.  So is a lock that the server
@@ -38,19 +37,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "base/os/clock.h"
 #include "base/os/thread.h"
 #include "iofwd/calls/calls.h"
 #include "iofwd/client/client.h"
 #include "iofwd/client/data/passed.h"
-#include "iofwd/client/data/passthrough.h"
+#include "iofwd/client/data/record_locks.h"
 #include "iofwd/client/internal.h"
 #include "iofwd/wire/marshal.h"
 
@@ -69,25 +65,13 @@ struct locked_file {
     struct amph_fwd_passthrough_file *shared; /* NULL: the previous image's */
 };
 
-/* A descriptor of a locked file that the previous image had. */
-struct kept_file {
-    int fd; /* -1: unused */
-    int access;
-    dev_t dev;
-    ino_t ino;
-    struct amph_fwd_ref ref;
-};
-
 static struct amph_client_record_locks {
     struct locked_file file[LOCKED_FILES];
     _Atomic uint32_t nfiles;
-    struct kept_file kept[AMPH_CLIENT_KEPT_MAX];
-    _Atomic uint32_t nkept;
     _Atomic uint32_t nremote;                   /* entries with locks_remote */
     _Atomic bool remote_unknown;                /* a server may hold a lock that no entry records */
     _Atomic uint32_t remote_begun, remote_done; /* calls that may take a lock at a server */
     bool off;                                   /* IOFWD_PASSTHROUGH: no further descriptors */
-    bool passes_on;                             /* over exec: descriptors are not closed by it */
 } locks;
 
 /* A call that is being made. */
@@ -101,18 +85,6 @@ struct lock_call {
     struct amph_fwd_passthrough_file *shared; /* where the call is counted, or NULL */
     struct flock lock;
 };
-
-static void enter(struct amph_client_sigguard *g)
-{
-    amph_client_sigguard_enter(g);
-    pthread_mutex_lock(&amph_client_passthrough.lock);
-}
-
-static void leave(struct amph_client_sigguard *g)
-{
-    pthread_mutex_unlock(&amph_client_passthrough.lock);
-    amph_client_sigguard_leave(g);
-}
 
 static int control(int fd, int command, struct flock *lock)
 {
@@ -129,7 +101,7 @@ static bool is_whole(const struct flock *lock)
 
 /* ---- locks at the server ---- */
 
-static bool are_remote(void)
+bool amph_client_record_locks_are_remote(void)
 {
     return atomic_load(&locks.nremote) > 0 || atomic_load(&locks.remote_unknown);
 }
@@ -162,12 +134,12 @@ static int drop_remote(const struct amph_layer *self, struct amph_fwd_call *call
     if (err)
         return err;
 
-    enter(&g);
+    amph_client_record_locks_enter(&g);
     /* unless another thread may have taken one meanwhile */
     if (begun == done && begun == atomic_load(&locks.remote_begun))
         unmark_remote(amph_client_passed_peek(&file->part[0]));
 
-    leave(&g);
+    amph_client_record_locks_leave(&g);
     return 0;
 }
 
@@ -181,25 +153,6 @@ static int take_remote(const struct amph_layer *self, struct amph_fwd_call *call
 
 /* ---- locked files ---- */
 
-static void close_kept(struct kept_file *k)
-{
-    if (amph_client_passed_is_itself(k->fd, k->dev, k->ino))
-        close(k->fd);
-
-    k->fd = -1;
-    atomic_fetch_sub(&locks.nkept, 1);
-}
-
-static struct kept_file *find_kept(const struct amph_fwd_ref *ref)
-{
-    for (unsigned i = 0; atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (locks.kept[i].fd >= 0 && locks.kept[i].ref.handle == ref->handle &&
-            locks.kept[i].ref.server == ref->server)
-            return &locks.kept[i];
-
-    return NULL;
-}
-
 /* No lock on this file is left. */
 static void release(struct locked_file *f)
 {
@@ -209,9 +162,7 @@ static void release(struct locked_file *f)
     f->used = false;
     atomic_fetch_sub(&locks.nfiles, 1);
 
-    for (unsigned i = 0; atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (locks.kept[i].fd >= 0 && locks.kept[i].dev == f->dev && locks.kept[i].ino == f->ino)
-            close_kept(&locks.kept[i]);
+    amph_client_kept_close_file(f->dev, f->ino);
 }
 
 static void release_if_free(struct locked_file *f)
@@ -294,17 +245,11 @@ struct identity {
     int fd; /* the open file's own, or -1 */
 };
 
-static bool has_descriptor(const struct passed_file *e)
-{
-    return e && atomic_load_explicit(&e->state, memory_order_acquire) == HAS &&
-           amph_client_passed_is_itself(e->fd, e->dev, e->ino);
-}
-
 /* Which file is it?  If this process has no descriptor of its own for it, the server knows.  0 or an errno
  * value. */
 static int identify(struct lock_call *c, struct identity *id)
 {
-    const struct kept_file *k = find_kept(&c->file->part[0]);
+    const struct kept_file *k = amph_client_kept_find(&c->file->part[0]);
     struct stat st;
     struct amph_fwd_args_fstat look = { .file = c->file, .st = &st };
 
@@ -361,7 +306,7 @@ static bool find_descriptor(struct lock_call *c, bool takes, int *err_p)
     struct identity id;
 
     *err_p = 0;
-    c->has = has_descriptor(c->e);
+    c->has = amph_client_passed_has(c->e);
     if ((!c->has && atomic_load(&locks.nfiles) == 0) || identify(c, &id) != 0)
         return false;
 
@@ -375,14 +320,14 @@ static bool find_descriptor(struct lock_call *c, bool takes, int *err_p)
     else if (c->f)
         c->shared = c->f->shared;
 
-    return c->f || (c->has && !are_remote());
+    return c->f || (c->has && !amph_client_record_locks_are_remote());
 }
 
 /* A lock is worth the question for the file's descriptor.  The server refuses it while one of its threads has not
  * left the file yet, which it may have used for the call before this one. */
 static void ask_for_descriptor(struct lock_call *c)
 {
-    if (!c->e || are_remote() || atomic_fetch_add(&c->e->calls, 1) < 0)
+    if (!c->e || amph_client_record_locks_are_remote() || atomic_fetch_add(&c->e->calls, 1) < 0)
         return;
 
     for (unsigned tries = 0; tries < ASK_TRIES && atomic_load(&c->e->state) == COUNTS; tries++)
@@ -535,7 +480,7 @@ static int wait_here(struct lock_call *c)
     int err = control(c->fd, F_SETLKW, &c->lock);
 
     pthread_setcancelstate(cancel, NULL);
-    enter(&g);
+    amph_client_record_locks_enter(&g);
     c->f->waits--;
     c->f->held |= !err;
     amph_client_check(c->cl);
@@ -546,7 +491,7 @@ static int wait_here(struct lock_call *c)
     }
 
     release_if_free(c->f);
-    leave(&g);
+    amph_client_record_locks_leave(&g);
     return err;
 }
 
@@ -561,12 +506,12 @@ static int set_lock(const struct amph_layer *self, struct amph_fwd_call *call, s
     if (takes)
         amph_fwd_lock_end(&c->lock);
 
-    enter(&g);
+    amph_client_record_locks_enter(&g);
     c->e = amph_client_passed_find(&c->file->part[0]);
 
     enum outcome outcome = takes ? take(c, waits, &err) : give_back(c, &err);
 
-    leave(&g);
+    amph_client_record_locks_leave(&g);
     if (outcome == AT_SERVER && takes)
         return take_remote(self, call);
     if (outcome == AT_SERVER)
@@ -602,7 +547,7 @@ static int do_pgetlock(const struct amph_layer *self, struct amph_fwd_call *call
 
     c->lock = *call->u.pgetlock.lock;
     amph_fwd_lock_end(&c->lock);
-    enter(&g);
+    amph_client_record_locks_enter(&g);
     c->e = amph_client_passed_find(&c->file->part[0]);
 
     bool here = find_descriptor(c, false, &err);
@@ -610,7 +555,7 @@ static int do_pgetlock(const struct amph_layer *self, struct amph_fwd_call *call
     if (here && !err)
         err = control(c->fd, F_GETLK, &c->lock);
 
-    leave(&g);
+    amph_client_record_locks_leave(&g);
     if (!here)
         return amph_layer_pass(self->next, call);
 
@@ -634,9 +579,9 @@ static int do_punlock(const struct amph_layer *self, struct amph_fwd_call *call,
     struct identity id;
 
     if (atomic_load(&locks.nfiles) > 0) {
-        enter(&g);
+        amph_client_record_locks_enter(&g);
         c->e = amph_client_passed_peek(&c->file->part[0]);
-        c->has = has_descriptor(c->e);
+        c->has = amph_client_passed_has(c->e);
 
         struct locked_file *f = identify(c, &id) == 0 ? find_locked(id.dev, id.ino, id.fd) : NULL;
         struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
@@ -645,10 +590,10 @@ static int do_punlock(const struct amph_layer *self, struct amph_fwd_call *call,
             control(f->fd, F_SETLK, &all);
 
         dropped(f);
-        leave(&g);
+        amph_client_record_locks_leave(&g);
     }
 
-    return are_remote() ? drop_remote(self, call, c->file) : 0;
+    return amph_client_record_locks_are_remote() ? drop_remote(self, call, c->file) : 0;
 }
 
 void amph_client_record_locks_close(const struct amph_fwd_ref *part)
@@ -656,25 +601,22 @@ void amph_client_record_locks_close(const struct amph_fwd_ref *part)
     struct passed_file *e = amph_client_passed_peek(part);
     struct amph_client_sigguard g;
 
-    if (!e && atomic_load(&locks.nkept) == 0)
+    if (!e && !amph_client_kept_any())
         return;
 
-    enter(&g);
+    amph_client_record_locks_enter(&g);
     e = amph_client_passed_peek(part);
     if (e) {
-        struct locked_file *f = has_descriptor(e) ? find_locked(e->dev, e->ino, e->fd) : NULL;
+        struct locked_file *f = amph_client_passed_has(e) ? find_locked(e->dev, e->ino, e->fd)
+                                                          : NULL;
 
         dropped(f);
         unmark_remote(e);
         amph_client_passed_withdraw(e, part->handle);
     }
 
-    struct kept_file *k = find_kept(part);
-
-    if (k)
-        close_kept(k);
-
-    leave(&g);
+    amph_client_kept_close(part);
+    amph_client_record_locks_leave(&g);
 }
 
 /* ---- the calls ---- */
@@ -731,161 +673,42 @@ bool amph_client_record_locks_on(const struct passed_file *e)
 
 bool amph_client_record_locks_allow(struct amph_fwd_client *cl, const struct passed_file *e)
 {
-    return !locks.off && atomic_load(&locks.nkept) == 0 && !is_locked_elsewhere(cl, e);
+    return !locks.off && !amph_client_kept_any() && !is_locked_elsewhere(cl, e);
 }
 
 /* ---- fork and exec ---- */
 
 void amph_client_record_locks_forget(void)
 {
-    for (unsigned i = 0; atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (locks.kept[i].fd >= 0)
-            close_kept(&locks.kept[i]);
-
+    amph_client_kept_forget();
     memset(locks.file, 0, sizeof locks.file);
     atomic_store(&locks.nfiles, 0);
     atomic_store(&locks.nremote, 0);
     atomic_store(&locks.remote_unknown, false);
     atomic_store(&locks.remote_begun, 0);
     atomic_store(&locks.remote_done, 0);
-    locks.passes_on = false;
-}
-
-/* Appends "+SERVER.HANDLE=FD"; without the text, for which there is room for AMPH_CLIENT_KEPT_MAX files, the
- * descriptor is closed, and its locks with it. */
-static size_t pass_on(int fd, const struct amph_fwd_ref *ref, char *buf, size_t len_bytes)
-{
-    int n = snprintf(buf, len_bytes, AMPH_CLIENT_KEPT_FORMAT, ref->server, ref->handle, fd);
-
-    if (n < 0 || (size_t)n >= len_bytes) {
-        amph_warn("a program that is executed loses the record locks of a file: its process has "
-                  "more than %u locked files open; set IOFWD_PASSTHROUGH=0",
-                  AMPH_CLIENT_KEPT_MAX);
-        buf[0] = 0;
-        return 0;
-    }
-
-    fcntl(fd, F_SETFD, 0);
-    locks.passes_on = true;
-    return (size_t)n;
-}
-
-size_t amph_client_record_locks_exec(char *buf, size_t len_bytes)
-{
-    struct amph_client_sigguard g;
-    size_t at = 0;
-    unsigned n = 0;
-
-    buf[0] = 0;
-    enter(&g);
-    for (unsigned i = 0; atomic_load(&locks.nfiles) > 0 && i < PASSED_FILES; i++) {
-        struct passed_file *e = &amph_client_passthrough.entry[i];
-        struct amph_fwd_ref ref = { .server = e->server, .handle = atomic_load(&e->handle) };
-
-        /* each descriptor of a locked file, since the close of any one drops the locks */
-        if (has_descriptor(e) && find_locked(e->dev, e->ino, e->fd)) {
-            at += pass_on(e->fd, &ref, buf + at, n < AMPH_CLIENT_KEPT_MAX ? len_bytes - at : 0);
-            n++;
-        }
-    }
-
-    for (unsigned i = 0; atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (locks.kept[i].fd >= 0)
-            at += pass_on(locks.kept[i].fd, &locks.kept[i].ref, buf + at, len_bytes - at);
-
-    if (are_remote() && len_bytes - at > 1)
-        at = (size_t)(stpcpy(buf + at, AMPH_CLIENT_KEPT_REMOTE) - buf);
-
-    leave(&g);
-    return at;
-}
-
-void amph_client_record_locks_close_over_exec(void)
-{
-    for (unsigned i = 0; locks.passes_on && i < PASSED_FILES; i++)
-        if (has_descriptor(&amph_client_passthrough.entry[i]))
-            fcntl(amph_client_passthrough.entry[i].fd, F_SETFD, FD_CLOEXEC);
-}
-
-static void adopt(const struct amph_client_kept *came)
-{
-    struct kept_file *k = &locks.kept[atomic_load(&locks.nkept)];
-    struct stat st;
-
-    if (amph_client_state.host.fstat(came->fd, &st) != 0)
-        return;
-
-    *k = (struct kept_file){ .fd = came->fd,
-                             .access = fcntl(came->fd, F_GETFL) & O_ACCMODE,
-                             .dev = st.st_dev,
-                             .ino = st.st_ino,
-                             .ref = came->ref };
-    atomic_fetch_add(&locks.nkept, 1);
 }
 
 bool amph_client_record_locks_inherit(const struct amph_client_inherited *inherited, bool passes)
 {
     locks.off = !passes;
     atomic_store(&locks.remote_unknown, inherited->locks_remote);
-    for (unsigned i = 0; i < AMPH_CLIENT_KEPT_MAX; i++)
-        locks.kept[i].fd = -1;
-
-    for (unsigned i = 0; i < inherited->nkept; i++)
-        adopt(&inherited->kept[i]);
-
-    for (unsigned i = 0; i < AMPH_CLIENT_KEPT_MAX; i++) {
-        const struct kept_file *k = &locks.kept[i];
-
-        if (k->fd < 0 || k->access != O_RDWR || find_locked(k->dev, k->ino, -1))
-            continue;
-
-        struct locked_file *f = add_locked(k->fd, k->dev, k->ino, NULL);
-
-        if (f)
-            f->held = true;
-    }
-
-    return atomic_load(&locks.nkept) > 0;
+    amph_client_kept_inherit(inherited);
+    return amph_client_kept_any();
 }
 
-static bool is_among(const struct amph_fwd_ref *ref, const struct amph_fwd_file *files,
-                     size_t nfiles)
+void amph_client_record_locks_adopt(int fd, dev_t dev, ino_t ino)
 {
-    for (size_t i = 0; i < nfiles; i++)
-        if (files[i].nparts == 1 && files[i].part[0].server == ref->server &&
-            files[i].part[0].handle == ref->handle)
-            return true;
+    struct locked_file *f = find_locked(dev, ino, -1) ? NULL : add_locked(fd, dev, ino, NULL);
 
-    return false;
+    if (f)
+        f->held = true;
 }
 
-void amph_client_record_locks_hold_only(const struct amph_fwd_file *files, size_t nfiles)
+bool amph_client_record_locks_drop(dev_t dev, ino_t ino)
 {
-    struct amph_client_sigguard g;
+    struct locked_file *f = find_locked(dev, ino, -1);
 
-    enter(&g);
-    for (unsigned i = 0; atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++) {
-        struct kept_file *k = &locks.kept[i];
-
-        if (k->fd < 0 || is_among(&k->ref, files, nfiles))
-            continue;
-
-        struct locked_file *f = find_locked(k->dev, k->ino, -1);
-
-        if (f)
-            dropped(f); /* closes it, too */
-        else
-            close_kept(k);
-    }
-
-    leave(&g);
-}
-
-bool amph_client_record_locks_own(int fd)
-{
-    for (unsigned i = 0; fd >= 0 && atomic_load(&locks.nkept) > 0 && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (locks.kept[i].fd == fd)
-            return true;
-
-    return false;
+    dropped(f);
+    return f;
 }
