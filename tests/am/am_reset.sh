@@ -62,7 +62,8 @@ stopped() {
 }
 mp_queue "tcp: a member that is stopped" stopped
 
-# refused TEXT COMMAND...: a job over udp whose members cannot hear each other ends with one sentence
+# refused TEXT COMMAND...: a job over udp whose members cannot hear each other ends with one sentence of each member that has noticed
+# it, of which the second may have before the launcher ends the job
 refused() {
     refused_text=$1 job=$mp_dir/job.$mp_queued
     shift
@@ -70,7 +71,9 @@ refused() {
     rc=$?
     cat "$job.out"
     echo "exit code $rc"
-    [ $rc = 1 ] && [ "$(grep -c "on host .* cannot be reached: $refused_text" "$job.out")" = 1 ] && [ "$(grep -c '^amphora: ' "$job.out")" = 1 ]
+    grep '^amphora: ' "$job.out" >"$job.said"
+    [ $rc = 1 ] && [ -s "$job.said" ] && ! grep -qv "on host .* cannot be reached: $refused_text" "$job.said" &&
+        [ -z "$(grep -o '^amphora: compute [0-9]*' "$job.said" | sort | uniq -d)" ]
 }
 
 # shellcheck disable=SC2016 # for the shell inside
