@@ -24,7 +24,9 @@
 
 struct amph_client_nb;
 struct amph_client_stripe_rule;
+struct amph_fwd_passthrough_file;
 struct iofwd_file;
+struct passed_file;
 
 #define AMPH_CLIENT_LAYERS_MAX 8
 #define AMPH_CLIENT_NOTIFIERS_MAX 256
@@ -159,6 +161,16 @@ struct amph_client_moves {
 
 struct amph_client_recorded_process;
 
+/* A call on a passed descriptor: what it has to undo when it ends (data/passthrough.c). */
+struct amph_client_passed_call {
+    const void *frame; /* where it is on the stack; NULL: no call */
+    struct passed_file *e;
+    uint64_t handle;
+    struct amph_fwd_passthrough_file *shared;
+    bool data, attributes; /* versions that it changes */
+    int cancel;
+};
+
 /* State of a thread. */
 struct amph_client_thread {
     struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
@@ -167,9 +179,10 @@ struct amph_client_thread {
         struct amph_client_recorded_process *process; /* with a reference; NULL: none */
         uint64_t slot;
     } opened; /* trace_record.c: the record of an open, which does not have its descriptor yet */
-    uint64_t last_seq;                    /* call.c: number of the last request */
-    uint64_t traced_calls;                /* trace.c: printed or recorded */
-    struct amph_fwd_trace_sum *trace_sum; /* trace.c: of the call that it traces, or NULL */
+    uint64_t last_seq;                          /* call.c: number of the last request */
+    uint64_t traced_calls;                      /* trace.c: printed or recorded */
+    struct amph_fwd_trace_sum *trace_sum;       /* trace.c: of the call that it traces, or NULL */
+    struct amph_client_passed_call passed_call; /* data/passthrough.c: the innermost one */
     struct {
         unsigned depth;   /* depth of nested guarded sections */
         sigset_t program; /* the signals that the program itself blocks */

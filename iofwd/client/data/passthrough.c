@@ -439,6 +439,43 @@ static void end(struct amph_fwd_version *v, _Atomic uint32_t *begun)
         }
 }
 
+/* The frame is set last and cleared first, since a signal handler may leave this function by a jump. */
+static void set_passed_call(const struct amph_client_passed_call *c)
+{
+    struct amph_client_passed_call *now = &amph_client_thread.passed_call;
+    const void *frame = c->frame;
+
+    now->frame = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    *now = *c;
+    now->frame = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    now->frame = frame;
+}
+
+/* Ends what an earlier call of this thread has begun, if a signal handler has left that call by a jump.  It has if
+ * this call has its frame; one with another frame may have been interrupted only, and goes on when the handler
+ * returns.  A change that cannot be known to be the left call's is under way until the file is closed, which costs
+ * messages. */
+static void end_left(const void *frame)
+{
+    struct amph_client_passed_call left = amph_client_thread.passed_call;
+
+    if (AMPH_LIKELY(left.frame != frame))
+        return;
+
+    amph_client_thread.passed_call.frame = NULL;
+
+    /* otherwise it has been closed meanwhile, with which the server has ended the changes */
+    if (atomic_load(&left.e->handle) == left.handle && left.e->shared == left.shared) {
+        end(left.attributes ? left.e->attributes : NULL, &left.shared->attributes_begun);
+        end(left.data ? left.e->data : NULL, &left.shared->data_begun);
+    }
+
+    leave(left.e);
+    pthread_setcancelstate(left.cancel, NULL);
+}
+
 void amph_client_passed_count(struct amph_fwd_passthrough_file *shared, int err, size_t written,
                               size_t read)
 {
@@ -458,33 +495,44 @@ void amph_client_passed_count(struct amph_fwd_passthrough_file *shared, int err,
         atomic_fetch_add_explicit(&shared->bytes_read, read, memory_order_relaxed);
 }
 
-static int make_call(const struct passed_file *e, struct amph_fwd_call *call)
+static int make_call(struct passed_file *e, struct amph_fwd_call *call)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[call->id];
     struct amph_fwd_passthrough_file *shared = e->shared;
-    bool data = desc->versions & FWD_VERSION_DATA;
-    bool attributes = desc->versions & FWD_VERSION_ATTRIBUTES;
+    const void *frame = __builtin_frame_address(0);
+
+    end_left(frame);
+
+    struct amph_client_passed_call outer = amph_client_thread.passed_call;
+    struct amph_client_passed_call own = {
+        .frame = frame,
+        .e = e,
+        .handle = atomic_load_explicit(&e->handle, memory_order_relaxed),
+        .shared = shared,
+        .data = desc->versions & FWD_VERSION_DATA,
+        .attributes = desc->versions & FWD_VERSION_ATTRIBUTES,
+    };
     struct amph_client_data d;
     size_t moved = 0;
 
-    if (data)
+    /* A thread that is cancelled here would leave changes under way, and its reference of the file. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &own.cancel);
+    if (own.data)
         begin(e->data, &shared->data_begun);
-    if (attributes)
+    if (own.attributes)
         begin(e->attributes, &shared->attributes_begun);
 
-    /* A thread that is cancelled here would leave changes under way, and its reference of the file. */
-    int cancel;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    set_passed_call(&own);
 
     int err = call_fns[call->id](e->fd, &call->u);
 
-    pthread_setcancelstate(cancel, NULL);
-
-    if (attributes)
+    set_passed_call(&outer);
+    if (own.attributes)
         end(e->attributes, &shared->attributes_begun);
-    if (data)
+    if (own.data)
         end(e->data, &shared->data_begun);
+
+    pthread_setcancelstate(own.cancel, NULL);
 
     bool moves = amph_client_data_of(call->id, &call->u, &d);
 
@@ -606,6 +654,7 @@ static void passthrough_event(const struct amph_layer *self, enum amph_layer_eve
 
     pthread_mutex_init(&amph_client_passthrough.lock, NULL);
     amph_client_record_locks_forget();
+    amph_client_thread.passed_call.frame = NULL;
 
     /* it has memory of its own, which the parent does not share */
     for (unsigned i = 0; i < PASSED_FILES; i++)

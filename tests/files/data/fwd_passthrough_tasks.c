@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "iofwd/wire/versions.h"
 #include "tests/files/data/fwd_passthrough.h"
 #include "tests/files/fwd_is.h"
 #include "tests/files/fwd_say.h"
@@ -219,7 +220,32 @@ static void handlers(void)
     close(common);
 }
 
-/* A handler that does not return.  Afterwards all calls work, and the file's lock is released at its close. */
+/* Changes of the file that its server takes for under way; none in a local directory. */
+static unsigned changes_of(const struct stat *st)
+{
+    char name[64];
+
+    if (strcmp(dir, "/fwd") != 0)
+        return 0;
+
+    snprintf(name, sizeof name, "/dev/shm/iofwd-%u/versions", (unsigned)geteuid());
+
+    int fd = open(name, O_RDONLY);
+    struct amph_fwd_versions *v = mmap(NULL, sizeof *v, PROT_READ, MAP_SHARED, fd, 0);
+
+    IS(v != MAP_FAILED, 1);
+
+    struct amph_fwd_versions_line *line =
+        &v->line[amph_fwd_versions_line_of(st->st_dev, st->st_ino)];
+    unsigned n = atomic_load(&line->data.begun) - atomic_load(&line->data.ended);
+
+    munmap(v, sizeof *v);
+    close(fd);
+    return n;
+}
+
+/* A handler that does not return.  Afterwards all calls work, each has ended the change of the one before but for a
+ * few that were left where they began or ended, and the file's lock is released at its close. */
 static void jumps(void)
 {
     volatile long done = 0;
@@ -249,6 +275,7 @@ static void jumps(void)
     IS(fstat(fd, &st), 0);
     SAY(st.st_size);
     SAY(done > 0);
+    SAY(changes_of(&st) < 20);
     close(fd);
 }
 
