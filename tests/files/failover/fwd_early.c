@@ -5,8 +5,9 @@
  *   fwd_early server ...                the job's server program; EARLY_VICTIM names the server that
  *                                       dies EARLY_US microseconds after its start;
  *                                       with EARLY_AGENT=1, its host's agent does
- *   fwd_early plain|joined DIR MS [eio] works with files in DIR until MS milliseconds after its
- *                                       start; joined: as a GASNet client
+ *   fwd_early plain|joined DIR MS|FILE [eio]
+ *                                       works with files in DIR until MS milliseconds after its
+ *                                       start, or until FILE exists; joined: as a GASNet client
  *
  * Each call gives what a local file would give; with the word eio it may give EIO instead.  Only
  * calls that may be made again at the next server are used.
@@ -179,17 +180,23 @@ static void one_round(const char *directory, const char *rank)
     (void)right(close(fd) == 0, "close again");
 }
 
-static int work(const char *directory, double seconds)
+static bool is_over(const char *file, double until)
+{
+    return file[0] == '/' ? access(file, F_OK) == 0 : now_s() >= until;
+}
+
+/* end: milliseconds, or the path of a file. */
+static int work(const char *directory, const char *end)
 {
     const char *rank = getenv("AMPHORA_RANK");
-    double until = now_s() + seconds;
+    double until = now_s() + atof(end) / 1000;
 
     do {
         one_round(directory, rank ? rank : "none");
         rounds++;
         if (failed)
             usleep(5000); /* a server that is gone gives its errors at once */
-    } while (now_s() < until);
+    } while (!is_over(end, until));
 
     printf("%lu rounds, %lu calls gave EIO\n", rounds, failed);
     return 0;
@@ -201,7 +208,7 @@ int main(int argc, char **argv)
         return be_server(argv + 1);
 
     if (argc < 4) {
-        fprintf(stderr, "usage: fwd_early server | plain|joined DIR MS [eio]\n");
+        fprintf(stderr, "usage: fwd_early server | plain|joined DIR MS|FILE [eio]\n");
         return 2;
     }
 
@@ -214,7 +221,7 @@ int main(int argc, char **argv)
         gex_Client_Init(&client, &ep, &tm, "EARLY", NULL, NULL, 0) != GASNET_OK)
         return 4;
 
-    int code = work(argv[2], atof(argv[3]) / 1000);
+    int code = work(argv[2], argv[3]);
 
     if (strcmp(argv[1], "joined") == 0)
         gasnet_exit(code);

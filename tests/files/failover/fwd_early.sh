@@ -136,7 +136,7 @@ leaves_meanwhile() {
     kept=$mp_dir/kept.$mp_queued
     mkdir "$kept"
     EARLY_VICTIM=none EARLY_US=0 timeout -k 5 60 "$AMPHORA_RUN" -n 2 -servers 2 -on-server-death eio -server-program "$mp_dir/server" \
-        -iofwd "/fwd=$kept" -timeout 50 "$program" joined /fwd 4000 eio >"$kept.out" 2>&1 </dev/null &
+        -iofwd "/fwd=$kept" -timeout 50 "$program" joined /fwd "$kept.enough" eio >"$kept.out" 2>&1 </dev/null &
     timeout=$!
     timeout 20 sh -c 'until [ "$(ls "$1" | wc -l)" -ge 2 ]; do sleep 0.01; done' sh "$kept" # both work
     launcher=$(pgrep -P $timeout)
@@ -144,6 +144,7 @@ leaves_meanwhile() {
     processes=$(pgrep -P "$agent" -x fwd_early)
     kill -STOP "$launcher"
     kill -KILL "$(pgrep -P "$agent" -x iofwd-server | head -n 1)"
+    : >"$kept.enough"
     for process in $processes; do
         timeout 20 sh -c 'while kill -0 "$1"; do sleep 0.01; done' sh "$process" 2>/dev/null
     done
