@@ -342,6 +342,9 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
                              uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
                              struct amph_op *done);
 
+/* Does a put to this peer arrive before a message that is sent to it afterwards? */
+bool amph_am_put_arrives_first(const struct amph_am_ep *ep, uint32_t peer);
+
 /* Long messages: sets this process's segment, to which peers may write (checked on delivery of
  * longs), and each peer's. */
 void amph_am_set_segment(struct amph_am_ep *ep, void *base, size_t len_bytes);

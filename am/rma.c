@@ -234,3 +234,10 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
 
     return st;
 }
+
+bool amph_am_put_arrives_first(const struct amph_am_ep *ep, uint32_t peer)
+{
+    const struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;
+
+    return cx && cx->caps.put_then_am;
+}

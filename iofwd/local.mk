@@ -78,7 +78,9 @@ libiofwd_la_SOURCES = \
 	iofwd/client/data/record_locks.h \
 	iofwd/client/data/record_locks_exec.c \
 	iofwd/client/data/pipes.c \
+	iofwd/client/data/receive_area.c \
 	iofwd/client/data/pipes.h \
+	iofwd/client/data/receive_area.h \
 	iofwd/client/state.h \
 	iofwd/client/data/stripe.c \
 	iofwd/client/data/stripe.h \
@@ -134,6 +136,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/trust.c \
 	iofwd/server/trust.h \
 	iofwd/server/pipes.c \
+	iofwd/server/receive_areas.c \
 	iofwd/server/references.c \
 	iofwd/server/state.c \
 	iofwd/server/state.h \

@@ -46,7 +46,8 @@
     COUNTER(SERVER_FILES, "server_files", LEVEL, "files", "files open at this I/O server") \
     COUNTER(SERVER_QUEUED, "server_queued", LEVEL, "requests", \
             "requests that wait at this I/O server, or that its threads work on") \
-    COUNTER(SERVER_MEMORY, "server_memory", LEVEL, "bytes", "memory that these requests take") \
+    COUNTER(SERVER_MEMORY, "server_memory", LEVEL, "bytes", \
+            "memory that these requests take, and receive areas of clients on other hosts") \
     COUNTER(SERVER_CALLS, "server_calls", COUNT, "calls", \
             "file calls that this I/O server has executed") \
     COUNTER(SERVER_ERRORS, "server_errors", COUNT, "calls", "of these: calls that gave an error") \
@@ -55,6 +56,10 @@
     COUNTER(SERVER_BYTES_PIPED, "server_bytes_piped", COUNT, "bytes", \
             "of these: bytes that the server has moved from clients' pipes to the file without " \
             "another copy (IOFWD_PIPES)") \
+    COUNTER( \
+        SERVER_BYTES_RECEIVED, "server_bytes_received", COUNT, "bytes", \
+        "of these: bytes that clients on other hosts have put into the server's memory before " \
+        "their requests") \
     COUNTER(SERVER_PASSED, "server_passed", COUNT, "files", \
             "descriptors of files that the server has passed to clients (IOFWD_PASSTHROUGH)") \
     COUNTER(SERVER_CALLS_PASSED, "server_calls_passed", COUNT, "calls", \

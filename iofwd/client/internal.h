@@ -42,6 +42,7 @@
  *   data/record_locks.c, .h   record locks by such descriptors
  *   data/record_locks_exec.c   these descriptors over exec
  *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes
+ *   data/receive_area.c, .h   memory of a server on another host for the data of large writes
  *   data/segment.c      access to buffers in the program's segment without a copy
  *   data/stripe.c, .h   striped files: rules, opening, distribution of bytes
  *   data/collective.c   collective (two-phase) reads and writes
@@ -78,6 +79,7 @@
 #include "iofwd/client/client.h"
 #include "iofwd/client/data/data.h"
 #include "iofwd/client/data/pipes.h"
+#include "iofwd/client/data/receive_area.h"
 #include "iofwd/client/state.h"
 #include "iofwd/client/data/tuning.h"
 #include "iofwd/wire/handshake.h"
@@ -146,7 +148,8 @@ struct amph_client_link {
     uint8_t *part;                  /* the server's part of the transfer area, or NULL */
     _Atomic uint64_t slots;         /* bit set: free */
     struct amph_client_pipes pipes; /* to a server of this host */
-    int child_control_fd;           /* for the child about to be forked, or -1 */
+    struct amph_client_receive_area receive_area; /* at a server of another host */
+    int child_control_fd;                         /* for the child about to be forked, or -1 */
 };
 
 struct amph_fwd_client {

@@ -262,6 +262,7 @@ preload_scripts += \
 	tests/files/calls/fwd_pointers.sh \
 	tests/files/calls/fwd_random.sh \
 	tests/files/data/fwd_passthrough.sh \
+	tests/files/data/fwd_receive.sh \
 	tests/files/data/fwd_record_locks.sh \
 	tests/files/data/fwd_readers.sh \
 	tests/files/data/fwd_splice.sh \

@@ -752,6 +752,7 @@ void amph_server_peer_end(struct amph_server *s, struct amph_server_peer *p)
 
     uncount_mapped(s, p, p->mapped_bytes);
     amph_server_pipes_close(s, p);
+    amph_server_receive_area_close(s, p);
     s->progress.peer[p->index] = NULL;
     s->progress.nleaving--;
     free(p);
@@ -823,14 +824,16 @@ void amph_server_print_stats(struct amph_server *s)
         "iofwd server %" PRIu32 ": %" PRIu64 " calls, %" PRIu64 " bytes written, %" PRIu64
         " bytes read, %" PRIu64 " requests handed to workers, %" PRIu64
         " slices of large reads by further threads, %" PRIu64 " bytes that came by pipes, %" PRIu64
-        " calls by passed descriptors, %" PRIu64 " requests refused, %" PRIu64
-        " unauthenticated connections refused, %" PRIu64 " refusals for want of resources, %" PRIu32
-        " clients and %" PRIu32 " files open at the end\n",
+        " bytes that came by receive areas, %" PRIu64 " calls by passed descriptors, %" PRIu64
+        " requests refused, %" PRIu64 " unauthenticated connections refused, %" PRIu64
+        " refusals for want of resources, %" PRIu32 " clients and %" PRIu32
+        " files open at the end\n",
         amph_server_number(s), amph_count_now(AMPH_COUNTER_SERVER_CALLS),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_WRITTEN),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_READ),
         amph_count_now(AMPH_COUNTER_SERVER_TO_WORKERS), amph_server_readers_slices(s),
         amph_count_now(AMPH_COUNTER_SERVER_BYTES_PIPED),
+        amph_count_now(AMPH_COUNTER_SERVER_BYTES_RECEIVED),
         amph_count_now(AMPH_COUNTER_SERVER_CALLS_PASSED),
         amph_count_now(AMPH_COUNTER_SERVER_MALFORMED), amph_counters[AMPH_COUNTER_DROP_STRANGER],
         amph_counters[AMPH_COUNTER_IOFWD_REFUSED], s->progress.npeers, s->progress.nhandles);

@@ -65,6 +65,9 @@ static void count_request(const struct amph_server_request *rq)
         return;
 
     amph_count_n(AMPH_COUNTER_SERVER_BYTES_PIPED, rq->exec.piped_bytes);
+    if (rq->bulk.where == FWD_RECEIVED)
+        amph_count_n(AMPH_COUNTER_SERVER_BYTES_RECEIVED, n);
+
     *(writes ? &p->bytes_out : &p->bytes_in) += n;
     amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
     if (rq->file)

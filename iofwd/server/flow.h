@@ -28,7 +28,8 @@ static inline bool amph_server_is_bulk(const struct amph_server_request *rq)
 /* Must the data cross a network before or after the file call? */
 static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 {
-    return amph_server_is_bulk(rq) && rq->bulk.where != FWD_INLINE && rq->bulk.where != FWD_PIPE &&
+    return amph_server_is_bulk(rq) &&
+           (rq->bulk.where == FWD_AREA || rq->bulk.where == FWD_SEGMENT) &&
            !amph_server_is_mapped(rq);
 }
 

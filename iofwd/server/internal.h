@@ -32,6 +32,7 @@
  *   passthrough.c, .h  passes descriptors of files and directories to clients of this host
  *   trust.c, .h    which processes could open the server's files by themselves
  *   pipes.c        pipes through which data of large writes arrives
+ *   receive_areas.c  memory into which clients on other hosts put such data
  *   references.c   reference counts of open files, and their checks
  *   state.c, .h    what all servers of a process share
  *   limits.c       shares of the server's descriptors
@@ -219,6 +220,7 @@ struct amph_server_peer {
     bool has_segment;
     struct amph_server_pipe pipe[FWD_PIPES_MAX];
     uint32_t npipes;
+    struct amph_am_mem receive_area;            /* base NULL: it has none */
     struct amph_server_passthrough passthrough; /* files whose descriptors it has */
     uint64_t mapped_bytes; /* of its area and segment, in this process's addresses */
     struct amph_server_conn *conn;
@@ -437,6 +439,8 @@ struct amph_server {
         /* Requests. */
         uint64_t memory;       /* taken by the requests of all clients */
         uint64_t mapped_bytes; /* sum over the clients */
+        uint64_t
+            receive_addresses; /* bytes that receive areas have taken, also those of former clients */
         bool in_handler;       /* inside an active-message handler */
         /* since when requests have followed one another without a pause, and when the last one was
          * done; 0: there was a pause just now */
@@ -715,6 +719,14 @@ uint32_t amph_server_pipe_make(struct amph_server *s, struct amph_server_peer *p
 
 /* Closes a client's pipes, which no request uses any more.  Progress thread. */
 void amph_server_pipes_close(struct amph_server *s, struct amph_server_peer *p);
+
+/* ---- receive_areas.c: memory for the data of large writes from other hosts (progress thread) ---- */
+
+/* Makes the client's receive area; asked again for the same length, it does nothing.  0 or an errno value. */
+int amph_server_receive_area_open(struct amph_server *s, struct amph_server_peer *p,
+                                  uint64_t len_bytes);
+/* The client's last request has ended. */
+void amph_server_receive_area_close(struct amph_server *s, struct amph_server_peer *p);
 
 /* Notes that a request has come whose data is in a pipe of p.  Progress thread. */
 void amph_server_pipe_note(struct amph_server *s, const struct amph_server_peer *p);

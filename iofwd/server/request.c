@@ -37,22 +37,46 @@ static bool is_inside(const struct amph_fwd_bulk *b, uint64_t len)
     return b->at <= len && b->len <= len - b->at;
 }
 
+/* Is it a write whose data may be in a pipe or in a receive area? */
+static bool is_plain_write(const struct amph_server_request *rq)
+{
+    return (rq->desc->flags & FWD_CALL_WRITES) && rq->desc->run != FWD_RUN_COLLECTIVE && rq->peer;
+}
+
+/* The data of a write is at `data`, and stays there until the request is answered. */
+static void set_data(struct amph_server_request *rq, const void *data)
+{
+    *(const void **)((char *)&rq->u + rq->desc->data_at) = data;
+}
+
 /* Finds the pipe that the data of a write is in. */
 static int locate_pipe(struct amph_server_request *rq)
 {
     const struct amph_fwd_bulk *b = &rq->bulk;
     const struct amph_server_peer *p = rq->peer;
 
-    if (!(rq->desc->flags & FWD_CALL_WRITES) || rq->desc->run == FWD_RUN_COLLECTIVE || !p ||
-        b->at >= p->npipes || b->len > p->pipe[b->at].size_bytes)
+    if (!is_plain_write(rq) || b->at >= p->npipes || b->len > p->pipe[b->at].size_bytes)
         return EPROTO;
 
     rq->pipe_fd = p->pipe[b->at].fd;
     return 0;
 }
 
-/* Locates the data of a bulk call: in the message, in the client's part of its area or in its
- * segment. */
+/* Finds the data of a write in the client's receive area. */
+static int locate_received(struct amph_server_request *rq)
+{
+    const struct amph_server_peer *p = rq->peer;
+
+    if (!is_plain_write(rq) || !p->receive_area.base ||
+        !is_inside(&rq->bulk, p->receive_area.len_bytes))
+        return EPROTO;
+
+    set_data(rq, (const uint8_t *)p->receive_area.base + rq->bulk.at);
+    return 0;
+}
+
+/* Locates the data of a bulk call: in the message, in a pipe, in the client's receive area, in its part of
+ * its transfer area or in its segment. */
 static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
 {
     struct amph_fwd_bulk *b = &rq->bulk;
@@ -63,6 +87,8 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
 
     if (b->where == FWD_PIPE)
         return locate_pipe(rq);
+    if (b->where == FWD_RECEIVED)
+        return locate_received(rq);
     if (b->where == FWD_SEGMENT)
         return p && p->has_segment && is_inside(b, p->segment.len_bytes) ? 0 : EPROTO;
     if (b->where == FWD_AREA)
@@ -75,7 +101,7 @@ static int locate_data(struct amph_rd *r, struct amph_server_request *rq)
     if (!data)
         return EPROTO;
 
-    *(const void **)((char *)&rq->u + rq->desc->data_at) = data;
+    set_data(rq, data);
     return 0;
 }
 
@@ -224,7 +250,7 @@ void amph_server_request_set_buffers(struct amph_server_request *rq)
         } else if (word == FWD_IN_DATA) {
             if (rq->bulk.where == FWD_PIPE)
                 b->at = NULL;
-            else if (rq->bulk.where != FWD_INLINE)
+            else if (rq->bulk.where != FWD_INLINE && rq->bulk.where != FWD_RECEIVED)
                 b->at = bulk_memory(rq);
 
             b->cap = rq->bulk.len; /* data_len */

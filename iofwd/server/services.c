@@ -113,6 +113,32 @@ static size_t answer_segment(struct amph_server_request *rq, uint8_t *out)
     return amph_server_request_reply(rq, out);
 }
 
+/* The client asks for a receive area; the answer is its key. */
+static size_t answer_receive_area(struct amph_server_request *rq, uint8_t *out)
+{
+    const struct amph_am_mem *area = &rq->peer->receive_area;
+    struct amph_rd r;
+    struct amph_wr w;
+
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
+    uint64_t len_bytes = amph_rd_u64(&r);
+
+    rq->exec.error = r.bad || amph_rd_left(&r)
+                         ? EPROTO
+                         : amph_server_receive_area_open(rq->server, rq->peer, len_bytes);
+
+    size_t n = amph_server_request_reply(rq, out);
+
+    if (rq->exec.error)
+        return n;
+
+    amph_wr_init(&w, out + n, area->key_len);
+    amph_wr_bytes(&w, area->key, area->key_len);
+
+    return put_body(rq, out, n, area->key_len);
+}
+
 /* Cancels a request, because a signal handler has run in the client. */
 static size_t answer_cancel(struct amph_server_request *rq, uint8_t *out)
 {
@@ -213,6 +239,7 @@ size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
         [FWD_SERVICE_HOLDER - FWD_SERVICE_FIRST] = answer_holder,
         [FWD_SERVICE_PASSTHROUGH - FWD_SERVICE_FIRST] = answer_passthrough,
         [FWD_SERVICE_DIRECTORY - FWD_SERVICE_FIRST] = answer_directory,
+        [FWD_SERVICE_RECEIVE_AREA - FWD_SERVICE_FIRST] = answer_receive_area,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
                    "each service has a function");

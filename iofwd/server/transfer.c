@@ -83,20 +83,35 @@ void amph_server_transfer_add(struct amph_server_request *rq, enum amph_server_r
     queue_transfer(rq->server, rq);
 }
 
-static bool begin_transfer(struct amph_server_request *rq)
+/* Puts what a read has returned into the client's memory.  Where the reply arrives after the put, it is sent as
+ * soon as the staging buffer may be used again; else when the data has arrived. */
+static enum amph_status store(struct amph_server_request *rq)
 {
-    struct amph_server_peer *p = rq->peer;
+    struct amph_am_ep *ep = rq->server->ep;
+    struct amph_op *op = &rq->progress.transfer;
     uint64_t at;
     const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
+    bool first = amph_am_put_arrives_first(ep, rq->peer->index);
+
+    return amph_am_put(ep, rq->peer->index, memory, at, rq->stage, amph_server_request_moved(rq),
+                       AMPH_AM_IMMEDIATE, first ? op : NULL, first ? NULL : op);
+}
+
+static enum amph_status fetch(struct amph_server_request *rq)
+{
+    uint64_t at;
+    const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
+
+    return amph_am_get(rq->server->ep, rq->peer->index, memory, at, rq->stage, rq->bulk.len,
+                       AMPH_AM_IMMEDIATE, &rq->progress.transfer);
+}
+
+static bool begin_transfer(struct amph_server_request *rq)
+{
     enum amph_status st = AMPH_ERR_PEER;
 
-    if (!p->gone)
-        st = rq->progress.state == AMPH_SERVER_RQ_FETCHING
-                 ? amph_am_get(rq->server->ep, p->index, memory, at, rq->stage, rq->bulk.len,
-                               AMPH_AM_IMMEDIATE, &rq->progress.transfer)
-                 : amph_am_put(rq->server->ep, p->index, memory, at, rq->stage,
-                               amph_server_request_moved(rq), AMPH_AM_IMMEDIATE, NULL,
-                               &rq->progress.transfer);
+    if (!rq->peer->gone)
+        st = rq->progress.state == AMPH_SERVER_RQ_FETCHING ? fetch(rq) : store(rq);
 
     if (st == AMPH_AGAIN)
         return false;

@@ -107,7 +107,7 @@ bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b)
     b->len = amph_rd_u32(r);
     b->at = amph_rd_u64(r);
 
-    return !r->bad && b->where <= FWD_PIPE && (b->flags & ~FWD_PIECE_ALL) == 0 &&
+    return !r->bad && b->where < FWD_DATA_LOCATIONS && (b->flags & ~FWD_PIECE_ALL) == 0 &&
            (b->rwf & ~FWD_RWF_ALL) == 0;
 }
 

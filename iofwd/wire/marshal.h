@@ -74,8 +74,11 @@ enum {
     FWD_SERVICE_HOLDER = 205,
     FWD_SERVICE_PASSTHROUGH = 206,
     FWD_SERVICE_DIRECTORY = 207,
-    FWD_SERVICE_END = 208
+    FWD_SERVICE_RECEIVE_AREA = 208,
+    FWD_SERVICE_END = 209
 };
+
+#define FWD_RECEIVE_MAX_BYTES ((size_t)1 << 20) /* of a client's receive area at a server */
 
 #define FWD_NOTIFICATIONS_MAX 64 /* events of one answer to FWD_SERVICE_NOTIFICATIONS */
 
@@ -132,7 +135,7 @@ struct amph_fwd_bulk {
     uint32_t op;   /* number of the call that the piece belongs to */
     uint32_t len;  /* bytes of data, or wanted */
     /* FWD_AREA: offset in the client's part of its transfer area; FWD_SEGMENT: in its segment;
-     * FWD_PIPE: number of the pipe */
+     * FWD_PIPE: number of the pipe; FWD_RECEIVED: offset in its receive area */
     uint64_t at;
 };
 
@@ -140,7 +143,11 @@ enum amph_fwd_data_location {
     FWD_INLINE,
     FWD_AREA,
     FWD_SEGMENT,
-    FWD_PIPE /* a write only: the next bytes of a pipe (FWD_HELLO_PIPE) */
+    FWD_PIPE, /* a write only: the next bytes of a pipe (FWD_HELLO_PIPE) */
+    /* a write only: put into the receive area that the server has made for the client
+     * (FWD_SERVICE_RECEIVE_AREA) before the request was sent */
+    FWD_RECEIVED,
+    FWD_DATA_LOCATIONS
 };
 #define FWD_PIECE_FIRST 1u
 #define FWD_PIECE_LAST 2u

@@ -21,17 +21,19 @@ static struct amph_server_handle *handles[1] = { &handle };
 static struct amph_server server = { .progress.handle = handles,
                                      .progress.nslots = 1,
                                      .client_files = 1 };
-static uint8_t area[4096], segment[2048];
-static struct amph_server_peer peer = { .number = FUZZ_CLIENT,
-                                        .attached = true,
-                                        .cookie_in = FUZZ_COOKIE,
-                                        .has_area = true,
-                                        .part_at = 1024,
-                                        .part_len = 2048,
-                                        .area = { .local = area, .len_bytes = sizeof area },
-                                        .has_segment = true,
-                                        .segment = { .local = segment,
-                                                     .len_bytes = sizeof segment } };
+static uint8_t area[4096], segment[2048], received[2048];
+static struct amph_server_peer peer = {
+    .number = FUZZ_CLIENT,
+    .receive_area = { .base = received, .len_bytes = sizeof received },
+    .attached = true,
+    .cookie_in = FUZZ_COOKIE,
+    .has_area = true,
+    .part_at = 1024,
+    .part_len = 2048,
+    .area = { .local = area, .len_bytes = sizeof area },
+    .has_segment = true,
+    .segment = { .local = segment, .len_bytes = sizeof segment }
+};
 
 static void touch_rows(const struct amph_server_request *rq)
 {
@@ -82,6 +84,9 @@ static unsigned touch(const struct amph_server_request *rq)
 
     if (rq->bulk.where == FWD_SEGMENT)
         at = segment + rq->bulk.at;
+
+    if (rq->bulk.where == FWD_RECEIVED && at != received + rq->bulk.at)
+        abort();
 
     if ((rq->bulk.where == FWD_AREA &&
          (rq->bulk.at > peer.part_len || rq->bulk.len > peer.part_len - rq->bulk.at)) ||

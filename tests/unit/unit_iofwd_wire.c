@@ -149,8 +149,8 @@ Test(head, other_words_are_refused)
 Test(head, other_pieces_are_refused)
 {
     static const struct amph_fwd_bulk bulks[] = {
-        { .where = FWD_PIPE, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
-        { .where = FWD_PIPE + 1 },
+        { .where = FWD_RECEIVED, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+        { .where = FWD_DATA_LOCATIONS },
         { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
         { .rwf = (uint16_t)(FWD_RWF_ALL + 1) }
     };
@@ -168,8 +168,12 @@ Test(head, other_pieces_are_refused)
     }
 }
 
-Test(request, data_outside_the_part_or_the_segment_is_refused)
+Test(request, data_outside_the_part_the_segment_or_the_receive_area_is_refused)
 {
+    static const struct {
+        uint8_t where;
+        const char *name;
+    } places[] = { { FWD_AREA, "area" }, { FWD_SEGMENT, "segment" }, { FWD_RECEIVED, "received" } };
     static const struct {
         uint64_t at;
         uint32_t len;
@@ -178,17 +182,17 @@ Test(request, data_outside_the_part_or_the_segment_is_refused)
         { 0, 2048, 1 }, { 2048, 0, 1 },       { 2047, 1, 1 }, { 0, 2049, 0 },
         { 1, 2048, 0 }, { UINT64_MAX, 1, 0 }, { 2049, 0, 0 }, { UINT64_MAX - 10, 20, 0 },
     };
-    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < AMPH_COUNTOF(places) * AMPH_COUNTOF(rows); i++) {
         uint8_t buf[512];
         struct amph_fwd_args_pwrite args = { .file = &file };
-        struct amph_fwd_bulk bulk = { .where = i % 2 ? FWD_SEGMENT : FWD_AREA,
+        struct amph_fwd_bulk bulk = { .where = places[i % 3].where,
                                       .flags = FWD_PIECE_FIRST,
-                                      .len = rows[i / 2].len,
-                                      .at = rows[i / 2].at };
+                                      .len = rows[i / 3].len,
+                                      .at = rows[i / 3].at };
         size_t n = build(AMPH_FWD_PWRITE, &args, &bulk, NULL, buf, sizeof buf);
 
-        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 2].good, "row %zu, %s", i / 2,
-                     i % 2 ? "segment" : "area");
+        cr_assert_eq(fuzz_iofwd_feed(buf, n), rows[i / 3].good, "row %zu, %s", i / 3,
+                     places[i % 3].name);
     }
 }
 

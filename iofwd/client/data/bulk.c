@@ -23,6 +23,7 @@
 #include "iofwd/calls/calls.h"
 #include "iofwd/client/data/data.h"
 #include "iofwd/client/data/pipes.h"
+#include "iofwd/client/data/receive_area.h"
 #include "iofwd/client/data/stripe.h"
 #include "iofwd/client/data/tuning.h"
 #include "iofwd/client/recovery/failover.h"
@@ -64,6 +65,7 @@ struct bulk_op {
     size_t moved, piece;
     unsigned window, head, inflight; /* ring of pieces */
     uint64_t slots;                  /* slots that this call holds; 0: data travels inline */
+    unsigned put_slots;              /* the data of slots below this is put to the server */
     uint32_t number;                 /* of the op; all its pieces carry it */
     bool begun, closed;              /* the first and the last piece were sent */
     bool answered;                   /* the first piece was */
@@ -207,17 +209,20 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
         amph_cache_demote(slot, len);
 }
 
-/* Returns where the data of a piece of len bytes travels. */
-static enum amph_fwd_data_location location_of(const struct bulk_op *op, size_t len)
+/* Returns where the data of a piece travels, whose length is known. */
+static enum amph_fwd_data_location location_of(const struct bulk_op *op, const struct piece *pc)
 {
-    if (!len)
+    if (!pc->len)
         return FWD_INLINE;
     if (op->segment)
         return FWD_SEGMENT;
     if (op->pipe && !op->pipe_failed)
         return FWD_PIPE;
 
-    return op->slots ? FWD_AREA : FWD_INLINE;
+    if (!op->slots)
+        return FWD_INLINE;
+
+    return pc->slot < op->put_slots ? FWD_RECEIVED : FWD_AREA;
 }
 
 /* Returns the flags of the next piece; `last`: no further one follows. */
@@ -280,7 +285,7 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     fill_record(c, pc);
 
     bool last = is_past_end(op) || op->deal.at == op->deal.total;
-    struct amph_fwd_bulk b = { .where = (uint8_t)location_of(op, len),
+    struct amph_fwd_bulk b = { .where = (uint8_t)location_of(op, pc),
                                .flags = piece_flags(op, len, last),
                                .rwf = (uint16_t)c->d->file->rwf,
                                .len = (uint32_t)len };
@@ -295,7 +300,7 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
 
     b.op = op->number;
 
-    if (b.where == FWD_AREA) {
+    if (b.where == FWD_AREA || b.where == FWD_RECEIVED) {
         b.at = (uint64_t)pc->slot * op->cl->piece;
         if (!c->d->reads)
             fill_slot(op, op->link->part + b.at, c->d->data + at, len);
@@ -312,9 +317,15 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     pc->pend->sleeps_early = b.where == FWD_PIPE &&
                              atomic_load_explicit(&op->link->pipes.busy, memory_order_relaxed);
 
-    int err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
+    int err = b.where == FWD_RECEIVED
+                  ? amph_client_receive_area_put(op->cl, op->link, pc->slot, len)
+                  : 0;
+
+    if (!err)
+        err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
 
     if (err) {
+        amph_client_receive_area_wait(op->cl, op->link, pc->slot);
         amph_client_pending_release(op->cl, pc->pend);
         return err;
     }
@@ -344,6 +355,9 @@ static void take_piece(struct bulk_op *op, struct amph_client_sigguard *g)
     struct piece *pc = &op->ring[op->head];
     int err = amph_client_pending_wait(op->cl, op->link, pc->pend, op->closed ? g : NULL);
     size_t n = err || pc->pend->got > pc->len ? 0 : pc->pend->got;
+
+    if (op->put_slots)
+        amph_client_receive_area_wait(op->cl, op->link, pc->slot);
 
     if (n && c->d->reads && op->slots && pc->at < c->end)
         memcpy(c->d->data + pc->at, op->link->part + (size_t)pc->slot * op->cl->piece, n);
@@ -559,6 +573,9 @@ static void open_op(struct bulk_op *op, struct bulk_call *c, struct amph_client_
 
     if (take_pipe(op) || !link->part)
         return;
+
+    if (!c->d->reads)
+        op->put_slots = amph_client_receive_area_slots(c->cl, link);
 
     choose_way(op, &way);
     op->piece = way.piece < c->cl->piece ? way.piece : c->cl->piece;

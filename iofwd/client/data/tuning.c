@@ -36,7 +36,7 @@ static const struct amph_client_route near_ways[] = {
  * only fills caches and socket buffers. */
 static const struct amph_client_route far_ways[] = {
     { 128 * KIB, 4, false }, { 256 * KIB, 4, false }, { 128 * KIB, 8, false },
-    { 256 * KIB, 8, false }, { 64 * KIB, 8, false },
+    { 256 * KIB, 8, false }, { 64 * KIB, 8, false },  { 256 * KIB, 2, false },
 };
 
 static const struct amph_client_route *ways_of(bool near, unsigned *n_p)
