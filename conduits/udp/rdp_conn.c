@@ -241,11 +241,15 @@ void amph_rdp_on_hello(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
     else if (hello.nonce != c->peer_nonce)
         return; /* of an earlier session, or of one whose peer has not been added here yet */
 
-    c->queue_cap = hello.queue;
-    if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce)
-        session_up(r, c, now);
+    bool proven = false; /* packets of the session tell the peer as much as a HELLO */
 
-    if (hello.want)
+    c->queue_cap = hello.queue;
+    if (c->state == RDP_CONN_HELLO && hello.echo == c->nonce) {
+        session_up(r, c, now);
+        proven = c->out_packets > 0;
+    }
+
+    if (hello.want && !proven)
         amph_rdp_send_hello(r, c, now);
 }
 
