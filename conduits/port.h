@@ -46,6 +46,7 @@ struct amph_port_in {
 struct amph_port_set {
     struct amph_port_in in[AMPH_PORT_BATCH];
     unsigned at, end; /* in[at..end) have not been handled yet */
+    bool emptied;     /* recv found the queue empty after these; false: not known */
     void *impl;       /* the port's */
 };
 

@@ -29,7 +29,6 @@
 #include "base/status.h"
 #include "conduits/udp/udp.h"
 
-#define ROUND_NS (20 * AMPH_NS_PER_MS)
 #define LOOK_ROUNDS 25         /* rounds in a row, between checks whether the program has ended */
 #define RETRY_NS AMPH_NS_PER_S /* between attempts to start the thread */
 
@@ -70,6 +69,11 @@ static bool wait_for_round(struct amph_udp_cx *u)
     }
 }
 
+static bool look(struct amph_udp_cx *u)
+{
+    return amph_rdp_guard(u->rdp, __atomic_load_n(&u->armed, __ATOMIC_RELAXED));
+}
+
 static void *guard(void *arg)
 {
     struct amph_udp_cx *u = arg;
@@ -78,7 +82,7 @@ static void *guard(void *arg)
     while (wait_for_round(u)) {
         __atomic_store_n(&u->guard_soon, false, __ATOMIC_SEQ_CST);
 
-        bool more = amph_rdp_guard(u->rdp);
+        bool more = look(u);
 
         rounds = more ? rounds + 1 : 0;
         if (rounds >= LOOK_ROUNDS) {
@@ -94,10 +98,9 @@ static void *guard(void *arg)
         if (!more)
             __atomic_store_n(&u->guarded, UDP_GUARD_IDLE, __ATOMIC_SEQ_CST);
 
-        if (more ||
-            (amph_rdp_guard(u->rdp) &&
-             __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) == UDP_GUARD_IDLE))
-            set_round(u, ROUND_NS);
+        if (more || (look(u) && __atomic_exchange_n(&u->guarded, UDP_GUARD_SET, __ATOMIC_SEQ_CST) ==
+                                    UDP_GUARD_IDLE))
+            set_round(u, RDP_GUARD_NS);
 
         /* read after the timer was set, so that what is corked from now on sets it again */
         if (amph_rdp_is_corked(u->rdp))
@@ -158,7 +161,7 @@ void amph_udp_guard_wake(struct amph_udp_cx *u)
     if (was == UDP_GUARD_NONE)
         start(u);
 
-    set_round(u, ROUND_NS);
+    set_round(u, RDP_GUARD_NS);
 }
 
 void amph_udp_guard_hurry(struct amph_udp_cx *u)

@@ -695,6 +695,7 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 
     *set_p = &s->base;
     s->base.at = s->base.end = 0;
+    s->base.emptied = false;
     if (p->streak < STREAK || p->last_bytes >= ALONE_BYTES)
         return recv_one(p, s);
 
@@ -711,6 +712,8 @@ static unsigned sock_recv(struct amph_port *base, struct amph_port_set **set_p)
 
     if (n > 0)
         p->last_bytes = s->msg[n - 1].msg_len;
+
+    s->base.emptied = n < AMPH_PORT_BATCH;
 
     return s->base.end;
 }

@@ -48,6 +48,9 @@
 /* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
  * brought into the cache, and the receiver can begin. */
 #define RDP_BATCH_BYTES (60u << 10)
+/* Size of a receive queue if it is not known. */
+#define RDP_QUEUE_UNKNOWN (4u << 20)
+#define RDP_GUARD_NS (20 * AMPH_NS_PER_MS) /* between rounds of the guard */
 /* Longest time for which messages wait for further ones in a process that makes no progress. */
 #define RDP_CORK_NS AMPH_NS_PER_MS
 
@@ -332,8 +335,8 @@ struct amph_rdp_conn {
     uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
     uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
     bool corked;       /* what is queued waits for more, see amph_rdp_push */
-    uint64_t
-        postponed_ns; /* since when its time-outs wait for datagrams to be received; 0: they do not */
+    /* the time-out that waits until the receive queue has been drained, and r->handled_cost when it began to */
+    uint64_t postponed_due_ns, postponed_cost;
     uint64_t refused_ns;
     uint64_t served;   /* its last turn in delivery */
     uint32_t ngets;    /* our gets in flight */
@@ -391,8 +394,16 @@ struct amph_rdp {
                         datagram, and one less with each short one */
     unsigned work;   /* requests of peers served since it was last reported */
     bool corked;     /* a peer may be; atomic */
-    /* whether datagrams wait to be received, as asked during amph_rdp_do_due */
-    bool asked, queued;
+    /* time-outs wait until the receive queue has been drained */
+    uint64_t drained_ns; /* what had arrived by then has been handled */
+    bool drain_wanted;   /* a time-out waits for it; atomic */
+    /* longest recent time from a time-out to its handling, and when it was noted */
+    uint64_t late_ns, late_at_ns;
+    uint64_t handled_cost; /* room in the receive queue that handled datagrams used, about */
+    /* r->now in the guard's last round, and in how many rounds it has not changed */
+    uint64_t guard_seen;
+    unsigned guard_rounds;
+    bool guarding; /* the guard handles deadlines */
     struct amph_rdp_finished *finished;
     uint32_t nfinished, finished_room;
     /* packets that are sent together */
@@ -446,14 +457,23 @@ static inline bool amph_rdp_is_bulky(const struct amph_rdp *r)
 }
 /* Delivers messages that wait, and handles deadlines that have passed. */
 unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget);
+/* Does a time-out wait until the receive queue has been drained? */
+static inline bool amph_rdp_wants_drain(const struct amph_rdp *r)
+{
+    return AMPH_UNLIKELY(__atomic_load_n(&r->drain_wanted, __ATOMIC_RELAXED));
+}
+/* The receive queue was found empty, and all that was in it at since_ns has been handled.  Needed only if
+ * amph_rdp_wants_drain was true at since_ns. */
+void amph_rdp_drained(struct amph_rdp *r, uint64_t since_ns);
 /* After a batch of datagrams: sends what congestion and windows allow, completes operations. */
 unsigned amph_rdp_after_input(struct amph_rdp *r);
 /* Before a sleep: sends all acknowledgements.  *deadline_p: when amph_rdp_progress must be called.
  * Returns false if there is work. */
 bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p);
 /* Called periodically from another thread: retransmits lost segments, and sends those that wait for
- * more.  Returns true if anything is in flight. */
-bool amph_rdp_guard(struct amph_rdp *r);
+ * more.  asleep: the process sleeps until a datagram or a deadline wakes it.  Returns true if anything is
+ * in flight. */
+bool amph_rdp_guard(struct amph_rdp *r, bool asleep);
 /* Does anything wait for more to be sent with it?  Then amph_rdp_guard is due in RDP_CORK_NS. */
 static inline bool amph_rdp_is_corked(const struct amph_rdp *r)
 {
@@ -504,8 +524,8 @@ void amph_rdp_release_conn(struct amph_rdp *r, struct amph_rdp_conn *c);
  * answers may have arrived and were not read. */
 uint64_t amph_rdp_read_clock(struct amph_rdp *r);
 void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
-/* A time-out of c has passed.  Returns true if its answer may have arrived and waits to be received. */
-bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
+/* A time-out of c was due at due_ns.  Returns true if its answer may have arrived and wait to be received. */
+bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t due_ns, uint64_t now);
 void amph_rdp_do_due(struct amph_rdp *r, uint64_t now); /* all deadlines that have passed */
 void amph_rdp_scan(struct amph_rdp *r, uint64_t now);
 enum {

@@ -365,7 +365,7 @@ static void probe(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
 void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 {
-    bool passed = now >= c->loss_ns && !amph_rdp_postpones(r, c, now);
+    bool passed = now >= c->loss_ns && !amph_rdp_postpones(r, c, c->loss_ns, now);
     uint64_t lost = passed ? find_lost(r, c, now) : 0;
 
     advance(r, c, now);
@@ -378,7 +378,8 @@ void amph_rdp_on_timer(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 
     /* The deadline was neither pacing nor loss, so it is the time-out: nothing was received for too
      * long. */
-    if (c->timer_ns <= now && now < send && now < c->loss_ns && !amph_rdp_postpones(r, c, now))
+    if (c->timer_ns <= now && now < send && now < c->loss_ns &&
+        !amph_rdp_postpones(r, c, c->timer_ns, now))
         probe(r, c, now);
 
     amph_rdp_pump(r, c, now);

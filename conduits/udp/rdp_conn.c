@@ -19,8 +19,13 @@
 #define HELLO_MIN_NS (4 * AMPH_NS_PER_MS)
 #define HELLO_MAX_NS (200 * AMPH_NS_PER_MS) /* or BACKOFF_MAX_NS, if the time-out is long */
 #define BACKOFF_MAX_NS (2 * AMPH_NS_PER_S)
-/* Longest time for which time-outs wait until datagrams have been received. */
-#define POSTPONE_NS (250 * AMPH_NS_PER_MS)
+/* Rounds of the guard without progress of the process after which time-outs wait no longer. */
+#define GUARD_ROUNDS 12u
+/* Time-outs allow for this many times the lateness of this process; it is kept for this many times its length. */
+#define LATE_FACTOR 2u
+#define LATE_KEEP 4u
+#define KNOWN_PACKETS 32u /* sent to a peer whose round-trip times are known well */
+#define LATE_MAX_NS (30 * AMPH_NS_PER_S)
 #define SCAN_NS AMPH_NS_PER_S
 #define IDLE_NS AMPH_NS_PER_S /* idle time after which a peer's tables are freed */
 #define REFUSED_NS \
@@ -438,12 +443,42 @@ static uint64_t backoff_max(const struct amph_rdp *r)
     return most < BACKOFF_MAX_NS ? most : BACKOFF_MAX_NS;
 }
 
+static uint64_t bounded(const struct amph_rdp *r, uint64_t interval)
+{
+    uint64_t most = backoff_max(r);
+
+    return interval < most ? interval : most;
+}
+
+/* Peers that share this process's cores have to wait for a turn as long as it had to.  That counts for peers whose
+ * own times are hardly known. */
+static uint64_t expected_lateness(const struct amph_rdp *r, const struct amph_rdp_conn *c)
+{
+    return c->next_pn < KNOWN_PACKETS ? LATE_FACTOR * r->late_ns : 0;
+}
+
+/* A time-out was due at due_ns: notes how long this process has not run since.  The longest time of a recent
+ * period counts.  While it computes the guard runs, and this is no lateness. */
+static void note_lateness(struct amph_rdp *r, uint64_t due_ns, uint64_t now)
+{
+    uint64_t late = now - due_ns;
+    uint64_t ran = r->guard_rounds * RDP_GUARD_NS;
+
+    late = late > ran ? late - ran : 0;
+    late = late < LATE_MAX_NS ? late : LATE_MAX_NS;
+
+    if (late < r->late_ns && now - r->late_at_ns < LATE_KEEP * r->late_ns)
+        return;
+
+    r->late_ns = late;
+    r->late_at_ns = now;
+}
+
 static uint64_t hello_interval(const struct amph_rdp *r, const struct amph_rdp_conn *c)
 {
     uint64_t gap = HELLO_MIN_NS << (c->hellos < 16 ? c->hellos : 16);
-    uint64_t most = backoff_max(r);
 
-    return gap < most ? gap : most;
+    return bounded(r, gap) + expected_lateness(r, c);
 }
 
 /* How long an acknowledgement may take. */
@@ -451,10 +486,10 @@ static uint64_t ack_timeout(const struct amph_rdp *r, const struct amph_rdp_conn
 {
     uint64_t spread = 4 * c->rttvar_ns > 200 * AMPH_NS_PER_US ? 4 * c->rttvar_ns
                                                               : 200 * AMPH_NS_PER_US;
-    uint64_t pto = (c->srtt_ns + spread) << (c->pto_count < 10 ? c->pto_count : 10);
-    uint64_t most = backoff_max(r);
+    uint64_t least = c->srtt_ns + spread;
+    uint64_t pto = bounded(r, least << (c->pto_count < 10 ? c->pto_count : 10));
 
-    return pto < most ? pto : most;
+    return (pto > least ? pto : least) + expected_lateness(r, c);
 }
 
 /* Sets the timer to the earliest deadline. */
@@ -524,9 +559,10 @@ void amph_rdp_due(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     }
 
     if (c->state == RDP_CONN_HELLO) {
-        if ((amph_rdp_has_outgoing(c) || c->ngets) &&
-            (!c->hellos ||
-             (now >= c->last_sent_ns + hello_interval(r, c) && !amph_rdp_postpones(r, c, now))))
+        uint64_t at = c->hellos ? c->last_sent_ns + hello_interval(r, c) : 0;
+
+        if ((amph_rdp_has_outgoing(c) || c->ngets) && now >= at &&
+            (!at || !amph_rdp_postpones(r, c, at, now)))
             amph_rdp_send_hello(r, c, now);
 
         amph_rdp_rearm(r, c, now);
@@ -563,31 +599,57 @@ void amph_rdp_scan(struct amph_rdp *r, uint64_t now)
     amph_rdp_flush(r);
 }
 
+/* The guard does not receive, so it waits for the process to do so.  Its rounds, unlike the time, show that the
+ * process would have had a turn. */
+static bool guard_postpones(const struct amph_rdp *r)
+{
+    return r->guard_rounds < GUARD_ROUNDS && r->cfg.env.queued && r->cfg.env.queued(r->cfg.env.ctx);
+}
+
+static uint64_t queue_bytes(const struct amph_rdp *r)
+{
+    return r->cfg.queue_bytes ? r->cfg.queue_bytes : RDP_QUEUE_UNKNOWN;
+}
+
 /* A process that has not run for a while finds many time-outs passed, and the answers in its queue.  If it
  * sent everything again, its peers, which share its cores, would be kept from running in turn. */
-bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
+bool amph_rdp_postpones(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t due_ns, uint64_t now)
 {
-    if (!r->asked) {
-        r->asked = true;
-        r->queued = r->cfg.env.queued && r->cfg.env.queued(r->cfg.env.ctx);
+    if (r->guarding)
+        return guard_postpones(r);
+
+    if (!amph_rdp_wants_drain(r))
+        note_lateness(r, due_ns, now);
+
+    if (r->drained_ns >= due_ns)
+        return false;
+
+    if (c->postponed_due_ns != due_ns) {
+        c->postponed_due_ns = due_ns;
+        c->postponed_cost = r->handled_cost;
     }
 
-    if (r->queued && !c->postponed_ns)
-        c->postponed_ns = now;
+    /* A peer that sends without end keeps the queue from becoming empty.  The answer was in front of what it has
+     * sent since. */
+    if (r->handled_cost - c->postponed_cost > 2 * queue_bytes(r))
+        return false;
 
-    if (r->queued && now - c->postponed_ns < POSTPONE_NS)
-        return true;
+    __atomic_store_n(&r->drain_wanted, true, __ATOMIC_RELAXED);
+    return true;
+}
 
-    c->postponed_ns = 0;
-    return false;
+void amph_rdp_drained(struct amph_rdp *r, uint64_t since_ns)
+{
+    amph_rdp_lock(r);
+    r->drained_ns = since_ns;
+    __atomic_store_n(&r->drain_wanted, false, __ATOMIC_RELAXED);
+    amph_rdp_unlock(r);
 }
 
 void amph_rdp_do_due(struct amph_rdp *r, uint64_t now)
 {
     if (now < r->timer_ns)
         return;
-
-    r->asked = false;
 
     r->timer_ns = RDP_NEVER;
     for (struct amph_rdp_conn *c = r->active, *next; c; c = next) {
@@ -601,7 +663,7 @@ void amph_rdp_do_due(struct amph_rdp *r, uint64_t now)
     amph_rdp_flush(r);
 }
 
-bool amph_rdp_guard(struct amph_rdp *r)
+bool amph_rdp_guard(struct amph_rdp *r, bool asleep)
 {
     bool waits = false;
 
@@ -609,11 +671,15 @@ bool amph_rdp_guard(struct amph_rdp *r)
 
     uint64_t now = amph_rdp_now(r);
 
-    if (now - r->now > AWAY_NS) /* otherwise the process makes progress and handles them itself */
+    r->guard_rounds = r->guard_seen == r->now ? r->guard_rounds + 1 : 1;
+    r->guard_seen = r->now;
+    r->guarding = true;
+    if (now - r->now > AWAY_NS && !asleep) /* otherwise the process handles them itself */
         amph_rdp_do_due(r, now);
     else if (r->corked)
         amph_rdp_uncork(r, now);
 
+    r->guarding = false;
     for (const struct amph_rdp_conn *c = r->active; !waits && c; c = c->next_active)
         waits = c->state <= RDP_CONN_UP && (amph_rdp_has_outgoing(c) || c->ack_ns != RDP_NEVER);
 

@@ -590,6 +590,7 @@ unsigned amph_rdp_input(struct amph_rdp *r, const void *packet, size_t len_bytes
     struct amph_rdp_packet p;
     unsigned n = 0;
 
+    r->handled_cost += len_bytes + RDP_SEG_COST;
     if (!amph_rdp_parse(packet, len_bytes, &p)) {
         amph_count(DROP_MALFORMED);
         return 0;
@@ -695,6 +696,9 @@ enum amph_rdp_next amph_rdp_input_placed(struct amph_rdp *r, unsigned lanes, uns
     struct amph_rdp_conn *c = p.h.src < r->cfg.max_peers ? r->conn[p.h.src] : NULL;
     uint8_t *to = c && budget && is_authentic(c, head, &p) ? dest_of(r, c, &p, lanes, &data) : NULL;
     bool taken = to && take(r, &p, head, to, data);
+
+    if (taken)
+        r->handled_cost += len + RDP_SEG_COST;
 
     if (taken && amph_rdp_bulk_ok(&c->in, &p))
         on_data(r, c, &p, p.head_len + p.h.body_len, lanes, budget, n_p);

@@ -363,27 +363,27 @@ static struct amph_port_set *unfinished(struct amph_udp_cx *u)
 }
 
 /* Receives long datagrams in place, until one of another kind is next.  Adds to *n_p the messages
- * delivered, up to `budget` in all, and sets *any_p if it received anything.  Returns false if nothing
- * more shall be received now. */
-static bool receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget, unsigned *n_p,
-                         bool *any_p)
+ * delivered, up to `budget` in all, and sets *any_p if it received anything.  Returns RDP_NEXT_ELSEWHERE if
+ * others may be next, RDP_NEXT_NONE if the queue is empty, and RDP_NEXT_HANDLED if it is enough for now. */
+static enum amph_rdp_next receive_bulk(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
+                                       unsigned *n_p, bool *any_p)
 {
     for (unsigned i = 0; u->port->peeks && amph_rdp_is_bulky(u->rdp); i++) {
         unsigned n;
 
         if (i == AMPH_PORT_BATCH || *n_p >= budget)
-            return false;
+            return RDP_NEXT_HANDLED;
 
         enum amph_rdp_next next = amph_rdp_input_placed(u->rdp, lanes, budget - *n_p, &n);
 
         if (next != RDP_NEXT_HANDLED)
-            return next == RDP_NEXT_ELSEWHERE;
+            return next;
 
         *n_p += n;
         *any_p = true;
     }
 
-    return true;
+    return RDP_NEXT_ELSEWHERE;
 }
 
 /* Removes the next packet of a set.  Its bytes stay valid until the next recv into the set. */
@@ -407,32 +407,33 @@ static bool is_alone(const struct amph_udp_cx *u, const struct amph_port_set *se
     return came == 1 && (amph_rdp_is_bulky(u->rdp) || set->in[0].len_bytes >= PLACE_MIN);
 }
 
-/* Handles received datagrams, at most `budget` messages.  Returns the number of messages.  After some that
- * came alone it ends, so that their senders, which may wait for room, get acknowledgements. */
-static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
+/* Handles received datagrams, at most `budget` messages, into the sets of this level.  *any_p: it received
+ * something.  *emptied_p: the queue has been found empty, and what was in it has been handled.  Returns the
+ * number of messages.  After some datagrams that came alone it ends, so that their senders, which may wait for
+ * room, get acknowledgements. */
+static unsigned receive_into(struct amph_udp_cx *u, struct amph_port_set **own, unsigned lanes,
+                             unsigned budget, bool *any_p, bool *emptied_p)
 {
     unsigned n = 0;
-    unsigned max = UDP_DEPTH;
     unsigned alone = 0;
-    bool any = false;
     bool dry = false;
-
-    if (u->depth == max)
-        return 0;
-
-    struct amph_port_set **own = &u->set[u->depth++];
 
     for (;;) {
         struct amph_port_set *set = unfinished(u);
 
         if (!set) {
-            if (dry || !receive_bulk(u, lanes, budget, &n, &any))
-                break;
+            if (dry) {
+                *emptied_p = (*own)->emptied;
+                return n;
+            }
 
-            unsigned came = u->port->ops->recv(u->port, own);
+            enum amph_rdp_next next = receive_bulk(u, lanes, budget, &n, any_p);
+            unsigned came = next == RDP_NEXT_ELSEWHERE ? u->port->ops->recv(u->port, own) : 0;
 
-            if (!came)
-                break;
+            if (!came) {
+                *emptied_p = next != RDP_NEXT_HANDLED;
+                return n;
+            }
 
             dry = came < AMPH_PORT_BATCH &&
                   (!is_alone(u, *own, came) || ++alone == AMPH_PORT_BATCH);
@@ -442,14 +443,29 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
 
         struct amph_port_in packet = next_packet(set);
 
-        any = true;
+        *any_p = true;
         n += amph_rdp_input(u->rdp, packet.at, packet.len_bytes, lanes, budget - n);
         if (n >= budget)
-            break;
+            return n;
     }
+}
+
+static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
+{
+    bool any = false;
+    bool emptied = false;
+
+    if (u->depth == UDP_DEPTH)
+        return 0;
+
+    uint64_t since_ns = amph_rdp_wants_drain(u->rdp) ? amph_now_ns() : 0;
+    struct amph_port_set **own = &u->set[u->depth++];
+    unsigned n = receive_into(u, own, lanes, budget, &any, &emptied);
 
     u->depth--;
-    if (!any)
+    if (emptied && AMPH_UNLIKELY(since_ns))
+        amph_rdp_drained(u->rdp, since_ns);
+    else if (!any)
         return n;
 
     if (AMPH_UNLIKELY(__atomic_load_n(&u->guarded, __ATOMIC_RELAXED) == UDP_GUARD_NONE))

@@ -112,6 +112,7 @@ static unsigned wire_send(void *ctx, const struct amph_port_out *v, unsigned n)
         uint64_t leaves = s->now;
 
         s->packets++;
+        s->now += s->packet_ns;
         if (s->link.rate > 0) {
             uint64_t start = *free_at > s->now ? *free_at : s->now;
             double waiting = (double)(start - s->now) * s->link.rate / 1e9;
@@ -180,6 +181,12 @@ static unsigned receive(struct sim_node *node, struct sim_packet *p, unsigned bu
     return amph_rdp_input(node->rdp, p->bytes, p->len_bytes, 3, budget);
 }
 
+/* Does a packet wait in the node's kernel? */
+static bool queued(void *ctx)
+{
+    return ((struct sim_node *)ctx)->kernel != NULL;
+}
+
 static uint64_t virtual_now(void *ctx)
 {
     return ((struct sim_node *)ctx)->sim->now;
@@ -197,21 +204,27 @@ static bool in_turns(const struct sim *s)
 
 /* A node receives as amph_udp_progress() does: first what it holds, then packets from its kernel,
  * until the budget is used up.  Packets that remain wait for the next turn. */
+static unsigned receive_next(struct sim_node *node, unsigned budget)
+{
+    struct sim_packet *p = node->kernel;
+
+    node->kernel = p->next;
+    if (!node->kernel)
+        node->kernel_tail = &node->kernel;
+
+    unsigned n = receive(node, p, budget);
+
+    free(p);
+    return n;
+}
+
 static void take_turn(struct sim_node *node)
 {
     struct sim *s = node->sim;
     unsigned n = amph_rdp_progress(node->rdp, 3, s->budget);
 
-    while (node->kernel && n < s->budget) {
-        struct sim_packet *p = node->kernel;
-
-        node->kernel = p->next;
-        if (!node->kernel)
-            node->kernel_tail = &node->kernel;
-
-        n += receive(node, p, s->budget - n);
-        free(p);
-    }
+    while (node->kernel && n < s->budget)
+        n += receive_next(node, s->budget - n);
 
     if (node->kernel)
         node->asleep_until = s->now + TURN_NS;
@@ -230,6 +243,9 @@ static void look(struct sim_node *node)
     else
         amph_rdp_progress(node->rdp, lanes, budget);
 
+    if (!node->kernel)
+        amph_rdp_drained(node->rdp, s->now);
+
     amph_rdp_after_input(node->rdp);
     if (sim_random(s) % 8 == 0)
         amph_rdp_quiesce(node->rdp, &due);
@@ -239,6 +255,13 @@ static void look(struct sim_node *node)
 
     if (s->napping && sim_random(s) % 64 == 0)
         node->asleep_until = s->now + sim_random(s) % (20 * (s->link.delay_ns + 50000));
+}
+
+static void to_kernel(struct sim_node *node, struct sim_packet *p)
+{
+    p->next = NULL;
+    *node->kernel_tail = p;
+    node->kernel_tail = &p->next;
 }
 
 static uint64_t node_due(const struct sim_node *node)
@@ -281,9 +304,7 @@ bool sim_step(struct sim *s)
     struct sim_node *to = &s->node[p->to];
 
     if (to->rdp && in_turns(s)) {
-        p->next = NULL;
-        *to->kernel_tail = p;
-        to->kernel_tail = &p->next;
+        to_kernel(to, p);
         return true;
     }
 
@@ -300,6 +321,88 @@ bool sim_step(struct sim *s)
     }
 
     free(p);
+    return true;
+}
+
+/* ---- nodes that share a core ---- */
+
+#define RECEIVED_AT_ONCE 64u /* packets, in one call of progress */
+
+static void arrivals(struct sim *s)
+{
+    while (s->nheap && s->heap[0]->at <= s->now) {
+        struct sim_packet *p = pop(s);
+
+        to_kernel(&s->node[p->to], p);
+    }
+}
+
+/* One call of amph_udp_progress(). */
+static void poll_once(struct sim_node *node)
+{
+    struct sim *s = node->sim;
+    uint64_t since = s->now;
+
+    amph_rdp_progress(node->rdp, 3, RECEIVED_AT_ONCE);
+    for (unsigned i = 0; i < RECEIVED_AT_ONCE && node->kernel; i++) {
+        s->now += s->packet_ns;
+        receive_next(node, RECEIVED_AT_ONCE);
+    }
+
+    if (!node->kernel)
+        amph_rdp_drained(node->rdp, since);
+
+    amph_rdp_after_input(node->rdp);
+}
+
+static void run_node(struct sim_node *node)
+{
+    struct sim *s = node->sim;
+    uint64_t end = s->now + s->slice_ns;
+    uint64_t due;
+
+    do {
+        poll_once(node);
+        s->now += TURN_NS;
+        arrivals(s);
+    } while (s->now < end && (node->kernel || !amph_rdp_quiesce(node->rdp, &due)));
+
+    s->now += s->away_ns;
+}
+
+/* One of the nodes that have something to do, or NULL. */
+static struct sim_node *any_ready(struct sim *s)
+{
+    struct sim_node *ready[SIM_NODES];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < s->n; i++)
+        if (node_due(&s->node[i]) <= s->now)
+            ready[n++] = &s->node[i];
+
+    return n ? ready[sim_random(s) % n] : NULL;
+}
+
+bool sim_run_shared(struct sim *s)
+{
+    arrivals(s);
+
+    struct sim_node *node = any_ready(s);
+
+    if (node) {
+        run_node(node);
+        return true;
+    }
+
+    uint64_t due = s->nheap ? s->heap[0]->at : RDP_NEVER;
+
+    for (unsigned i = 0; i < s->n; i++)
+        due = node_due(&s->node[i]) < due ? node_due(&s->node[i]) : due;
+
+    if (due == RDP_NEVER)
+        return false;
+
+    s->now = due > s->now ? due : s->now;
     return true;
 }
 
@@ -400,7 +503,7 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
         node->index = i;
         node->kernel_tail = &node->kernel;
 
-        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send, peek, take },
+        struct amph_rdp_config cfg = { .env = { node, virtual_now, wire_send, peek, take, queued },
                                        .place_min = 1,
                                        .auth = RDP_AUTH_NH,
                                        .upcalls = upcalls,

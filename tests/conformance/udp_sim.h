@@ -10,7 +10,7 @@
 
 #include "conduits/udp/rdp.h"
 
-#define SIM_NODES 6
+#define SIM_NODES 48
 
 /* A link, the same in every direction. */
 struct sim_link {
@@ -51,6 +51,10 @@ struct sim {
     uint64_t most_held; /* bytes of received messages that waited in one node */
     bool napping;       /* nodes do not always look */
     unsigned budget;    /* messages that a node takes in one turn, as am/ does; 0: unlimited */
+    /* where sim_run_shared runs the nodes */
+    uint64_t packet_ns; /* processor time for each packet that is sent or received */
+    uint64_t slice_ns;  /* longest time for which a node runs */
+    uint64_t away_ns;   /* time that other work gets after each of these */
     uint64_t unchecked; /* steps until the windows are checked again */
 };
 
@@ -61,6 +65,10 @@ struct sim *sim_open(unsigned n, const struct sim_link *link, uint64_t seed,
 void sim_close(struct sim *s);
 /* One event: a packet arrives, or a timer is due.  false: nothing will ever happen again. */
 bool sim_step(struct sim *s);
+/* Nodes that share one core, in the place of sim_step: any of those that have something to do runs until it has
+ * nothing more to do, or for slice_ns.  It receives, and goes to sleep, as the conduit does.  false: nothing
+ * will ever happen again. */
+bool sim_run_shared(struct sim *s);
 
 /* Checks the accounts of all lanes between two steps.  What a sender has charged to a window must
  * equal what its receiver has consumed, plus what the receiver holds, plus what is in flight; then

@@ -54,15 +54,17 @@ static uint64_t the_seed;
 /* ---- traffic: numbered messages, puts and gets ---- */
 
 #define SEGMENT (1u << 18)
+#define RANDOM_NODES 6 /* at most, in a random network */
+
 struct traffic {
-    uint64_t sent[SIM_NODES][AMPH_NLANES], got[SIM_NODES][AMPH_NLANES];
-    uint64_t target[SIM_NODES][AMPH_NLANES];
+    uint64_t sent[RANDOM_NODES][AMPH_NLANES], got[RANDOM_NODES][AMPH_NLANES];
+    uint64_t target[RANDOM_NODES][AMPH_NLANES];
     bool echo; /* requests are answered */
-    uint64_t owed[SIM_NODES];
+    uint64_t owed[RANDOM_NODES];
     uint8_t *segment, *mirror; /* memory, and what must be in it */
     struct amph_mem_region *region;
     uint32_t most;
-    uint64_t after_put[SIM_NODES];
+    uint64_t after_put[RANDOM_NODES];
     uint64_t ops_under_way;
 };
 
@@ -209,7 +211,7 @@ static void transfer(struct sim_node *node, uint32_t peer, bool put)
     struct sim *s = node->sim;
     struct traffic *t = node->user;
     struct traffic *to = s->node[peer].user;
-    uint32_t part = SEGMENT / (SIM_NODES + 1);
+    uint32_t part = SEGMENT / (RANDOM_NODES + 1);
 
     put = put && t->after_put[peer] < 15;
 
@@ -220,7 +222,7 @@ static void transfer(struct sim_node *node, uint32_t peer, bool put)
     x->to = to;
     x->put = put;
     x->len = 1 + (uint32_t)(sim_random(s) % (part / 16));
-    x->at = (put ? node->index : SIM_NODES) * part;
+    x->at = (put ? node->index : RANDOM_NODES) * part;
 
     /* Puts go to places of their own, so that none is overwritten before it has been looked at. */
     x->at += put ? (uint32_t)t->after_put[peer] * (part / 16)
@@ -262,7 +264,7 @@ static void open_traffic(struct sim *s, uint32_t most)
 
 static void close_traffic(struct sim *s)
 {
-    struct traffic *t[SIM_NODES];
+    struct traffic *t[RANDOM_NODES];
     unsigned n = s->n;
 
     for (unsigned i = 0; i < n; i++) {

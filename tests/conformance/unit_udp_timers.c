@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When the udp conduit's protocol sends: what waits for more, and time-outs of a process that has not
- * received what has come.  On the simulated network of udp_sim.h.  Layer: tests.
+ * When the udp conduit's protocol sends: what waits for more, time-outs of a process that has not
+ * received what has come, and how much many processes on one core send.  On the simulated network of
+ * udp_sim.h.  Layer: tests.
  * Thread rule: one thread.
  */
 #include <stdio.h>
@@ -90,10 +91,10 @@ static void kept_back(void)
         amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &message, NULL);
 
     report(tx->head != NULL && amph_rdp_is_corked(r), "messages for a busy peer are kept back");
-    amph_rdp_guard(r);
+    amph_rdp_guard(r, false);
     report(tx->head != NULL, "the guard does not send them at once");
     s->now += 2 * RDP_CORK_NS;
-    amph_rdp_guard(r);
+    amph_rdp_guard(r, false);
     report(!tx->head && !amph_rdp_is_corked(r), "the guard sends them after a millisecond");
 
     while (counted < 101 && sim_step(s))
@@ -103,48 +104,143 @@ static void kept_back(void)
     sim_close(s);
 }
 
-static bool something_waits(void *ctx)
-{
-    return true;
-}
-
-/* Lets a node run once in a millisecond for ms of them, without receiving; returns how many packets it
- * sends. */
-static uint64_t run_for(struct sim *s, unsigned ms)
+/* Lets a node run once in a millisecond for ms of them; it finds its receive queue empty, or handles `datagrams` of
+ * those that wait, and there are always more.  Returns how many packets it sends. */
+static uint64_t run_for(struct sim *s, unsigned ms, bool empty, unsigned datagrams)
 {
     uint64_t before = s->packets;
+    uint8_t datagram[1472] = { 0 };
+    struct amph_rdp *r = s->node[0].rdp;
 
     for (unsigned i = 0; i < ms; i++) {
         s->now += AMPH_NS_PER_MS;
-        for (unsigned k = 0; k < 8; k++)
-            amph_rdp_progress(s->node[0].rdp, 3, 16);
+        for (unsigned k = 0; k < 8; k++) {
+            uint64_t since = s->now;
+
+            amph_rdp_progress(r, 3, 16);
+            for (unsigned d = 0; d < datagrams; d++)
+                amph_rdp_input(r, datagram, sizeof datagram, 3, 16);
+
+            if (empty)
+                amph_rdp_drained(r, since);
+        }
     }
 
     return s->packets - before;
 }
 
 /* An acknowledgement may be among the datagrams that wait, so a message is not sent again before they have been
- * received; but it is after a while, as they may never be. */
+ * received. */
 static void postponed(void)
 {
     struct sim *s = open_pair();
     struct amph_rdp *r = s->node[0].rdp;
 
     amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &message, NULL);
-    report(run_for(s, 100) > 0, "a message that is not acknowledged is sent again");
+    report(run_for(s, 2000, false, 0) == 0 && amph_rdp_wants_drain(r),
+           "a time-out waits until the receive queue has been drained");
+    report(run_for(s, 2, true, 0) > 0, "then a message that is not acknowledged is sent again");
     sim_close(s);
 
     s = open_pair();
     r = s->node[0].rdp;
+    amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &message, NULL);
+    report(run_for(s, 100, false, 2) == 0, "it is not while datagrams are received that waited");
+    report(run_for(s, 2000, false, 2) > 0, "a peer that sends without end does not prevent it");
+    sim_close(s);
+}
+
+static bool something_waits(void *ctx)
+{
+    return true;
+}
+
+/* The guard does not receive, so it gives its process some rounds to do so, even if these take long. */
+static void guard_postpones(void)
+{
+    struct sim *s = open_pair();
+    struct amph_rdp *r = s->node[0].rdp;
+    unsigned rounds = 0;
+
     r->cfg.env.queued = something_waits;
     amph_rdp_am_send(r, 1, AMPH_LANE_REQUEST, &message, NULL);
-    report(run_for(s, 200) == 0, "not before what waits has been received");
-    report(run_for(s, 200) > 0, "but after a while");
+
+    for (uint64_t before = s->packets; rounds < 100 && s->packets == before; rounds++) {
+        s->now += AMPH_NS_PER_S;
+        amph_rdp_guard(r, rounds < 2);
+    }
+
+    report(rounds > 10 && rounds < 20, "the guard sends again if its process does not receive");
+    sim_close(s);
+}
+
+/* ---- many processes on one core ---- */
+
+#define CROWD 48u
+
+static void echo(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
+{
+    struct sim_node *node = up;
+
+    counted++;
+    if (lane == AMPH_LANE_REQUEST)
+        amph_rdp_am_send(node->rdp, peer, AMPH_LANE_REPLY, &message, NULL);
+}
+
+static const struct amph_upcalls echoes = { echo, on_error };
+
+/* Every node sends a message to every other one and gets a reply.  Returns the packets that were sent for each
+ * pair. */
+static double all_to_all(struct sim *s)
+{
+    uint64_t before = s->packets;
+    unsigned pairs = CROWD * (CROWD - 1) / 2;
+
+    counted = 0;
+    for (unsigned i = 0; i < CROWD; i++)
+        for (unsigned k = 1; k < CROWD; k++)
+            amph_rdp_am_send(s->node[i].rdp, (i + k) % CROWD, AMPH_LANE_REQUEST, &message, NULL);
+
+    while (sim_run_shared(s))
+        continue;
+
+    return counted == 4 * pairs ? (double)(s->packets - before) / pairs : 1e9;
+}
+
+/* All nodes on a core that other work takes for away_ms after each slice; the second time after an hour in which they
+ * had it alone.  A pair needs up to four packets for its session, and each time two requests, two replies and
+ * two acknowledgements. */
+static void crowd(unsigned away_ms)
+{
+    const struct sim_link link = { .delay_ns = 5000, .datagram = 1472 };
+    struct sim *s = sim_open(CROWD, &link, 7, &echoes, MEMORY);
+    char text[160];
+
+    s->packet_ns = 10000;
+    s->slice_ns = 3 * AMPH_NS_PER_MS;
+    s->away_ns = away_ms * AMPH_NS_PER_MS;
+
+    double first = all_to_all(s);
+
+    s->away_ns = 0;
+    for (unsigned i = 0; i < 10; i++)
+        all_to_all(s);
+
+    s->away_ns = away_ms * AMPH_NS_PER_MS;
+    double second = all_to_all(s);
+
+    snprintf(
+        text, sizeof text,
+        "%u processes on a core that is away for %u ms at a time: %.1f and %.1f packets a pair",
+        CROWD, away_ms, first, second);
+    report(first < 12 && second < 6.3, text);
     sim_close(s);
 }
 
 int main(int argc, char **argv)
 {
+    static const unsigned away_ms[] = { 0, 10, 100, 1000 };
+
     tap = stdout;
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], "--tap=", 6) == 0)
@@ -158,6 +254,10 @@ int main(int argc, char **argv)
     joined_packets();
     kept_back();
     postponed();
+    guard_postpones();
+    for (unsigned i = 0; i < AMPH_COUNTOF(away_ms); i++)
+        crowd(away_ms[i]);
+
     fprintf(tap, "1..%u\n", ntests);
     if (tap != stdout)
         fclose(tap);
