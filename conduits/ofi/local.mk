@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libofi.la
 libofi_la_SOURCES = \
 	conduits/ofi/absent.c \
 	conduits/ofi/addr.c \
+	conduits/ofi/cork.c \
 	conduits/ofi/greeting.c \
 	conduits/ofi/imports.c \
 	conduits/ofi/mem.c \

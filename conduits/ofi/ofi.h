@@ -12,10 +12,10 @@
  *   mem.c       registered memory and its keys     imports.c   corrections inside libfabric
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
- *   absent.c    providers that are not installed
+ *   absent.c    providers that are not installed   cork.c      small operations that are sent together
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
- * the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
+ * `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
  *
  * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
  * (struct amph_ofi_family) that lists the providers it accepts, best first.
@@ -229,6 +229,18 @@ struct amph_ofi_peer {
 #define OFI_LARGE_BYTES 8192u /* the tcp providers read one larger message a call */
 #define OFI_MAX_OPS 1024
 
+/* What one side has sent that the kernel may keep back (cork.c).  Atomic: the progress side pushes both. */
+enum amph_ofi_cork_side {
+    OFI_CORK_SEND,
+    OFI_CORK_PROGRESS,
+    OFI_NCORKS
+};
+#define OFI_CORKED_MAX 8u /* connections at a time; over others everything is sent at once */
+struct amph_ofi_cork {
+    unsigned sent; /* packets since the last push */
+    int fd_plus_1[OFI_CORKED_MAX];
+};
+
 struct amph_ofi_cx {
     struct amph_cx base;
     const struct amph_ofi_family *family;
@@ -260,6 +272,9 @@ struct amph_ofi_cx {
     int failed;           /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
 
     uint64_t silence_ns; /* after which a host counts as dead; 0: never */
+
+    bool corks; /* small operations may be kept back (cork.c) */
+    struct amph_ofi_cork cork[OFI_NCORKS];
 
     /* progress side */
     uint64_t look_ns;     /* when silence.c looks at the connections again */
@@ -320,6 +335,12 @@ static inline uint64_t amph_ofi_remote(const struct amph_ofi_cx *cx, const struc
     return AMPH_UNLIKELY(cx->mr_debug) ? amph_ofi_remote_checked(cx, rmem, offset)
                                        : rmem->rbase + offset;
 }
+
+/* cork.c: what libfabric sends between begin and end for an operation of that size may be kept back. */
+void amph_ofi_cork_open(struct amph_ofi_cx *cx);
+void amph_ofi_cork_begin(struct amph_ofi_cx *cx, enum amph_ofi_cork_side side, size_t len_bytes);
+void amph_ofi_cork_end(void);
+void amph_ofi_cork_push(struct amph_ofi_cork *cork);
 
 /* imports.c: starts libfabric.  Called before any other libfabric function. */
 void amph_ofi_prepare(void);

@@ -19,6 +19,7 @@
 /* A process that has not looked for as long polls late. */
 #define LATE_NS (100 * AMPH_NS_PER_US)
 #define LATE_READS 128u
+#define ANSWER_READS 32u /* in a row that answer puts and gets */
 /* A read that takes longer has moved data. */
 #define MOVED_NS (3 * AMPH_NS_PER_US)
 
@@ -162,6 +163,12 @@ struct late {
     unsigned left;    /* reads */
 };
 
+/* What a progress call has sent while it read. */
+struct answers {
+    unsigned sent; /* packets */
+    unsigned left; /* reads */
+};
+
 static bool reads_again(struct late *l)
 {
     if (AMPH_LIKELY(!l->left))
@@ -174,11 +181,42 @@ static bool reads_again(struct late *l)
     return l->read_ns - before_ns > MOVED_NS;
 }
 
+static void push(struct amph_ofi_cork *cork)
+{
+    if (AMPH_UNLIKELY(__atomic_load_n(&cork->sent, __ATOMIC_RELAXED)))
+        amph_ofi_cork_push(cork);
+}
+
+/* What the provider answers while it reads may be kept back until the end of the progress call. */
+static bool read_together(struct amph_ofi_cx *cx)
+{
+    amph_ofi_cork_begin(cx, OFI_CORK_PROGRESS, 0);
+
+    bool any = amph_ofi_fill_batch(cx);
+
+    amph_ofi_cork_end();
+    return any;
+}
+
+/* A read that has answered puts or gets has probably left others, whose answers can be sent together. */
+static bool has_answered(const struct amph_ofi_cx *cx, struct answers *a)
+{
+    unsigned sent = __atomic_load_n(&cx->cork[OFI_CORK_PROGRESS].sent, __ATOMIC_RELAXED);
+    bool any = sent != a->sent && a->left > 0;
+
+    a->sent = sent;
+    a->left -= any;
+    return any;
+}
+
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     unsigned n = report_failed(cx);
     struct late late = { .read_ns = amph_now_ns() };
+    struct answers answers = { .left = ANSWER_READS };
+
+    push(&cx->cork[OFI_CORK_SEND]);
 
     if (AMPH_UNLIKELY(late.read_ns - cx->progress_ns > LATE_NS))
         late.left = LATE_READS;
@@ -190,10 +228,10 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
         n += amph_ofi_rx_deferred(cx, budget);
 
     while (n < budget) {
-        if (!amph_ofi_fill_batch(cx)) {
+        if (!read_together(cx)) {
             if (AMPH_UNLIKELY(cx->kicks && !cx->kicker_posted))
                 amph_ofi_rx_kick(cx);
-            else if (!reads_again(&late))
+            else if (!has_answered(cx, &answers) && !reads_again(&late))
                 break;
 
             continue;
@@ -220,6 +258,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
     if (n > 0 && AMPH_UNLIKELY(++cx->calls % CALLS_BETWEEN_TICKS == 0))
         amph_ofi_tick(base, amph_now_ns());
 
+    push(&cx->cork[OFI_CORK_PROGRESS]);
     cx->progress_ns = late.read_ns;
     n += n == 0 && cx->woken_by_provider;
     cx->woken_by_provider = false;

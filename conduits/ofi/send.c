@@ -372,7 +372,12 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
                               .rma_iov_count = 1,
                               .context = &op->ctx };
 
-    st = started(cx, p, op, fi_writemsg(cx->ep, &msg, flags));
+    amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
+
+    ssize_t ret = fi_writemsg(cx->ep, &msg, flags);
+
+    amph_ofi_cork_end();
+    st = started(cx, p, op, ret);
     if (st == AMPH_OK && early)
         lc->done(lc, AMPH_OK);
 
@@ -402,7 +407,11 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
 
     void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
 
-    return started(cx, p, op,
-                   fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
-                           rmem->rkey, &op->ctx));
+    amph_ofi_cork_begin(cx, OFI_CORK_SEND, 0);
+
+    ssize_t ret = fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
+                          rmem->rkey, &op->ctx);
+
+    amph_ofi_cork_end();
+    return started(cx, p, op, ret);
 }

@@ -299,3 +299,98 @@ Test(tcp, a_slow_peer_is_probed_seldom)
     PUMP_UNTIL(node[1].got[AMPH_LANE_REQUEST] == 1);
     stop();
 }
+
+/* ---- small operations that are sent together ---- */
+
+enum {
+    BURST = 20,
+    BURST_PEERS = 11 /* more than connections over which operations are kept back */
+};
+
+/* Starts BURST puts of 8 bytes to each of n peers in turn, without progress. */
+static void start_burst(unsigned n, uint64_t *src, struct counted *rc)
+{
+    for (unsigned i = 0; i < BURST * n; i++) {
+        unsigned to = 1 + i % n;
+
+        src[i] = i + 1;
+        rc[i] = (struct counted)COUNTED;
+        cr_assert_eq(
+            ops->put(node[0].cx, to, &node[0].rmem[to], i / n * 8, &src[i], 8, NULL, &rc[i].op),
+            AMPH_OK);
+    }
+}
+
+static bool burst_arrived(unsigned n, const uint64_t *src)
+{
+    for (unsigned i = 0; i < BURST * n; i++) {
+        const uint64_t *seg = (const uint64_t *)(const void *)node[1 + i % n].seg;
+
+        if (__atomic_load_n(&seg[i / n], __ATOMIC_RELAXED) != src[i])
+            return false;
+    }
+
+    return true;
+}
+
+static bool burst_done(unsigned n, const struct counted *rc)
+{
+    for (unsigned i = 0; i < BURST * n; i++)
+        if (rc[i].done != 1 || rc[i].st != AMPH_OK)
+            return false;
+
+    return true;
+}
+
+static unsigned kept_back(const struct amph_ofi_cx *cx)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < OFI_CORKED_MAX; i++)
+        n += cx->cork[OFI_CORK_SEND].fd_plus_1[i] != 0;
+
+    return n;
+}
+
+static void connect_all(unsigned n)
+{
+    start(n + 1, false);
+    for (unsigned i = 1; i <= n; i++) {
+        send_short(0, i, AMPH_LANE_REQUEST, 1);
+        PUMP_UNTIL(node[i].got[0] == 1);
+    }
+}
+
+Test(tcp, a_burst_of_puts_arrives_although_its_sender_makes_no_progress)
+{
+    uint64_t src[BURST];
+    struct counted rc[BURST];
+
+    connect_all(1);
+    start_burst(1, src, rc);
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 1);
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+
+    while (!burst_arrived(1, src) && amph_now_ns() < end)
+        ops->progress(node[1].cx, 3, 64);
+
+    cr_assert(burst_arrived(1, src));
+    PUMP_UNTIL(burst_done(1, rc));
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 0);
+    stop();
+}
+
+Test(tcp, bursts_to_more_peers_than_are_kept_back)
+{
+    static uint64_t src[BURST * BURST_PEERS];
+    static struct counted rc[BURST * BURST_PEERS];
+
+    connect_all(BURST_PEERS);
+    start_burst(BURST_PEERS, src, rc);
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), OFI_CORKED_MAX);
+    PUMP_UNTIL(burst_done(BURST_PEERS, rc));
+    cr_assert(burst_arrived(BURST_PEERS, src));
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 0);
+    stop();
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lets the kernel send small operations together, and the answers to them.
+ * Layer: conduits (ofi).  Thread rule: each side begins and ends its own; the progress side pushes.
+ *
+ * libfabric's tcp providers send each put, each get and each acknowledgement by a call of its own, and most of
+ * its time is what the kernel does for a packet, at both ends.  So libfabric's calls of send and sendmsg lead
+ * here (imports.c), and some of them get MSG_MORE, by which the kernel keeps an incomplete packet back:
+ *
+ * - small puts and gets, from the fifth one on since the last progress call;
+ * - what libfabric sends while progress reads, from the third time on in one progress call.
+ *
+ * The kernel sends what it has kept back when the packet is full, when anything comes from the peer, after the
+ * next call without MSG_MORE (a message), and when it is pushed: what the progress side has sent at the end
+ * of the progress call, the rest at the beginning of the next one, with which each wait begins.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "conduits/ofi/ofi.h"
+
+#define SMALL_BYTES 32768u /* larger operations fill packets by themselves */
+
+/* Packets of one side that are sent at once, because nothing may follow them. */
+static const unsigned at_once[OFI_NCORKS] = { [OFI_CORK_SEND] = 4, [OFI_CORK_PROGRESS] = 2 };
+
+/* What this file knows of the process and of a thread. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool swapped; /* libfabric's send and sendmsg lead here */
+static _Thread_local struct {
+    struct amph_ofi_cork *cork; /* whose sends may be kept back; or NULL */
+    unsigned at_once;
+} now;
+
+/* Returns the entry of a connection, or a free one; NULL: there is none. */
+static int *entry_of(struct amph_ofi_cork *cork, int fd)
+{
+    int *unused = NULL;
+
+    for (unsigned i = 0; i < OFI_CORKED_MAX; i++) {
+        int fd_plus_1 = __atomic_load_n(&cork->fd_plus_1[i], __ATOMIC_RELAXED);
+
+        if (fd_plus_1 == fd + 1)
+            return &cork->fd_plus_1[i];
+
+        if (fd_plus_1 == 0)
+            unused = &cork->fd_plus_1[i];
+    }
+
+    return unused;
+}
+
+/* Returns the entry of a connection over which is sent now, if that may be kept back. */
+static int *keep_back(int fd)
+{
+    if (AMPH_LIKELY(!now.cork))
+        return NULL;
+
+    return __atomic_add_fetch(&now.cork->sent, 1, __ATOMIC_RELAXED) > now.at_once
+               ? entry_of(now.cork, fd)
+               : NULL;
+}
+
+/* After the call: a push that comes before this is not the last one. */
+static void note(int *entry, int fd)
+{
+    if (AMPH_UNLIKELY(entry != NULL))
+        __atomic_store_n(entry, fd + 1, __ATOMIC_RELEASE);
+}
+
+static ssize_t corked_send(int fd, const void *buf, size_t len, int flags)
+{
+    int *entry = keep_back(fd);
+    ssize_t n = send(fd, buf, len, entry ? flags | MSG_MORE : flags);
+
+    note(entry, fd);
+    return n;
+}
+
+static ssize_t corked_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    int *entry = keep_back(fd);
+    ssize_t n = sendmsg(fd, msg, entry ? flags | MSG_MORE : flags);
+
+    note(entry, fd);
+    return n;
+}
+
+static void swap(void)
+{
+    swapped = amph_ofi_swap_import("send", (void *)(uintptr_t)corked_send) &&
+              amph_ofi_swap_import("sendmsg", (void *)(uintptr_t)corked_sendmsg);
+    if (!swapped)
+        amph_debug("libfabric's send and sendmsg were not found; each small put is sent by itself");
+}
+
+void amph_ofi_cork_open(struct amph_ofi_cx *cx)
+{
+    pthread_once(&once, swap);
+    cx->corks = swapped;
+}
+
+void amph_ofi_cork_begin(struct amph_ofi_cx *cx, enum amph_ofi_cork_side side, size_t len_bytes)
+{
+    if (!cx->corks || len_bytes > SMALL_BYTES)
+        return;
+
+    now.cork = &cx->cork[side];
+    now.at_once = at_once[side];
+}
+
+void amph_ofi_cork_end(void)
+{
+    now.cork = NULL;
+}
+
+void amph_ofi_cork_push(struct amph_ofi_cork *cork)
+{
+    const int off = 0;
+    int saved = errno;
+
+    __atomic_store_n(&cork->sent, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < OFI_CORKED_MAX; i++) {
+        int fd_plus_1 = 0;
+
+        if (__atomic_load_n(&cork->fd_plus_1[i], __ATOMIC_RELAXED))
+            fd_plus_1 = __atomic_exchange_n(&cork->fd_plus_1[i], 0, __ATOMIC_ACQUIRE);
+
+        /* changes nothing but that what was kept back is sent */
+        if (fd_plus_1)
+            setsockopt(fd_plus_1 - 1, IPPROTO_TCP, TCP_CORK, &off, sizeof off);
+    }
+
+    errno = saved;
+}
