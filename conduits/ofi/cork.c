@@ -12,7 +12,8 @@
  *
  * The kernel sends what it has kept back when the packet is full, when anything comes from the peer, after the
  * next call without MSG_MORE (a message), and when it is pushed: what the progress side has sent at the end
- * of the progress call, the rest at the beginning of the next one, with which each wait begins.
+ * of the progress call and after every eighth packet, the rest at the beginning of the next progress call, with
+ * which each wait begins.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,7 +24,7 @@
 #include "base/log.h"
 #include "conduits/ofi/ofi.h"
 
-#define SMALL_BYTES 32768u /* larger operations fill packets by themselves */
+#define SMALL_BYTES (16384u + 256) /* with a header; larger operations fill packets by themselves */
 
 /* Packets of one side that are sent at once, because nothing may follow them. */
 static const unsigned at_once[OFI_NCORKS] = { [OFI_CORK_SEND] = 4, [OFI_CORK_PROGRESS] = 2 };
@@ -54,10 +55,10 @@ static int *entry_of(struct amph_ofi_cork *cork, int fd)
     return unused;
 }
 
-/* Returns the entry of a connection over which is sent now, if that may be kept back. */
-static int *keep_back(int fd)
+/* Returns the entry of a connection over which that much is sent now, if it may be kept back. */
+static int *keep_back(int fd, size_t len)
 {
-    if (AMPH_LIKELY(!now.cork))
+    if (AMPH_LIKELY(!now.cork) || len > SMALL_BYTES)
         return NULL;
 
     return __atomic_add_fetch(&now.cork->sent, 1, __ATOMIC_RELAXED) > now.at_once
@@ -74,7 +75,7 @@ static void note(int *entry, int fd)
 
 static ssize_t corked_send(int fd, const void *buf, size_t len, int flags)
 {
-    int *entry = keep_back(fd);
+    int *entry = keep_back(fd, len);
     ssize_t n = send(fd, buf, len, entry ? flags | MSG_MORE : flags);
 
     note(entry, fd);
@@ -83,7 +84,12 @@ static ssize_t corked_send(int fd, const void *buf, size_t len, int flags)
 
 static ssize_t corked_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    int *entry = keep_back(fd);
+    size_t len = 0;
+
+    for (size_t i = 0; i < msg->msg_iovlen; i++)
+        len += msg->msg_iov[i].iov_len;
+
+    int *entry = keep_back(fd, len);
     ssize_t n = sendmsg(fd, msg, entry ? flags | MSG_MORE : flags);
 
     note(entry, fd);

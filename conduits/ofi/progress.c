@@ -19,7 +19,8 @@
 /* A process that has not looked for as long polls late. */
 #define LATE_NS (100 * AMPH_NS_PER_US)
 #define LATE_READS 128u
-#define ANSWER_READS 32u /* in a row that answer puts and gets */
+#define ANSWERS_TOGETHER 8u /* later ones would be late for a peer that waits for the first */
+#define ANSWER_READS 32u    /* in a row that answer puts and gets */
 /* A read that takes longer has moved data. */
 #define MOVED_NS (3 * AMPH_NS_PER_US)
 
@@ -165,8 +166,9 @@ struct late {
 
 /* What a progress call has sent while it read. */
 struct answers {
-    unsigned sent; /* packets */
-    unsigned left; /* reads */
+    uint64_t read_ns; /* when the last read that has sent something ended */
+    unsigned sent;    /* packets since the last push */
+    unsigned left;    /* reads */
 };
 
 static bool reads_again(struct late *l)
@@ -198,15 +200,33 @@ static bool read_together(struct amph_ofi_cx *cx)
     return any;
 }
 
-/* A read that has answered puts or gets has probably left others, whose answers can be sent together. */
-static bool has_answered(const struct amph_ofi_cx *cx, struct answers *a)
+/* Has the last read answered small puts or gets?  It has probably left others, whose answers can be sent
+ * together.  Answers to large ones, and those that are many, are sent at once: the peer can go on with them. */
+static bool has_answered(struct amph_ofi_cx *cx, struct answers *a)
 {
-    unsigned sent = __atomic_load_n(&cx->cork[OFI_CORK_PROGRESS].sent, __ATOMIC_RELAXED);
-    bool any = sent != a->sent && a->left > 0;
+    struct amph_ofi_cork *cork = &cx->cork[OFI_CORK_PROGRESS];
+    unsigned sent = __atomic_load_n(&cork->sent, __ATOMIC_RELAXED);
 
+    if (AMPH_LIKELY(sent == a->sent))
+        return false;
+
+    const uint64_t before_ns = a->read_ns;
+
+    a->read_ns = amph_now_ns();
     a->sent = sent;
-    a->left -= any;
-    return any;
+
+    bool large = a->read_ns - before_ns > MOVED_NS;
+
+    if (large || sent >= ANSWERS_TOGETHER) {
+        amph_ofi_cork_push(cork);
+        a->sent = 0;
+    }
+
+    if (large || a->left == 0)
+        return false;
+
+    a->left--;
+    return true;
 }
 
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
@@ -214,7 +234,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     unsigned n = report_failed(cx);
     struct late late = { .read_ns = amph_now_ns() };
-    struct answers answers = { .left = ANSWER_READS };
+    struct answers answers = { .read_ns = late.read_ns, .left = ANSWER_READS };
 
     push(&cx->cork[OFI_CORK_SEND]);
 

@@ -407,7 +407,7 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
 
     void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
 
-    amph_ofi_cork_begin(cx, OFI_CORK_SEND, 0);
+    amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
 
     ssize_t ret = fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
                           rmem->rkey, &op->ctx);
