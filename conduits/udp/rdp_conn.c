@@ -25,7 +25,8 @@
 #define LATE_FACTOR 2u
 #define LATE_KEEP 4u
 #define KNOWN_PACKETS 32u /* sent to a peer whose round-trip times are known well */
-#define LATE_MAX_NS (30 * AMPH_NS_PER_S)
+/* Limit of this lateness, and of round-trip times as far as time-outs allow for them. */
+#define PATIENCE_NS (10 * AMPH_NS_PER_S)
 #define SCAN_NS AMPH_NS_PER_S
 #define IDLE_NS AMPH_NS_PER_S /* idle time after which a peer's tables are freed */
 #define REFUSED_NS \
@@ -431,22 +432,26 @@ void amph_rdp_refused(struct amph_rdp *r, uint32_t peer)
 
 /* ---- deadlines ---- */
 
-/* The longest interval between attempts.  A host that cannot keep up with many peers, each of which tries
- * again at short intervals, would never catch up. */
-static uint64_t backoff_max(const struct amph_rdp *r)
+/* A time up to max_ns, and an eighth of the time-out, so that there are several attempts before it. */
+static uint64_t share_of_timeout(const struct amph_rdp *r, uint64_t max_ns)
 {
-    uint64_t most = r->cfg.timeout_ns ? r->cfg.timeout_ns / 8 : BACKOFF_MAX_NS;
+    uint64_t most = r->cfg.timeout_ns ? r->cfg.timeout_ns / 8 : max_ns;
 
     if (most < HELLO_MAX_NS)
         return HELLO_MAX_NS;
 
-    return most < BACKOFF_MAX_NS ? most : BACKOFF_MAX_NS;
+    return most < max_ns ? most : max_ns;
 }
 
-static uint64_t bounded(const struct amph_rdp *r, uint64_t interval)
+/* The longest interval between attempts.  A host that cannot keep up with many peers, each of which tries
+ * again at short intervals, would never catch up. */
+static uint64_t backoff_max(const struct amph_rdp *r)
 {
-    uint64_t most = backoff_max(r);
+    return share_of_timeout(r, BACKOFF_MAX_NS);
+}
 
+static uint64_t bounded(uint64_t interval, uint64_t most)
+{
     return interval < most ? interval : most;
 }
 
@@ -465,7 +470,7 @@ static void note_lateness(struct amph_rdp *r, uint64_t due_ns, uint64_t now)
     uint64_t ran = r->guard_rounds * RDP_GUARD_NS;
 
     late = late > ran ? late - ran : 0;
-    late = late < LATE_MAX_NS ? late : LATE_MAX_NS;
+    late = bounded(late, share_of_timeout(r, PATIENCE_NS));
 
     if (late < r->late_ns && now - r->late_at_ns < LATE_KEEP * r->late_ns)
         return;
@@ -478,7 +483,7 @@ static uint64_t hello_interval(const struct amph_rdp *r, const struct amph_rdp_c
 {
     uint64_t gap = HELLO_MIN_NS << (c->hellos < 16 ? c->hellos : 16);
 
-    return bounded(r, gap) + expected_lateness(r, c);
+    return bounded(gap, backoff_max(r)) + expected_lateness(r, c);
 }
 
 /* How long an acknowledgement may take. */
@@ -486,8 +491,8 @@ static uint64_t ack_timeout(const struct amph_rdp *r, const struct amph_rdp_conn
 {
     uint64_t spread = 4 * c->rttvar_ns > 200 * AMPH_NS_PER_US ? 4 * c->rttvar_ns
                                                               : 200 * AMPH_NS_PER_US;
-    uint64_t least = c->srtt_ns + spread;
-    uint64_t pto = bounded(r, least << (c->pto_count < 10 ? c->pto_count : 10));
+    uint64_t least = bounded(c->srtt_ns + spread, share_of_timeout(r, PATIENCE_NS));
+    uint64_t pto = bounded(least << (c->pto_count < 10 ? c->pto_count : 10), backoff_max(r));
 
     return (pto > least ? pto : least) + expected_lateness(r, c);
 }
