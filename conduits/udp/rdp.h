@@ -48,6 +48,7 @@
 /* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
  * brought into the cache, and the receiver can begin. */
 #define RDP_BATCH_BYTES (60u << 10)
+#define RDP_PAGED_BYTES 16384u /* the kernel keeps longer datagrams in pages */
 /* Size of a receive queue if it is not known. */
 #define RDP_QUEUE_UNKNOWN (4u << 20)
 #define RDP_GUARD_NS (20 * AMPH_NS_PER_MS) /* between rounds of the guard */
@@ -490,6 +491,13 @@ void amph_rdp_send_goodbye(struct amph_rdp *r);
 void amph_rdp_refused(struct amph_rdp *r, uint32_t peer);
 
 /* ---- between the files ---- */
+
+/* What a datagram takes of a receive queue, whose size is half of what the kernel allows.  The kernel counts twice
+ * the length of some short datagrams, but little more than that of a long one, which is in whole pages. */
+static inline uint64_t amph_rdp_queue_cost(size_t bytes)
+{
+    return bytes > RDP_PAGED_BYTES ? (bytes + bytes / 32 + 1024) / 2 : bytes + RDP_SEG_COST;
+}
 
 static inline uint64_t amph_rdp_now(const struct amph_rdp *r)
 {

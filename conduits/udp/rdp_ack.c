@@ -150,7 +150,7 @@ static struct amph_rdp_rec *rec_of(struct amph_rdp_conn *c, uint64_t pn)
 static void no_longer_in_flight(struct amph_rdp_conn *c, const struct amph_rdp_rec *rec)
 {
     c->inflight -= rec->bytes;
-    c->inflight_cost -= rec->bytes + RDP_SEG_COST;
+    c->inflight_cost -= amph_rdp_queue_cost(rec->bytes);
     c->out_packets--;
 }
 

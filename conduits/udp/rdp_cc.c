@@ -150,7 +150,7 @@ bool amph_rdp_cc_may_send(const struct amph_rdp_conn *c, size_t bytes, uint64_t 
 
     if (c->inflight && c->inflight + bytes > cwnd)
         return false;
-    if (c->inflight && c->queue_cap && c->inflight_cost + bytes > c->queue_cap)
+    if (c->inflight && c->queue_cap && c->inflight_cost + amph_rdp_queue_cost(bytes) > c->queue_cap)
         return false;
 
     if (cc->pace_ns > now + BURST_NS) {

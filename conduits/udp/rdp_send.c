@@ -256,7 +256,7 @@ void amph_rdp_flush(struct amph_rdp *r)
 
         rec->state = RDP_REC_LOST;
         c->inflight -= rec->bytes;
-        c->inflight_cost -= rec->bytes + RDP_SEG_COST;
+        c->inflight_cost -= amph_rdp_queue_cost(rec->bytes);
         c->out_packets--;
         if (rec->seg && rec->seg->last_pn == pn)
             amph_rdp_seg_lost(c, rec->seg);
@@ -393,7 +393,7 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
 
     amph_rdp_cc_sent(c, rec, now, bytes, more);
     c->inflight += bytes;
-    c->inflight_cost += bytes + RDP_SEG_COST;
+    c->inflight_cost += amph_rdp_queue_cost(bytes);
     c->out_packets++;
     c->next_pn++;
     c->last_wanted_ns = now;
