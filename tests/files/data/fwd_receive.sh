@@ -38,9 +38,9 @@ export IOFWD_SERVER_MEMORY
 fwd_nservers=1
 copies "a server with little memory" 0
 
-# Memory for two receive areas at a time: those of clients that have ended are given back.
+# Memory for two receive areas at a time: those of clients that have ended are given back, if late on a busy machine.
 IOFWD_SERVER_MEMORY=5M
-copies "clients one after the other" $((12 * 20 << 20))
+copies "clients one after the other" $((8 * 20 << 20))
 unset IOFWD_SERVER_MEMORY
 
 # A client is killed in the midst of its writes, again and again; others write at the same server.
