@@ -66,6 +66,9 @@ char *amph_boot_standing_print(const struct amph_standing *set)
     if (set->watch_pid)
         fprintf(out, "watch %" PRIu64 "\n", set->watch_pid);
 
+    if (set->near)
+        fputs(set->near, out);
+
     fprintf(out, "count %" PRIu32 "\n", set->n);
     for (uint32_t i = 0; i < set->n; i++) {
         fprintf(out, "server %s %" PRIu64 " ", set->server[i].host, set->server[i].pid);
@@ -169,7 +172,9 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
 void amph_boot_standing_free(struct amph_standing *set)
 {
     free(set->server);
+    free(set->near);
     set->server = NULL;
+    set->near = NULL;
     set->n = 0;
 }
 

@@ -15,6 +15,7 @@
  *                            servers listen
  *   prefix PATH[:PATH]...    the names of the servers' exports
  *   watch PID                the process that supervises the servers
+ *   here, export             for processes that read the exports by themselves (iofwd/wire/near.h)
  *   server HOST PID HEX      one line a server, in order: the value that it has published (the
  *                            address of its listener)
  */
@@ -45,6 +46,7 @@ struct amph_standing {
     char prefix[4096];
     uint32_t ncompute;
     uint64_t watch_pid; /* 0: unknown */
+    char *near;         /* lines that are printed as they are and not parsed; NULL: none; owned */
     uint32_t n;
     struct amph_standing_server *server; /* owned */
 };

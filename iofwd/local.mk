@@ -118,6 +118,9 @@ libiofwd_la_SOURCES = \
 	iofwd/server/report.c \
 	iofwd/server/watch.c \
 	iofwd/wire/versions.c \
+	iofwd/wire/below.c \
+	iofwd/wire/below.h \
+	iofwd/wire/near.h \
 	iofwd/wire/passthrough.h \
 	iofwd/wire/versions.h \
 	iofwd/wire/watch.c \
@@ -133,6 +136,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/readers.c \
 	iofwd/server/passthrough.c \
 	iofwd/server/passthrough.h \
+	iofwd/server/near.c \
+	iofwd/server/near.h \
 	iofwd/server/trust.c \
 	iofwd/server/trust.h \
 	iofwd/server/pipes.c \

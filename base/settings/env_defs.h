@@ -162,6 +162,10 @@
         "host that could open them without it, which then read, write and look up names without " \
         "messages; 0, at the server or at the process: it does not, so that the server executes " \
         "all calls") \
+    ENV(IOFWD_NEAR, "IOFWD_NEAR", BOOL, "1", "", 0, 0, "iofwd", \
+        "a program on the host of standing servers, of their user and with their view of files, " \
+        "opens files that it only reads itself, and looks up names itself; 0, or " \
+        "IOFWD_PASSTHROUGH=0: the servers do that") \
     ENV(IOFWD_PIPES, "IOFWD_PIPES", INT, "16", "pipes", 0, 4096, "iofwd", \
         "maximum number of pipes of a server, through which large writes of processes on its " \
         "host " \
@@ -290,9 +294,12 @@
 #define AMPH_PRIVATE_REPORTED "IOFWD_PRIVATE_REPORTED"
 #define AMPH_PRIVATE_CLOCK "IOFWD_PRIVATE_CLOCK"
 #define AMPH_PRIVATE_LEFT "IOFWD_PRIVATE_LEFT"
+#define AMPH_PRIVATE_NEAR "IOFWD_PRIVATE_NEAR"
 #define AMPH_ENV_PRIVATE(PRIVATE) \
     PRIVATE(CWD, AMPH_PRIVATE_CWD, \
             "the forwarded working directory of the process before an exec: descriptor:path") \
+    PRIVATE(NEAR, AMPH_PRIVATE_NEAR, \
+            "directories that the process before an exec has opened by itself: [:descriptor]...") \
     PRIVATE(LOCKS, AMPH_PRIVATE_LOCKS, "record locks that a process keeps over an exec") \
     PRIVATE(LIBS, AMPH_PRIVATE_LIBS, \
             "copies of forwarded libraries that the dynamic linker has been given") \

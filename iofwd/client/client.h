@@ -180,27 +180,10 @@ bool amph_fwd_give_up_fds(void);
  * it before it delivers signals that it blocked. */
 void amph_fwd_set_inside(int (*swap)(int depth));
 
+struct amph_fwd_host_calls; /* wire/below.h */
+
 /* The functions with which the client makes calls on descriptors that servers have passed to it.  The
  * interposer sets those that it does not catch itself. */
-struct amph_fwd_host_calls {
-    ssize_t (*read)(int fd, void *buf, size_t len);
-    ssize_t (*write)(int fd, const void *data, size_t len);
-    ssize_t (*pread)(int fd, void *buf, size_t len, off_t off);
-    ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
-    off_t (*lseek)(int fd, off_t off, int whence);
-    int (*ftruncate)(int fd, off_t length);
-    int (*fsync)(int fd);
-    int (*fdatasync)(int fd);
-    int (*fstat)(int fd, struct stat *st);
-    int (*fstatat)(int dir, const char *path, struct stat *st, int flags);
-    int (*statx)(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
-    int (*faccessat)(int dir, const char *path, int amode, int flags);
-    ssize_t (*readlinkat)(int dir, const char *path, char *target, size_t len);
-    int (*openat2)(int dir, const char *path, const struct open_how *how, size_t size);
-    int (*close)(int fd);
-    int (*fcntl)(int fd, int command, void *arg);
-};
-
 void amph_fwd_set_host_calls(const struct amph_fwd_host_calls *calls);
 
 /* Gives the log's lines to `take`; see amph_log_set_sink. */

@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -35,6 +34,7 @@
 #include "iofwd/client/internal.h"
 #include "iofwd/client/lookups.h"
 #include "iofwd/client/versions.h"
+#include "iofwd/wire/below.h"
 #include "iofwd/wire/encode.h"
 #include "iofwd/wire/handshake.h"
 #include "iofwd/wire/passthrough.h"
@@ -47,9 +47,7 @@
  * refusal. */
 #define ASK_FOR_EXPORT 4u
 #define ASK_FOR_DIRECTORY 12u
-#define PLAIN 64u       /* directories that are remembered */
-#define PATH_BYTES 160u /* longer names of exports and paths of directories are not remembered */
-#define ASK_SERVER (-1) /* a call's outcome: only the server can answer */
+#define PATH_BYTES 160u /* exports with longer names are not looked up below */
 
 /* Where look-ups start.  known: fd is there to be used. */
 struct base {
@@ -66,19 +64,9 @@ struct base {
     ino_t ino;
 };
 
-/* A directory that has been reached from a base without links. */
-struct plain {
-    _Atomic bool busy; /* a thread uses it */
-    const struct base *base;
-    uint32_t generation, names;
-    uint64_t looked_ns;
-    size_t len;
-    char path[PATH_BYTES];
-};
-
 static struct amph_client_lookups {
     struct base base[BASES]; /* exports, then open directories by their handles */
-    struct plain plain[PLAIN];
+    struct amph_fwd_plains plains;
     pthread_mutex_t lock;
     bool scarce; /* the process has used up its descriptors once: it gets no more of these */
     _Atomic uint32_t exports_calls, exports_ask_at;
@@ -322,167 +310,42 @@ bool amph_client_lookups_give_up(void)
     return any;
 }
 
-/* ---- directories on the way ---- */
-
-static struct plain *plain_of(const struct lookup *l, size_t len)
-{
-    uint64_t hash = (uint64_t)(l->base - state.base);
-
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)l->rel[i]) * UINT64_C(0x100000001b3);
-
-    return &state.plain[amph_client_hash(hash) % PLAIN];
-}
-
-static bool is_current(const struct plain *p, const struct lookup *l, size_t len,
-                       const struct amph_fwd_versions *v)
-{
-    return p->base == l->base && p->generation == l->generation && p->len == len &&
-           memcmp(p->path, l->rel, len) == 0 && amph_fwd_version_is(&v->names, p->names) &&
-           !amph_client_versions_expired(p->looked_ns);
-}
-
-/* Reaches the directory, whose path is the first len bytes, from the base without links. */
-static bool reach(const struct lookup *l, size_t len)
-{
-    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                       RESOLVE_NO_MAGICLINKS };
-    char path[FWD_PATH_MAX];
-
-    if (len >= sizeof path)
-        return false;
-
-    memcpy(path, l->rel, len);
-    path[len] = 0;
-
-    int fd = amph_client_state.host.openat2(l->base->fd, path, &how, sizeof how);
-
-    if (fd >= 0)
-        amph_client_state.host.close(fd);
-
-    return fd >= 0;
-}
-
-/* The same, remembered.  The entry is this thread's. */
-static bool reach_and_keep(struct plain *p, const struct lookup *l, size_t len,
-                           const struct amph_fwd_versions *v)
-{
-    uint32_t names;
-
-    if (is_current(p, l, len, v))
-        return true;
-
-    uint64_t now = amph_now_ns();
-    bool is_known = amph_fwd_version_take(&v->names, &names);
-
-    if (!reach(l, len))
-        return false;
-
-    p->base = is_known ? l->base : NULL;
-    p->generation = l->generation;
-    p->names = names;
-    p->looked_ns = now;
-    p->len = len;
-    memcpy(p->path, l->rel, len);
-
-    return true;
-}
+/* ---- calls ---- */
 
 /* Does the kernel reach the directory of the path's last component without following a link? */
 static bool is_plain(struct amph_fwd_client *cl, const struct lookup *l)
 {
-    const char *slash = strrchr(l->rel, '/');
-    size_t len = slash ? (size_t)(slash - l->rel) : 0;
     const struct amph_fwd_versions *v = amph_client_versions(cl);
+    struct amph_fwd_plain_key key = { .base = (uint64_t)(l->base - state.base),
+                                      .generation = l->generation };
+    bool is_known = v && amph_fwd_version_take(&v->names, &key.names);
 
-    if (len == 0)
-        return true;
-    if (!v || len > PATH_BYTES)
-        return reach(l, len);
-
-    struct plain *p = plain_of(l, len);
-
-    if (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
-        return reach(l, len);
-
-    bool plain = reach_and_keep(p, l, len, v);
-
-    atomic_store_explicit(&p->busy, false, memory_order_release);
-    return plain;
-}
-
-/* ---- calls ---- */
-
-static int failure(void)
-{
-    return errno == ENOENT ? ENOENT : ASK_SERVER;
-}
-
-/* The server has to follow a link, for it may lead out of the export. */
-static bool is_for_server(mode_t mode, int flags)
-{
-    return S_ISLNK(mode) && !(flags & AT_SYMLINK_NOFOLLOW);
+    return amph_fwd_below_is_plain(&state.plains, &amph_client_state.host, l->base->fd, l->rel,
+                                   is_known ? &key : NULL, amph_client_state.versions.age_ns);
 }
 
 static int do_stat(const struct lookup *l, union amph_fwd_args *u)
 {
-    struct stat st;
-
-    if (amph_client_state.host.fstatat(l->base->fd, l->rel, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return failure();
-    if (is_for_server(st.st_mode, u->stat.flags))
-        return ASK_SERVER;
-
-    *u->stat.st = st;
-    return 0;
+    return amph_fwd_below_stat(&amph_client_state.host, l->base->fd, l->rel, u->stat.flags,
+                               u->stat.st);
 }
 
 static int do_statx(const struct lookup *l, union amph_fwd_args *u)
 {
-    struct statx st;
-
-    if (amph_client_state.host.statx(l->base->fd, l->rel, AT_SYMLINK_NOFOLLOW,
-                                     (unsigned)u->statx.mask, &st) != 0)
-        return failure();
-    if (!(st.stx_mask & STATX_TYPE) || is_for_server(st.stx_mode, u->statx.flags))
-        return ASK_SERVER;
-
-    amph_fwd_reduce_statx(&st);
-    *u->statx.stx = st;
-    return 0;
+    return amph_fwd_below_statx(&amph_client_state.host, l->base->fd, l->rel, u->statx.flags,
+                                (unsigned)u->statx.mask, u->statx.stx);
 }
 
-/* Whether a file may be written also depends on its export, so the server says that. */
 static int do_access(const struct lookup *l, union amph_fwd_args *u)
 {
-    struct stat st;
-
-    if (u->access.amode & ~(R_OK | X_OK))
-        return ASK_SERVER;
-    if (amph_client_state.host.fstatat(l->base->fd, l->rel, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return failure();
-    if (S_ISLNK(st.st_mode))
-        return ASK_SERVER;
-    if (u->access.amode == F_OK)
-        return 0;
-
-    return amph_client_state.host.faccessat(l->base->fd, l->rel, u->access.amode,
-                                            u->access.flags & AT_EACCESS) == 0
-               ? 0
-               : failure();
+    return amph_fwd_below_access(&amph_client_state.host, l->base->fd, l->rel, u->access.amode,
+                                 u->access.flags);
 }
 
 static int do_readlink(const struct lookup *l, union amph_fwd_args *u)
 {
-    ssize_t n = amph_client_state.host.readlinkat(l->base->fd, l->rel, u->readlink.target,
-                                                  u->readlink.target_cap);
-
-    if (n < 0)
-        return failure();
-
-    *u->readlink.target_len = (size_t)n;
-    return 0;
+    return amph_fwd_below_readlink(&amph_client_state.host, l->base->fd, l->rel, u->readlink.target,
+                                   u->readlink.target_cap, u->readlink.target_len);
 }
 
 typedef int (*call_fn)(const struct lookup *l, union amph_fwd_args *u);
@@ -541,7 +404,7 @@ static void count_lookup(const struct amph_fwd_client *cl, const struct amph_cli
         amph_client_thread.trace_sum->passed++;
 }
 
-/* Makes the call below its base.  Returns its error, or ASK_SERVER. */
+/* Makes the call below its base.  Returns its error, or FWD_BELOW_ASK. */
 static int look_up(struct amph_fwd_call *call, const struct lookup *l)
 {
     struct amph_client_link *link;
@@ -549,22 +412,22 @@ static int look_up(struct amph_fwd_call *call, const struct lookup *l)
 
     amph_client_check_at_times(call->client);
     if (amph_client_link_to(call->client, l->server, &link) != 0 || !link->part)
-        return ASK_SERVER;
+        return FWD_BELOW_ASK;
 
     if (!is_itself(l->base)) {
         forget(l->base);
-        return ASK_SERVER;
+        return FWD_BELOW_ASK;
     }
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 
-    int err = is_plain(call->client, l) ? call_fns[call->id].fn(l, &call->u) : ASK_SERVER;
+    int err = is_plain(call->client, l) ? call_fns[call->id].fn(l, &call->u) : FWD_BELOW_ASK;
 
     pthread_setcancelstate(cancel, NULL);
     if (atomic_load(&l->base->generation) != l->generation)
-        err = ASK_SERVER;
+        err = FWD_BELOW_ASK;
 
-    if (err != ASK_SERVER)
+    if (err != FWD_BELOW_ASK)
         count_lookup(call->client, link, err);
     if (err == 0)
         amph_client_raise_block_size(call->client, call);
@@ -605,7 +468,7 @@ static int lookups_call(const struct amph_layer *self, struct amph_fwd_call *cal
 
     int err = look_up(call, &l);
 
-    return err == ASK_SERVER ? amph_layer_pass(self->next, call) : err;
+    return err == FWD_BELOW_ASK ? amph_layer_pass(self->next, call) : err;
 }
 
 /* A forked child inherits the descriptors, and holds on the directories. */

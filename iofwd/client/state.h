@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "iofwd/client/client.h"
+#include "iofwd/wire/below.h"
 #include "iofwd/wire/show.h"
 
 struct amph_client_nb;

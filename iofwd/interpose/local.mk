@@ -49,6 +49,9 @@ preload_sources = \
 	iofwd/elf/view.c \
 	iofwd/interpose/fd/fdtab.c \
 	iofwd/interpose/fd/fdtab.h \
+	iofwd/wire/below.c \
+	iofwd/wire/below.h \
+	iofwd/wire/near.h \
 	iofwd/wire/prefix.c \
 	iofwd/wire/prefix.h \
 	iofwd/interpose/fd/aio.c \
@@ -67,6 +70,11 @@ preload_sources = \
 	iofwd/interpose/attach/log_lines.c \
 	iofwd/interpose/path/cwd.c \
 	iofwd/interpose/path/dir.c \
+	iofwd/interpose/path/near.c \
+	iofwd/interpose/path/near.h \
+	iofwd/interpose/path/near_dir.c \
+	iofwd/interpose/path/near_exports.c \
+	iofwd/interpose/path/near_exports.h \
 	iofwd/interpose/process/environ.c \
 	iofwd/interpose/fd/epoll.c \
 	iofwd/interpose/process/die.c \
@@ -243,6 +251,7 @@ preload_scripts += \
 	tests/files/programs/fwd_libs.sh \
 	tests/files/calls/fwd_links.sh \
 	tests/files/calls/fwd_lookups.sh \
+	tests/files/calls/fwd_near.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/failover/fwd_left.sh \
 	tests/files/process/fwd_shares.sh \
@@ -297,7 +306,7 @@ preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
-preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups
+preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups tests/files/calls/fwd_near
 preload_programs += tests/files/data/fwd_record_locks
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
@@ -369,6 +378,8 @@ tests_files_memory_fwd_patched_LDADD = -ldl
 tests_files_calls_fwd_lookups_SOURCES = tests/files/calls/fwd_lookups.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_calls_fwd_lookups_LDFLAGS =
 tests_files_calls_fwd_lookups_LDADD = -lpthread
+tests_files_calls_fwd_near_SOURCES = tests/files/calls/fwd_near.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_calls_fwd_near_LDFLAGS =
 tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/fwd_say.h
 tests_files_calls_fwd_names_LDFLAGS =
 tests_files_limits_fwd_limits_SOURCES = tests/files/limits/fwd_limits.c

@@ -27,6 +27,7 @@
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "boot/standing.h"
+#include "iofwd/server/near.h"
 #include "iofwd/server/server.h"
 
 #define START_NS (30 * AMPH_NS_PER_S) /* until a new server is ready */
@@ -362,6 +363,7 @@ static bool announce(struct watch *w)
         return ok;
     }
 
+    w->set.near = amph_server_near_print(amph_env_str(AMPH_ENV_IOFWD_PREFIX));
     if (amph_boot_standing_write(w->d->address_file, &w->set) != AMPH_OK ||
         stat(w->d->address_file, &st) != 0)
         return false;

@@ -30,6 +30,7 @@
  *   workers.c      the pool of worker threads
  *   readers.c      extra threads that copy large cached reads
  *   passthrough.c, .h  passes descriptors of files and directories to clients of this host
+ *   near.c, .h      describes the exports to processes that can read them by themselves
  *   trust.c, .h    which processes could open the server's files by themselves
  *   pipes.c        pipes through which data of large writes arrives
  *   receive_areas.c  memory into which clients on other hosts put such data

@@ -313,15 +313,6 @@ static struct statx_timestamp get_statx_time(struct amph_rd *r)
 }
 
 #define STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)
-/* what follows the last member that is passed on: the mount's number and others */
-#define STATX_USED_BYTES \
-    (offsetof(struct statx, stx_dev_minor) + sizeof((struct statx *)0)->stx_dev_minor)
-
-void amph_fwd_reduce_statx(struct statx *stx)
-{
-    stx->stx_mask &= STATX_MASK;
-    memset((char *)stx + STATX_USED_BYTES, 0, sizeof *stx - STATX_USED_BYTES);
-}
 
 void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx)
 {

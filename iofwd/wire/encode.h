@@ -68,8 +68,6 @@ void amph_fwd_get_stat(struct amph_rd *r, struct stat *st);
 /* mask and attributes in Linux's encoding, without mount ids */
 void amph_fwd_put_statx(struct amph_wr *w, const struct statx *stx);
 void amph_fwd_get_statx(struct amph_rd *r, struct statx *stx);
-/* Takes out of a local answer what the two leave out, so that it is the one that a server gives. */
-void amph_fwd_reduce_statx(struct statx *stx);
 void amph_fwd_put_statfs(struct amph_wr *w, const struct statfs *fs);
 void amph_fwd_get_statfs(struct amph_rd *r, struct statfs *fs);
 void amph_fwd_put_lock(struct amph_wr *w, const struct flock *lock);

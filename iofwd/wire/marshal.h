@@ -22,6 +22,8 @@
  *   ranges.c, .h     sets of locked byte ranges
  *   show.c, .h       values of calls as text
  *   passthrough.h    what clients with descriptors of files share with their servers
+ *   below.c, .h      look-ups below a directory that a process has open
+ *   near.h           what standing servers say about their exports to processes of their host
  *   request_name.c, .h  names of clients and requests in messages
  *   inode_flags.h    inode flags of lsattr and chattr
  *   inode_requests.h the ioctl requests for them, and their arguments

@@ -36,9 +36,26 @@ fwd_tree() {
 fwd_servers() {
     fwd_kept=$1
     shift
+    if [ -n "${FWD_STANDING-}" ]; then
+        fwd_standing "$@"
+        return
+    fi
     AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" \
         -timeout "${fwd_time:-100}" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
+}
+
+# fwd_standing COMMAND...: the same with standing servers, to which iofwd-run attaches the command (FWD_STANDING=1)
+fwd_standing() {
+    fwd_address=$mp_dir/standing
+    AMPHORA_STATS=1 "$builddir/iofwd-server" -daemon -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" -address-file "$fwd_address" \
+        -log "$mp_dir/stats" >/dev/null || return
+    timeout -k 5 "${fwd_time:-100}" "$builddir/iofwd-run" -servers "$fwd_address" sh -c 'exec "$@" 2>&1' sh "$@" </dev/null
+    fwd_code=$?
+    fwd_watch=$(sed -n 's/^watch //p' "$fwd_address")
+    "$builddir/iofwd-ctl" stop -servers "$fwd_address" >/dev/null
+    timeout 20 tail -f --pid="$fwd_watch" /dev/null # until it has gone
+    return "$fwd_code"
 }
 
 # fwd_counted WHAT [FILE]: the sum over the servers of what their counters ($mp_dir/stats) call so: "bytes written", "calls by passed descriptors"

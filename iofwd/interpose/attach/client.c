@@ -8,6 +8,7 @@
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/mpi_job.h"
+#include "iofwd/wire/below.h"
 #include "iofwd/wire/file.h"
 
 #include <dirent.h>
@@ -94,7 +95,7 @@ static int host_fcntl(int fd, int command, void *arg)
 }
 
 /* Not those that the preload library catches. */
-static const struct amph_fwd_host_calls host_calls = {
+const struct amph_fwd_host_calls amph_ip_host_calls = {
     libc_read,       libc_write,     libc_pread64, libc_pwrite64,  libc_lseek64, libc_ftruncate64,
     libc_fsync,      libc_fdatasync, host_fstat,   libc_fstatat64, libc_statx,   libc_faccessat,
     libc_readlinkat, host_openat2,   libc_close,   host_fcntl
@@ -121,7 +122,7 @@ static int load(void)
     amph_ip_client.fwd.set_cancelled(amph_ip_is_cancelled);
     amph_ip_client.fwd.set_table_number(own_table_number);
     amph_ip_client.fwd.set_log_sink(amph_ip_log_take);
-    amph_ip_client.fwd.set_host_calls(&host_calls);
+    amph_ip_client.fwd.set_host_calls(&amph_ip_host_calls);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     amph_ip_trace_client_loaded();
 
@@ -513,6 +514,9 @@ int amph_ip_file_begin(int fd, struct amph_fd_file **of_p)
         return amph_ip_fail(err);
 
     err = amph_ip_client_enter();
+    if (!err)
+        err = amph_ip_file_reach(*of_p, fd);
+
     if (AMPH_UNLIKELY(err)) {
         amph_fdtab_put(*of_p);
         return amph_ip_fail(err);

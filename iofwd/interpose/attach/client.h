@@ -41,6 +41,9 @@ struct amph_ip_client {
 
 extern struct amph_ip_client amph_ip_client AMPH_HIDDEN;
 
+/* The C library's functions, which are not caught. */
+extern const struct amph_fwd_host_calls amph_ip_host_calls AMPH_HIDDEN;
+
 /* Loads libiofwd and opens the process's client if that has not happened yet.  Returns 0 or an errno
  * value.  Call it before each use of the client.  The client sets amph_ip_inside while it works, and
  * only while signals are blocked: the calls of a signal handler are therefore always treated as the
@@ -87,6 +90,14 @@ void amph_ip_client_fork_lock(bool take);
 /* Gets the open file behind a forwarded descriptor and adds a reference.  Returns 0 or an errno value
  * (EBADF: fd is not forwarded). */
 int amph_ip_file_get(int fd, struct amph_fd_file **of_p);
+
+/* Has a directory that the process has opened by itself (path/near.h) opened at its server.  fd: one of its
+ * descriptors.  The client is entered.  Returns 0 or an errno value. */
+int amph_ip_near_reach(struct amph_fd_file *of, int fd);
+static inline int amph_ip_file_reach(struct amph_fd_file *of, int fd)
+{
+    return AMPH_UNLIKELY(of->near) ? amph_ip_near_reach(of, fd) : 0;
+}
 
 /* Begin and end of a call by descriptor.  begin gets the open file and enters the client; it returns
  * 0, or -1 and sets errno.  end drops the reference and returns 0, or -1 and errno = err. */
@@ -148,5 +159,8 @@ int amph_ip_file_adopt(const char *text, struct amph_fd_file **of_p);
 
 /* The program is static and has the client linked in. */
 extern const bool amph_ip_client_is_linked AMPH_HIDDEN;
+
+/* Does the program itself use iofwd.h?  true: it may. */
+bool amph_ip_program_uses_api(void);
 
 #endif

@@ -72,6 +72,11 @@ const FILE *amph_ip_std_original(int fd)
     return files[fd];
 }
 
+bool amph_ip_program_uses_api(void)
+{
+    return true; /* libiofwd is linked in, whether or not the program calls it */
+}
+
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     return fopencookie(cookie, mode, functions);

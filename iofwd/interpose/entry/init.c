@@ -43,6 +43,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/path/near.h"
 
 enum {
     RANK_FDS = 64
@@ -98,7 +99,8 @@ static void restore_cwd(char **env)
     int fd = atoi(entry);
 
     amph_ip_state.cwd = strdup(cwd);
-    if (fd > 0 && fd < FDTAB_MAX && amph_ip_placeholder_text(fd, text, sizeof text))
+    if (fd > 0 && fd < FDTAB_MAX &&
+        (amph_ip_placeholder_text(fd, text, sizeof text) || amph_ip_near_inherit(fd)))
         amph_ip_state.cwd_fd = fd;
 }
 
@@ -586,6 +588,8 @@ static void start_with(char **env, int argc, char **argv, char **environment)
 
     amph_ip_environment_keep(longer ? longer : env);
     free(longer);
+    amph_ip_near_start(env);
+    amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
     restore_cwd(env);
     amph_ip_state.on = true;
     amph_ip_fork_watch();

@@ -192,8 +192,8 @@ int amph_do_fcntl(int fd, int command, void *arg)
         return amph_ip_fail(EBADF); /* the program does not know it */
 
     const struct command *c = command_of(command);
-    /* the placeholder's answer is the right one */
-    if (c && !c->run)
+    /* the answer of the placeholder, or of the directory itself, is the right one */
+    if (c && (!c->run || (c->run == get_flags && amph_fdtab_is_near(fd))))
         return amph_ip_kernel_fcntl(fd, command, arg);
     if (command != F_GETFL && !copies && amph_ip_is_path_only(fd))
         return amph_ip_fail(EBADF); /* has precedence over all other errors */
@@ -211,6 +211,8 @@ int amph_do_fcntl(int fd, int command, void *arg)
     }
 
     err = amph_ip_client_enter();
+    if (!err)
+        err = amph_ip_file_reach(of, fd);
 
     int result = err ? amph_ip_fail(err) : fcntl_remote(fd, of, c, arg);
     int saved = errno;

@@ -20,6 +20,7 @@
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/wire/file.h"
@@ -399,11 +400,36 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     return enter_table(fd, of);
 }
 
+/* The process has opened a file by itself. */
+static int opened_near(struct amph_ip_resolved *w, const struct amph_ip_near_opened *o, int flags)
+{
+    struct amph_fd_file *of = o->directory ? amph_ip_near_file(flags, o->readonly) : NULL;
+
+    if (of)
+        keep_path(w, of);
+
+    amph_ip_resolve_end(w, 0);
+    if (!o->directory)
+        return amph_ip_note_local(o->fd);
+    if (of)
+        return enter_table(o->fd, of);
+
+    amph_ip_kernel_close(o->fd);
+    return amph_ip_fail(ENOMEM);
+}
+
 int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 {
     struct amph_ip_resolved w;
 
-    if (!amph_ip_resolve(&w, dir, path, false))
+    struct amph_ip_near_opened near;
+    int err;
+
+    if (!amph_ip_resolve_near(&w, dir, path, false))
+        return -1;
+    if (!w.local && amph_ip_near_open(&w, flags, &near, &err))
+        return err ? amph_ip_resolve_end(&w, err) : opened_near(&w, &near, flags);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (w.local) {
@@ -730,7 +756,7 @@ void amph_ip_cwd_to_kernel(void)
     if (!of)
         return;
 
-    int fd = placeholder(&of->file, O_PATH | O_CLOEXEC);
+    int fd = of->near ? -1 : placeholder(&of->file, O_PATH | O_CLOEXEC);
 
     if (fd >= 0) {
         amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0);

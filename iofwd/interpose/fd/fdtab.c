@@ -108,6 +108,7 @@ struct amph_fd_file *amph_fdtab_new(void)
     }
 
     of->oflags = 0;
+    of->near = 0;
     of->locked = false;
     of->path[0] = 0;
 
@@ -210,6 +211,18 @@ struct amph_fd_file *amph_fdtab_get(int fd)
     return slot ? pin_slot(slot) : NULL;
 }
 
+bool amph_fdtab_is_near(int fd)
+{
+    struct amph_fd_file **slot = slot_of(amph_fdtab_current(), fd, false);
+    struct amph_fd_file *of = slot ? pin_slot(slot) : NULL;
+    bool near = of && of->near != 0;
+
+    if (of)
+        amph_fdtab_put(of);
+
+    return near;
+}
+
 struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,
                                        enum amph_fdtab_class cls)
 {
@@ -239,7 +252,8 @@ struct amph_fd_file *amph_fdtab_set(int fd, struct amph_fd_file *of, enum amph_f
 /* A server assigns each handle once, so one part is enough. */
 bool amph_fdtab_same_file(const struct amph_fwd_file *a, const struct amph_fwd_file *b)
 {
-    return a->part[0].server == b->part[0].server && a->part[0].handle == b->part[0].handle;
+    return a->nparts > 0 && a->part[0].server == b->part[0].server &&
+           a->part[0].handle == b->part[0].handle;
 }
 
 struct amph_fd_file *amph_fdtab_find(const struct amph_fwd_file *file)

@@ -43,6 +43,10 @@ struct amph_fd_file {
     /* its last reference was dropped while closes are held; whoever resets the mark has the reference */
     bool postponed;
     struct amph_fwd_file file;
+    /* the number of a directory whose descriptors are its own (path/near.h), which no server has until
+     * `ready`; 0: another file */
+    uint32_t near;
+    bool near_readonly; /* it is below an export that must not be changed */
     bool locked;  /* a record lock was taken through this open file */
     bool closing; /* the coming exec closes one of its descriptors */
     int oflags;   /* as it was opened */
@@ -107,6 +111,9 @@ struct amph_fd_file *amph_fdtab_new(void);
 
 /* Returns the open file behind fd with a reference added, or NULL. */
 struct amph_fd_file *amph_fdtab_get(int fd);
+
+/* Is fd a directory that the process has opened by itself (path/near.h)? */
+bool amph_fdtab_is_near(int fd);
 
 /* Drops a reference.  Dropping the last one closes the file by amph_ip_fds.close_file (fd/state.h)
  * and returns its result; otherwise returns 0. */

@@ -171,6 +171,8 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
     struct amph_fd_file *of;
     off_t at = 0;
 
+    if (amph_fdtab_is_near(fd))
+        return libc_lseek64(fd, off, whence);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
@@ -421,6 +423,8 @@ int amph_do_fsync(int fd)
 {
     struct amph_fd_file *of;
 
+    if (amph_fdtab_is_near(fd))
+        return libc_fsync(fd);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
@@ -434,6 +438,8 @@ int amph_do_fdatasync(int fd)
 {
     struct amph_fd_file *of;
 
+    if (amph_fdtab_is_near(fd))
+        return libc_fdatasync(fd);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 

@@ -171,6 +171,9 @@ static short ask_one(struct wait *w, const struct pollfd *p, bool armed)
         return POLLNVAL;
 
     err = amph_ip_client_enter();
+    if (!err)
+        err = amph_ip_file_reach(of, p->fd);
+
     if (!err && armed && !(notifier = notifier_of(w, of->file.part[0].server, &fresh)))
         err = EIO;
 

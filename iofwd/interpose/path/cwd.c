@@ -29,6 +29,7 @@
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
@@ -332,6 +333,8 @@ static int name_of(int fd, char name[PATH_MAX])
     struct amph_fd_file *of;
     size_t len = 0;
 
+    if (amph_fdtab_is_near(fd))
+        return amph_ip_near_name(fd, name) ? 0 : ENOENT;
     if (amph_ip_file_begin(fd, &of) != 0)
         return errno;
 
@@ -584,7 +587,7 @@ int amph_ip_chdir(enum amph_client_route way, const char *path)
 
     if (!amph_ip_path(path))
         return chdir_local(way, path);
-    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return chdir_local(way, w.path);

@@ -28,6 +28,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/wire/file.h"
 
@@ -47,6 +48,8 @@ int amph_do_fstat(int fd, struct stat *st)
 
     if (AMPH_UNLIKELY(amph_ip_is_cwd(fd)))
         return amph_ip_fail(EBADF); /* the program does not know it */
+    if (amph_fdtab_is_near(fd))
+        return libc_fstat64(fd, st);
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
@@ -109,9 +112,18 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
     struct amph_ip_resolved w;
 
+    struct stat spare, *to;
+    int err;
+
     if (flags & ~STAT_FLAGS)
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
+    if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+
+    to = w.local ? st : AMPH_IP_ROOM(st, &spare);
+    if (!w.local && amph_ip_near_stat(&w, flags, to, &err))
+        return amph_ip_resolve_end(&w, delivered(err, to, st));
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     mode_t mode;
@@ -119,11 +131,9 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
         return lstat_number(dir, path, st, mode);
 
     if (!w.local) {
-        struct stat spare;
-        struct stat *to = AMPH_IP_ROOM(st, &spare);
-        int err = w.path[0] ? amph_ip_client.fwd.stat(CLIENT, AMPH_IP_AT(&w),
-                                                      flags & AT_SYMLINK_NOFOLLOW, to)
-                            : amph_ip_client.fwd.fstat(CLIENT, &w.dir->file, to);
+        err = w.path[0]
+                  ? amph_ip_client.fwd.stat(CLIENT, AMPH_IP_AT(&w), flags & AT_SYMLINK_NOFOLLOW, to)
+                  : amph_ip_client.fwd.fstat(CLIENT, &w.dir->file, to);
 
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, st));
@@ -135,15 +145,32 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
 /* The mount point on the server means nothing on this host. */
 #define ATTRIBUTES_OF_MOUNTS ((uint64_t)(STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
 
+static int without_mounts(int err, struct statx *stx)
+{
+    if (!err) {
+        stx->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
+        stx->stx_attributes_mask &= ~ATTRIBUTES_OF_MOUNTS;
+    }
+
+    return err;
+}
+
 int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx)
 {
     struct amph_ip_resolved w;
     struct statx spare, *to;
+    int err = 0;
 
     if ((flags & ~STAT_FLAGS) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE ||
         (mask & STATX__RESERVED))
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
+    if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+
+    to = w.local ? stx : AMPH_IP_ROOM(stx, &spare);
+    if (!w.local && amph_ip_near_statx(&w, flags, mask, to, &err))
+        return amph_ip_resolve_end(&w, delivered(without_mounts(err, to), to, stx));
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     mode_t mode;
@@ -158,16 +185,10 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
     }
 
     if (!w.local) {
-        to = AMPH_IP_ROOM(stx, &spare);
-
-        int err = w.path[0] ? amph_ip_client.fwd.statx(CLIENT, AMPH_IP_AT(&w),
-                                                       flags & AT_SYMLINK_NOFOLLOW, mask, to)
-                            : amph_ip_client.fwd.fstatx(CLIENT, &w.dir->file, mask, to);
-
-        if (!err) {
-            to->stx_attributes &= ~ATTRIBUTES_OF_MOUNTS;
-            to->stx_attributes_mask &= ~ATTRIBUTES_OF_MOUNTS;
-        }
+        err = w.path[0] ? amph_ip_client.fwd.statx(CLIENT, AMPH_IP_AT(&w),
+                                                   flags & AT_SYMLINK_NOFOLLOW, mask, to)
+                        : amph_ip_client.fwd.fstatx(CLIENT, &w.dir->file, mask, to);
+        err = without_mounts(err, to);
 
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, delivered(err, to, stx));
@@ -179,16 +200,21 @@ int amph_do_statx(int dir, const char *path, int flags, unsigned mask, struct st
 int amph_do_faccessat(int dir, const char *path, int amode, int flags)
 {
     struct amph_ip_resolved w;
+    int err;
 
     if ((amode & ~(R_OK | W_OK | X_OK)) ||
         (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EACCESS | AT_EMPTY_PATH)))
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
+    if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (!w.local && amph_ip_near_access(&w, amode, flags, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.access(CLIENT, AMPH_IP_AT(&w), amode,
-                                            flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
+        err = amph_ip_client.fwd.access(CLIENT, AMPH_IP_AT(&w), amode,
+                                        flags & (AT_SYMLINK_NOFOLLOW | AT_EACCESS));
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -221,6 +247,9 @@ int amph_do_fstatfs(int fd, struct statfs *fs)
     struct statfs spare;
     struct statfs *to = AMPH_IP_ROOM(fs, &spare);
     struct amph_fd_file *of;
+
+    if (amph_fdtab_is_near(fd))
+        return libc_fstatfs64(fd, fs);
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
@@ -587,6 +616,7 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
 {
     struct amph_ip_resolved w;
     size_t len = 0;
+    int err;
 
     if ((int)cap <= 0) /* the kernel has an int for it */
         return amph_ip_fail(EINVAL);
@@ -601,7 +631,7 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
         return (ssize_t)(len < cap ? len : cap);
     }
 
-    if (!amph_ip_resolve(&w, dir, path, dir != AT_FDCWD))
+    if (!amph_ip_resolve_near(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
         return libc_readlinkat(w.dirfd, w.path, buf, cap);
@@ -612,14 +642,20 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     if (to == spare && cap > sizeof spare)
         cap = sizeof spare;
 
+    if (amph_ip_near_readlink(&w, to, cap, &len, &err))
+        return amph_ip_resolve_end(&w, delivered(err, to, buf)) ? -1 : (ssize_t)len;
+    if (!amph_ip_resolve_enter(&w))
+        return -1;
+
     if (w.by == AMPH_IP_BY_ALIAS) {
         amph_ip_resolve_end(&w, 0);
         return libc_readlinkat(dir, path, buf, cap);
     }
 
     bool by_fd = w.by == AMPH_IP_BY_NUMBER && w.dir;
-    int err = by_fd ? readlink_fd(&w, to, cap, &len)
-                    : amph_ip_client.fwd.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
+
+    err = by_fd ? readlink_fd(&w, to, cap, &len)
+                : amph_ip_client.fwd.readlink(CLIENT, AMPH_IP_AT(&w), to, cap, &len);
 
     if (amph_ip_went_out(&w, err, true))
         return libc_readlinkat(w.dirfd, w.path, buf, cap);

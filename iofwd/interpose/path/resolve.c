@@ -29,20 +29,12 @@ static bool fail(int err)
 
 static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, const char *path)
 {
-    int err = amph_ip_client_enter();
-
     if (AMPH_UNLIKELY(amph_ip_state.trace))
         amph_ip_trace_resolved(true);
 
     w->dir = dir;
     w->path = path;
-    if (!err)
-        return true;
-
-    if (dir)
-        amph_fdtab_put(dir);
-
-    return fail(err);
+    return true;
 }
 
 /* ---- local links that lead to a prefix ---- */
@@ -254,6 +246,7 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
     if (amph_ip_is_cwd(dirfd) && amph_ip_state.cwd)
         name = amph_ip_cwd_is_nameless(amph_ip_state.cwd) ? "" : amph_ip_state.cwd;
 
+    w->dirfd = dirfd;
     return below_file(w, dir, name, path, empty_ok);
 }
 
@@ -379,7 +372,7 @@ static void report(const struct amph_ip_resolved *w, int dir, const char *path, 
                       w->dir ? w->base : "", w->dir && w->path[0] ? "/" : "", w->path);
 }
 
-bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
+bool amph_ip_resolve_near(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
 {
     bool found = resolve(w, dir, path, empty_ok);
 
@@ -387,6 +380,25 @@ bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool
         report(w, dir, path, found);
 
     return found;
+}
+
+bool amph_ip_resolve_enter(struct amph_ip_resolved *w)
+{
+    int err = w->local ? 0 : amph_ip_client_enter();
+
+    if (!err && !w->local && w->dir)
+        err = amph_ip_file_reach(w->dir, w->dirfd);
+
+    if (!err)
+        return true;
+
+    amph_ip_resolve_end(w, 0);
+    return fail(err);
+}
+
+bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
+{
+    return amph_ip_resolve_near(w, dir, path, empty_ok) && amph_ip_resolve_enter(w);
 }
 
 int amph_ip_resolve_end(struct amph_ip_resolved *w, int err)

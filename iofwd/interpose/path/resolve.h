@@ -26,7 +26,7 @@ struct amph_ip_resolved {
     bool local;
     enum amph_ip_naming by; /* how the path named dir, if path is "" */
     /* local: for the C library, with dirfd; forwarded: absolute, or relative to dir ("": dir
-     * itself) */
+     * itself), one of whose descriptors is dirfd */
     const char *path;
     int dirfd;
     struct amph_fd_file *dir; /* forwarded: holds a reference; or NULL */
@@ -38,6 +38,11 @@ struct amph_ip_resolved {
  * (attach/client.h) and the caller must call amph_ip_resolve_end.  empty_ok: AT_EMPTY_PATH was
  * given.  Returns false with errno on error; then there is nothing to end. */
 bool amph_ip_resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok);
+
+/* The same, but does not open the client: for calls that the process may be able to make by itself (near.h).  If it
+ * cannot, amph_ip_resolve_enter must follow; it returns false with errno on error, and has ended w then. */
+bool amph_ip_resolve_near(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok);
+bool amph_ip_resolve_enter(struct amph_ip_resolved *w);
 
 /* Ends a forwarded call.  Returns 0, or -1 with errno = err. */
 int amph_ip_resolve_end(struct amph_ip_resolved *w, int err);

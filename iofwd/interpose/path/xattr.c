@@ -13,6 +13,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define CLIENT amph_ip_client.client
@@ -54,15 +55,25 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
     char value[XATTR_MAX];
     size_t len = 0;
 
-    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
+    int err;
+
+    if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
         return -1;
 
     if (w.local)
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
 
-    int err = amph_ip_client.fwd.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
-                                          &len);
+    if (amph_ip_near_getxattr(&w, name, value, sizeof value, &len, &err)) {
+        amph_ip_resolve_end(&w, 0);
+        return result(err, value, len, buf, cap);
+    }
+
+    if (!amph_ip_resolve_enter(&w))
+        return -1;
+
+    err = amph_ip_client.fwd.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
+                                      &len);
 
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
@@ -98,13 +109,22 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     char names[XATTR_MAX];
     size_t len = 0;
 
-    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
+    int err;
+
+    if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 
-    int err = amph_ip_client.fwd.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names,
-                                           &len);
+    if (amph_ip_near_listxattr(&w, names, sizeof names, &len, &err)) {
+        amph_ip_resolve_end(&w, 0);
+        return result(err, names, len, buf, cap);
+    }
+
+    if (!amph_ip_resolve_enter(&w))
+        return -1;
+
+    err = amph_ip_client.fwd.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names, &len);
     if (amph_ip_went_out(&w, err, flags))
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 

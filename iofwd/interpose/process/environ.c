@@ -13,6 +13,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -132,7 +133,8 @@ void amph_ip_environment_keep(char **env)
     bool preloaded = false;
 
     for (; env && *env && amph_ip_process.nkept < AMPH_IP_ENV_KEPT; env++) {
-        if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
+        if (amph_ip_env_is(*env, CWD_NAME) || amph_ip_env_is(*env, AMPH_PRIVATE_NEAR) ||
+            amph_ip_env_is(*env, AMPH_IP_LOCKS_NAME) ||
             amph_ip_env_is(*env, AMPH_IP_ELF_DEPS_SETTING) ||
             amph_ip_env_is(*env, AMPH_PRIVATE_REPORTED))
             continue;
@@ -202,7 +204,7 @@ size_t amph_ip_env_entries(char *const list[])
 static bool is_for_one(const char *entry)
 {
     return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, CLIENT_NAME) ||
-           amph_ip_env_is(entry, AMPH_IP_LOCKS_NAME) ||
+           amph_ip_env_is(entry, AMPH_PRIVATE_NEAR) || amph_ip_env_is(entry, AMPH_IP_LOCKS_NAME) ||
            amph_ip_env_is(entry, AMPH_IP_ELF_DEPS_SETTING) ||
            amph_ip_env_is(entry, AMPH_PRIVATE_REPORTED);
 }
@@ -284,6 +286,12 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
                  amph_ip_state.cwd);
         out[n++] = room->cwd;
     }
+
+    size_t name = sizeof AMPH_PRIVATE_NEAR;
+
+    strcpy(room->near, AMPH_PRIVATE_NEAR "=");
+    if (amph_ip_near_tell(room->near + name, sizeof room->near - name))
+        out[n++] = room->near;
 
     const char *own = amph_ip_client.loaded ? amph_ip_client.fwd.own_env() : NULL;
 

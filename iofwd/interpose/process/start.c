@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
@@ -48,14 +49,14 @@ int amph_ip_copy_in(const char *path, int amode)
     if (from < 0)
         return -1;
 
-    if (amph_do_fstat(from, &st) == 0 && !S_ISREG(st.st_mode))
+    if (amph_ip_fd_stat(from, &st) == 0 && !S_ISREG(st.st_mode))
         errno = EACCES;
     else if (amph_do_faccessat(AT_FDCWD, path, amode, AT_EACCESS) == 0 &&
              (buf = amph_ip_borrow(PIECE)) != NULL)
         to = amph_ip_memory_file(path);
 
     for (ssize_t n = 1; to >= 0 && n > 0;) {
-        n = amph_do_read(from, buf, PIECE);
+        n = amph_ip_fd(from) ? amph_do_read(from, buf, PIECE) : libc_read(from, buf, PIECE);
         for (ssize_t at = 0, put; n > 0 && at < n; at += put)
             if ((put = libc_write(to, buf + at, (size_t)(n - at))) <= 0)
                 n = -1;

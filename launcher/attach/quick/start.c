@@ -111,6 +111,7 @@ static bool take_environment(char **env, struct request *r)
             if (value[0])
                 return false;
         } else if (!amph_quick_begins(*env, "IOFWD_PREFIX=") &&
+                   !amph_quick_begins(*env, "IOFWD_NEAR=") &&
                    (amph_quick_begins(*env, "AMPHORA_") || amph_quick_begins(*env, "IOFWD_") ||
                     amph_quick_begins(*env, "GASNET_"))) {
             return false;

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files that the process reads by itself; see near.h.
+ *
+ * The address file says where the servers' exports are on this host (near_exports.c).  The process opens them with
+ * its own rights, so it never sees more than it could without the servers.  Like a server it stays below the
+ * export: the kernel resolves each path below the export's directory and follows no link (openat2).  Where there
+ * is a link, an error but ENOENT, a FIFO, a socket or a device, the server makes the call.
+ *
+ * Not used: by tasks with descriptor tables of their own; while the process maps forwarded files, whose changes
+ * in memory a read must show (memory/coherent.c); with traces and records, which show what is forwarded; with
+ * IOFWD_CONSISTENCY=session, whose delayed writes only the client knows; and by programs that use iofwd.h, which
+ * makes its calls on forwarded files.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "iofwd/interpose/path/near.h"
+
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/path/near_exports.h"
+#include "iofwd/wire/below.h"
+
+#define EXPORT_KEYS (UINT64_C(1) << 32) /* above the numbers of directories */
+
+/* Where a call starts, and the path below. */
+struct place {
+    int dir;
+    const char *rel;
+    struct amph_fwd_plain_key key; /* of the directory */
+    bool readonly;
+};
+
+/* ---- a call's place ---- */
+
+static bool may_use(void)
+{
+    return !amph_ip_inside && amph_fdtab_current() == &amph_fdtab_first &&
+           __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) == 0 &&
+           amph_ip_near_exports();
+}
+
+/* Finds where a path starts.  The file of a descriptor itself is the server's. */
+static bool find_place(const struct amph_ip_resolved *w, struct place *p)
+{
+    if (w->by != AMPH_IP_BY_NAME || !may_use())
+        return false;
+
+    if (w->dir) {
+        *p = (struct place){ w->dirfd, w->path, { .base = w->dir->near }, w->dir->near_readonly };
+        return w->dir->near && w->path[0];
+    }
+
+    for (size_t i = 0; i < amph_ip_near.n; i++) {
+        struct amph_ip_near_export *e = &amph_ip_near.export[i];
+
+        p->rel = amph_fwd_path_below(w->path, e->name, e->name_len);
+        if (!p->rel)
+            continue;
+
+        p->rel = p->rel[0] ? p->rel : ".";
+        p->dir = amph_ip_near_export_fd(e);
+        p->key = (struct amph_fwd_plain_key){ .base = EXPORT_KEYS + i };
+        p->readonly = e->readonly;
+        return p->dir >= 0;
+    }
+
+    return false;
+}
+
+static int open_below(const struct place *p, int flags)
+{
+    const struct open_how how = { .flags = (unsigned)flags,
+                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                             RESOLVE_NO_MAGICLINKS };
+
+    return amph_ip_host_calls.openat2(p->dir, p->rel, &how, sizeof how);
+}
+
+/* Does the way to the last component contain no link?  Other programs may change that meanwhile. */
+static bool is_plain(const struct place *p)
+{
+    return amph_fwd_below_is_plain(&amph_ip_near.plains, &amph_ip_host_calls, p->dir, p->rel,
+                                   &p->key, amph_ip_near.age_ns);
+}
+
+/* Is the open directory itself meant? */
+static bool is_directory_itself(const struct amph_ip_resolved *w)
+{
+    return w->dir && w->dir->near && !w->path[0] && w->by == AMPH_IP_BY_NAME;
+}
+
+static bool is_answer(int err, int *err_p)
+{
+    *err_p = err;
+    return err != FWD_BELOW_ASK;
+}
+
+/* ---- calls ---- */
+
+bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat *st, int *err_p)
+{
+    struct place p;
+
+    if (is_directory_itself(w)) {
+        *err_p = libc_fstat64(w->dirfd, st) == 0 ? 0 : errno;
+        return true;
+    }
+
+    return find_place(w, &p) && is_plain(&p) &&
+           is_answer(amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st), err_p);
+}
+
+bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned mask,
+                        struct statx *stx, int *err_p)
+{
+    struct place p;
+
+    if (is_directory_itself(w)) {
+        *err_p = libc_statx(w->dirfd, "", AT_EMPTY_PATH, mask, stx) == 0 ? 0 : errno;
+        return true;
+    }
+
+    return find_place(w, &p) && is_plain(&p) &&
+           is_answer(amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx),
+                     err_p);
+}
+
+bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags, int *err_p)
+{
+    struct place p;
+
+    return find_place(w, &p) && is_plain(&p) &&
+           is_answer(amph_fwd_below_access(&amph_ip_host_calls, p.dir, p.rel, amode, flags), err_p);
+}
+
+bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_t cap_bytes,
+                           size_t *len_p, int *err_p)
+{
+    struct place p;
+
+    return find_place(w, &p) && is_plain(&p) &&
+           is_answer(
+               amph_fwd_below_readlink(&amph_ip_host_calls, p.dir, p.rel, target, cap_bytes, len_p),
+               err_p);
+}
+
+/* Opens what is not a link, to make another call on it.  -1: the server has to make the call. */
+static int open_to_look(const struct amph_ip_resolved *w)
+{
+    struct place p;
+
+    return find_place(w, &p) ? open_below(&p, O_PATH | O_CLOEXEC) : -1;
+}
+
+bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, void *value,
+                           size_t cap_bytes, size_t *len_p, int *err_p)
+{
+    struct amph_ip_by_fd n;
+    int fd = open_to_look(w);
+
+    if (fd < 0)
+        return false;
+
+    ssize_t len = libc_getxattr(amph_ip_name_by_fd(fd, &n), name, value, cap_bytes);
+
+    *err_p = len < 0 ? errno : 0;
+    *len_p = (size_t)len;
+    amph_ip_kernel_close(fd);
+    return true;
+}
+
+bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_t cap_bytes,
+                            size_t *len_p, int *err_p)
+{
+    struct amph_ip_by_fd n;
+    int fd = open_to_look(w);
+
+    if (fd < 0)
+        return false;
+
+    ssize_t len = libc_listxattr(amph_ip_name_by_fd(fd, &n), names, cap_bytes);
+
+    *err_p = len < 0 ? errno : 0;
+    *len_p = (size_t)len;
+    amph_ip_kernel_close(fd);
+    return true;
+}
+
+/* The flags of an open that the process may make, if the file is of the right type. */
+#define FILE_FLAGS \
+    (O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_DIRECTORY | O_NOATIME | __O_LARGEFILE)
+#define DIRECTORY_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* that matter to one */
+
+static bool may_open(int flags)
+{
+    return !(flags & ~(FILE_FLAGS | (flags & O_DIRECTORY ? O_PATH : 0)));
+}
+
+/* Looks what is to be opened before that is done, because the open of a FIFO or a device would have effects.  The
+ * descriptor of a file can also change its mode and the like, which the server refuses below a read-only export.
+ * Returns 0, ENOENT or FWD_BELOW_ASK. */
+static int look_at(const struct place *p)
+{
+    struct stat st;
+    int err = is_plain(p) ? amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, 0, &st)
+                          : FWD_BELOW_ASK;
+
+    bool reads = !err && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !p->readonly));
+
+    return err || reads ? err : FWD_BELOW_ASK;
+}
+
+/* Is the file one that the process may read by itself?  The name may have become another file's. */
+static bool is_right(struct amph_ip_near_opened *o, int flags)
+{
+    struct stat st;
+
+    o->directory = flags & O_DIRECTORY;
+    if (o->directory)
+        return true;
+    if (libc_fstat64(o->fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        return false;
+
+    o->directory = S_ISDIR(st.st_mode);
+    return (flags & O_NONBLOCK) ||
+           amph_ip_kernel_fcntl(o->fd, F_SETFL, (void *)(long)(flags & O_NOATIME)) == 0;
+}
+
+/* A directory with a long name could not be opened at its server later (near_dir.c). */
+static bool has_short_name(const struct amph_ip_resolved *w)
+{
+    size_t above = w->dir ? strlen(w->dir->path) : 0;
+
+    return (!w->dir || above > 0) && above + strlen(w->path) + 1 < AMPH_IP_PATH_INLINE;
+}
+
+bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_ip_near_opened *o,
+                       int *err_p)
+{
+    struct place p;
+
+    if (!may_open(flags) || !find_place(w, &p))
+        return false;
+
+    *err_p = flags & O_DIRECTORY ? 0 : look_at(&p);
+    if (*err_p)
+        return *err_p != FWD_BELOW_ASK;
+
+    /* O_NONBLOCK, because it may have become a FIFO meanwhile */
+    o->fd = open_below(&p, flags & O_DIRECTORY ? flags & DIRECTORY_FLAGS : flags | O_NONBLOCK);
+    o->readonly = p.readonly;
+    if (o->fd < 0)
+        return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);
+    if (is_right(o, flags) && (!o->directory || has_short_name(w)))
+        return true;
+
+    amph_ip_kernel_close(o->fd);
+    return false;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Directories that the process has opened by itself (near.h): their names, the programs that inherit them, and
+ * their handles at servers.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "iofwd/interpose/path/near.h"
+
+#include "iofwd/calls/names.h"
+#include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/fd/fdtab.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/path/near_exports.h"
+
+/* The export that the directory behind fd is below, and its name there; NULL: none, or it has been removed. */
+static const struct amph_ip_near_export *export_of(int fd, char name[PATH_MAX])
+{
+    char real[PATH_MAX];
+    struct amph_ip_by_fd link;
+    struct stat st;
+    ssize_t n = amph_ip_kernel_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
+
+    if (n <= 0 || !amph_ip_near_exports() || libc_fstat64(fd, &st) != 0 || st.st_nlink == 0)
+        return NULL;
+
+    real[n] = 0;
+    for (size_t i = 0; i < amph_ip_near.n; i++) {
+        const struct amph_ip_near_export *e = &amph_ip_near.export[i];
+        const char *rest = amph_fwd_path_below(real, e->dir, e->dir_len);
+
+        if (!rest)
+            continue;
+
+        int len = snprintf(name, PATH_MAX, "%.*s%s%s", (int)e->name_len, e->name,
+                           rest[0] ? "/" : "", rest);
+
+        return len > 0 && len < PATH_MAX ? e : NULL;
+    }
+
+    return NULL;
+}
+
+bool amph_ip_near_name(int fd, char name[PATH_MAX])
+{
+    return export_of(fd, name) != NULL;
+}
+
+struct amph_fd_file *amph_ip_near_file(int flags, bool readonly)
+{
+    struct amph_fd_file *of = amph_fdtab_new();
+
+    if (!of)
+        return NULL;
+
+    of->oflags = flags;
+    of->near = __atomic_add_fetch(&amph_ip_near.directories, 1, __ATOMIC_RELAXED);
+    of->near_readonly = readonly;
+    of->file = (struct amph_fwd_file){ .nparts = 0 };
+    return of;
+}
+
+/* ---- programs that this one starts ---- */
+
+struct told {
+    char *text;
+    size_t len, cap;
+};
+
+static void tell_one(int fd, struct amph_fd_file *of, void *arg)
+{
+    struct told *told = arg;
+
+    if (!of->near || (amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC))
+        return;
+
+    int n = snprintf(told->text + told->len, told->cap - told->len, ":%d", fd);
+
+    if (n > 0 && (size_t)n < told->cap - told->len)
+        told->len += (size_t)n;
+    else
+        told->text[told->len] = 0; /* it is a local directory for the new program */
+}
+
+bool amph_ip_near_tell(char *text, size_t cap_bytes)
+{
+    struct told told = { text, 0, cap_bytes };
+
+    if (atomic_load(&amph_ip_near.found) != AMPH_IP_NEAR_FOUND ||
+        amph_fdtab_current() != &amph_fdtab_first)
+        return false;
+
+    text[0] = 0;
+    amph_fdtab_each(0, FDTAB_MAX - 1, tell_one, &told);
+    return told.len > 0;
+}
+
+bool amph_ip_near_inherit(int fd)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    bool is_directory = fd >= 0 && fd < FDTAB_MAX && libc_fstat64(fd, &st) == 0 &&
+                        S_ISDIR(st.st_mode);
+    const struct amph_ip_near_export *e = is_directory ? export_of(fd, name) : NULL;
+
+    if (!e || !amph_fdtab_reserve(fd))
+        return false;
+
+    struct amph_fd_file *of = amph_ip_near_file(amph_ip_kernel_fcntl(fd, F_GETFL, NULL),
+                                                e->readonly);
+
+    if (!of)
+        return false;
+    if (strlen(name) < sizeof of->path)
+        strcpy(of->path, name);
+
+    amph_fdtab_set(fd, of, FDTAB_FORWARDED);
+    return true;
+}
+
+void amph_ip_near_inherit_all(const char *text)
+{
+    for (char *at = (char *)text; at && *at == ':';)
+        amph_ip_near_inherit((int)strtol(at + 1, &at, 10));
+}
+
+/* Opens the directory at its server as it is named now.  *err_p: 0 or an errno value.  false: another one has this
+ * name meanwhile. */
+static bool open_there(struct amph_fd_file *of, int fd, struct amph_fwd_file *file, int *err_p)
+{
+    char name[PATH_MAX];
+    struct stat here, there;
+    int path_only = of->oflags & O_PATH;
+
+    *err_p = amph_ip_near_name(fd, name) ? 0 : ENOENT;
+    if (!*err_p)
+        *err_p = amph_ip_client.fwd.open(amph_ip_client.client, NULL, name, O_DIRECTORY | path_only,
+                                         0, file);
+    if (*err_p)
+        return true;
+
+    *err_p = amph_ip_client.fwd.fstat(amph_ip_client.client, file, &there);
+    if (*err_p ||
+        (libc_fstat(fd, &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino))
+        return true;
+
+    amph_ip_client.fwd.close(amph_ip_client.client, file);
+    return false;
+}
+
+#define TRIES 16 /* of a directory that others rename at the same time */
+
+/* With signals blocked, and the lock. */
+static int reach(struct amph_fd_file *of, int fd)
+{
+    struct amph_fwd_file file;
+    int err = 0;
+    bool there = false;
+
+    for (int i = 0; i < TRIES && !there; i++)
+        there = open_there(of, fd, &file, &err);
+
+    if (!err && there) {
+        of->file = file;
+        __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
+    }
+
+    return there ? err : ESTALE;
+}
+
+int amph_ip_near_reach(struct amph_fd_file *of, int fd)
+{
+    sigset_t all, before;
+
+    if (__atomic_load_n(&of->ready, __ATOMIC_ACQUIRE))
+        return 0;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&amph_ip_near.lock);
+
+    int err = __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) ? 0 : reach(of, fd);
+
+    pthread_mutex_unlock(&amph_ip_near.lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}

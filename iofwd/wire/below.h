@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Look-ups below a directory that a process has open, in place of its server (client/lookups.c,
+ * interpose/path/near.c).  A link must not be followed, since it may lead out of the export, where only the server
+ * can say what it means.  So the directory on the way is looked up first, without links and below the base; the
+ * call itself is then one system call relative to the base, as the program would make it without forwarding.
+ *
+ * Layer: iofwd.  Uses the C library only.  Thread rule: any thread.
+ */
+#ifndef AMPH_IOFWD_BELOW_H
+#define AMPH_IOFWD_BELOW_H
+
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* The C library's functions that the preload library does not catch. */
+struct amph_fwd_host_calls {
+    ssize_t (*read)(int fd, void *buf, size_t len);
+    ssize_t (*write)(int fd, const void *data, size_t len);
+    ssize_t (*pread)(int fd, void *buf, size_t len, off_t off);
+    ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
+    off_t (*lseek)(int fd, off_t off, int whence);
+    int (*ftruncate)(int fd, off_t length);
+    int (*fsync)(int fd);
+    int (*fdatasync)(int fd);
+    int (*fstat)(int fd, struct stat *st);
+    int (*fstatat)(int dir, const char *path, struct stat *st, int flags);
+    int (*statx)(int dir, const char *path, int flags, unsigned mask, struct statx *stx);
+    int (*faccessat)(int dir, const char *path, int amode, int flags);
+    ssize_t (*readlinkat)(int dir, const char *path, char *target, size_t len);
+    int (*openat2)(int dir, const char *path, const struct open_how *how, size_t size);
+    int (*close)(int fd);
+    int (*fcntl)(int fd, int command, void *arg);
+};
+
+/* ---- directories on the way ---- */
+
+#define FWD_PLAIN_DIRECTORIES 64u
+#define FWD_PLAIN_BYTES 160u /* longer paths are not remembered */
+
+/* Which base, and which state of it.  Equal keys mean that what was found once still holds, for as long as the
+ * caller believes in it. */
+struct amph_fwd_plain_key {
+    uint64_t base;
+    uint32_t generation, names;
+};
+
+/* A directory that has been reached from a base without links. */
+struct amph_fwd_plain {
+    _Atomic bool busy; /* a thread uses it */
+    bool known;
+    struct amph_fwd_plain_key key;
+    uint64_t looked_ns;
+    size_t len;
+    char path[FWD_PLAIN_BYTES];
+};
+
+struct amph_fwd_plains {
+    struct amph_fwd_plain item[FWD_PLAIN_DIRECTORIES];
+};
+
+/* Does the kernel reach the directory of the path's last component without following a link?  rel: the path below
+ * base_fd.  What was found is remembered for max_age_ns, unless key is NULL. */
+bool amph_fwd_below_is_plain(struct amph_fwd_plains *plains, const struct amph_fwd_host_calls *host,
+                             int base_fd, const char *rel, const struct amph_fwd_plain_key *key,
+                             uint64_t max_age_ns);
+
+/* ---- look-ups, where amph_fwd_below_is_plain ---- */
+
+#define FWD_BELOW_ASK (-1) /* only the server can answer */
+
+/* Return 0, ENOENT or FWD_BELOW_ASK. */
+int amph_fwd_below_stat(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
+                        int flags, struct stat *st);
+int amph_fwd_below_statx(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
+                         int flags, unsigned mask, struct statx *stx);
+int amph_fwd_below_access(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
+                          int amode, int flags);
+int amph_fwd_below_readlink(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
+                            char *target, size_t cap_bytes, size_t *len_p);
+
+#endif

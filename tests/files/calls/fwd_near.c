@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_near SECTION DIRECTORY SCRATCH: files that the process opens by itself if its servers are near.  Prints what
+ * calls gave; fwd_near.sh runs it in a local directory and in a forwarded one and compares.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+
+#include "tests/files/fwd_is.h"
+#include "tests/files/fwd_say.h"
+
+static const char *self;
+
+static void make_file(const char *name, const char *text)
+{
+    int fd = open(in(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+
+    IS(fd >= 0, 1);
+    IS(write(fd, text, strlen(text)), (long)strlen(text));
+    close(fd);
+}
+
+static void make_tree(void)
+{
+    IS(mkdir(in("dir"), 0755), 0);
+    IS(mkdir(in("dir/sub"), 0755), 0);
+    make_file("file", "first line\nsecond line\n");
+    make_file("dir/file", "in the directory\n");
+    make_file("dir/sub/deep", "deep\n");
+    IS(symlink("file", in("link")), 0);
+    IS(symlink("dir", in("todir")), 0);
+    IS(symlink("..", in("dir/up")), 0);
+    IS(mkfifo(in("fifo"), 0600), 0);
+}
+
+/* Says what can be read from fd now. */
+static void say_text(const char *what, int fd)
+{
+    char text[256];
+    ssize_t n = read(fd, text, sizeof text - 1);
+
+    text[n > 0 ? n : 0] = 0;
+    printf("%s: %ld, %s\n", what, (long)n, n < 0 ? strerrorname_np(errno) : text);
+}
+
+/* Says the entries of a directory in order. */
+static void say_entries(const char *what, DIR *list)
+{
+    char *name[64];
+    int n = 0;
+
+    for (struct dirent *e; list && (e = readdir(list)) != NULL && n < 64;)
+        name[n++] = strdup(e->d_name);
+
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            if (strcmp(name[i], name[k]) > 0) {
+                char *other = name[i];
+
+                name[i] = name[k];
+                name[k] = other;
+            }
+
+    printf("%s:", what);
+    for (int i = 0; i < n; i++) {
+        printf(" %s", name[i]);
+        free(name[i]);
+    }
+
+    puts(list ? "" : " none");
+}
+
+/* ---- opens ---- */
+
+static const char *const names[] = {
+    "file",      "file/",    "none",        "none/x",      "dir",
+    "dir/",      "dir/file", "link",        ".",           "..x",
+    "todir",     "todir/",   "todir/file",  "fifo",        "",
+    "dir/.",     "dir/up",   "dir/up/file", "dir/../file", "dir/sub/../file",
+    "dir//file", "./file"
+};
+
+static const int flags[] = { O_RDONLY,
+                             O_RDONLY | O_CLOEXEC,
+                             O_RDONLY | O_NOFOLLOW,
+                             O_RDONLY | O_DIRECTORY,
+                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                             O_RDONLY | O_NONBLOCK,
+                             O_RDONLY | O_NOATIME,
+                             O_PATH,
+                             O_PATH | O_DIRECTORY,
+                             O_RDONLY | O_CREAT,
+                             O_RDWR };
+
+static void section_opens(void)
+{
+    make_tree();
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
+            if (strcmp(names[i], "fifo") == 0 && !(flags[k] & (O_NONBLOCK | O_PATH)))
+                continue;
+            if ((flags[k] & O_CREAT) && strncmp(names[i], "none", 4) == 0)
+                continue;
+
+            int fd = open(in(names[i]), flags[k], 0600);
+            int err = errno;
+
+            if (fd < 0) {
+                printf("%s, %#o: %s\n", names[i], (unsigned)flags[k], strerrorname_np(err));
+                continue;
+            }
+
+            printf("%s, %#o: number %d, flags %#o, %d\n", names[i], (unsigned)flags[k], fd,
+                   (unsigned)fcntl(fd, F_GETFL), fcntl(fd, F_GETFD));
+            close(fd);
+        }
+}
+
+static void section_reads(void)
+{
+    char text[64];
+    struct stat st;
+
+    make_tree();
+    FILE *f = fopen(in("file"), "r");
+
+    IS(f != NULL, 1);
+    T(fgets(text, sizeof text, f) != NULL);
+    fputs(text, stdout);
+    T(fseek(f, 0, SEEK_END));
+    T(ftell(f));
+    fclose(f);
+
+    int fd = open(in("file"), O_RDONLY);
+    int copy = dup(fd);
+
+    T(read(fd, text, 6));
+    T(lseek(copy, 0, SEEK_CUR));
+    T(pread(copy, text, sizeof text, 3));
+    T(write(fd, "x", 1));
+    T(ftruncate(fd, 1));
+    T(fstat(fd, &st));
+    T(st.st_size);
+    T(fchmod(fd, 0600));
+    T(stat(in("file"), &st));
+    T(st.st_mode);
+    T(flock(fd, LOCK_SH));
+    T(flock(fd, LOCK_UN));
+
+    char *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    IS(map != MAP_FAILED, 1);
+    printf("%.10s\n", map);
+    munmap(map, 4096);
+    close(fd);
+    say_text("the copy", copy);
+    close(copy);
+}
+
+/* What the process changes itself, by whichever way, is what it reads. */
+static void section_changes(void)
+{
+    char text[64];
+    struct stat st;
+
+    make_file("file", "0000000000");
+    int reads = open(in("file"), O_RDONLY);
+    int writes = open(in("file"), O_RDWR);
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(text, sizeof text, "%010d", i);
+        IS(pwrite(writes, text, 10, 0), 10);
+        memset(text, 0, sizeof text);
+        IS(pread(reads, text, 10, 0), 10);
+        IS(atoi(text), i);
+        IS(stat(in("file"), &st), 0);
+        IS(st.st_size, 10);
+    }
+
+    IS(ftruncate(writes, 3), 0);
+    IS(pread(reads, text, 10, 0), 3);
+    IS(rename(in("file"), in("other")), 0);
+    IS(open(in("file"), O_RDONLY), -1);
+    IS(open(in("other"), O_RDONLY) >= 0, 1);
+    IS(unlink(in("other")), 0);
+    IS(pread(reads, text, 10, 0), 3);
+    puts("changed");
+}
+
+/* A map that is written is read by files that are opened after it. */
+static void section_maps(void)
+{
+    make_file("file", "0000000000");
+    int fd = open(in("file"), O_RDWR);
+    char *map = mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    IS(map != MAP_FAILED, 1);
+    memcpy(map, "1111", 4);
+
+    int reads = open(in("file"), O_RDONLY);
+
+    say_text("mapped", reads);
+    close(reads);
+    munmap(map, 10);
+    reads = open(in("file"), O_RDONLY);
+    say_text("unmapped", reads);
+}
+
+/* A FIFO is opened once, by the server: a writer must not see a reader that leaves at once. */
+static void section_fifo(void)
+{
+    IS(mkfifo(in("fifo"), 0600), 0);
+
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            int fd = open(in("fifo"), O_WRONLY);
+
+            usleep(1000); /* a reader that came by chance would have gone by now */
+            _exit(write(fd, "text", 4) == 4 ? 0 : 1);
+        }
+
+        int fd = open(in("fifo"), O_RDONLY), status;
+        char text[8];
+
+        IS(read(fd, text, sizeof text), 4);
+        IS(read(fd, text, sizeof text), 0);
+        close(fd);
+        IS(waitpid(child, &status, 0), child);
+        IS(status, 0);
+    }
+
+    puts("20 texts");
+}
+
+/* ---- directories ---- */
+
+static void section_directories(void)
+{
+    struct stat st, other;
+    struct statvfs fs;
+    char name[PATH_MAX];
+
+    make_tree();
+    DIR *list = opendir(in("dir"));
+
+    say_entries("dir", list);
+    rewinddir(list);
+    say_entries("again", list);
+
+    int fd = dirfd(list);
+
+    IS(fstat(fd, &st), 0);
+    IS(stat(in("dir"), &other), 0);
+    T(st.st_ino == other.st_ino && st.st_dev == other.st_dev);
+    T(fstatat(fd, "", &st, AT_EMPTY_PATH));
+    T(fstatvfs(fd, &fs));
+    T(fsync(fd));
+    T(fchmod(fd, 0750));
+    IS(stat(in("dir"), &st), 0);
+    T(st.st_mode);
+    OK(fgetxattr(fd, "user.none", name, sizeof name));
+    IS(read(fd, name, 1), -1);
+    T(write(fd, name, 1));
+
+    /* calls by it: those that the process makes, and those that its server makes */
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 20);
+
+    T(faccessat(copy, "file", R_OK, 0));
+    T(faccessat(copy, "file", W_OK, 0));
+    T(mkdirat(copy, "new", 0700));
+    T(symlinkat("file", copy, "new/link"));
+    T(readlinkat(copy, "new/link", name, sizeof name));
+    T(renameat(copy, "new", copy, "newer"));
+    T(unlinkat(copy, "newer/link", 0));
+    T(unlinkat(copy, "newer", AT_REMOVEDIR));
+    OK(openat(copy, "../file", O_RDONLY));
+    OK(openat(copy, "up/file", O_RDONLY));
+    OK(openat(copy, "made", O_RDWR | O_CREAT, 0644));
+    OK(openat(copy, "..", O_RDONLY | O_DIRECTORY));
+    closedir(list);
+    T(fstatat(copy, "file", &st, 0));
+
+    /* renamed, and removed, while it is open */
+    T(rename(in("dir"), in("renamed")));
+    T(fstatat(copy, "file", &st, 0));
+    T(mkdirat(copy, "after", 0700));
+    T(stat(in("renamed/after"), &st));
+    T(mkdir(in("dir"), 0700));
+    T(fstatat(copy, "file", &st, 0));
+    T(mkdirat(copy, "after/it", 0700));
+    T(stat(in("renamed/after/it"), &st));
+
+    int gone = open(in("renamed/after/it"), O_RDONLY | O_DIRECTORY);
+
+    T(rmdir(in("renamed/after/it")));
+    T(fstatat(gone, "x", &st, 0));
+    T(fstat(gone, &st));
+    T(st.st_nlink);
+    T(mkdirat(gone, "x", 0700));
+    close(gone);
+    close(copy);
+    T(fstatat(copy, "file", &st, 0));
+}
+
+/* ---- the working directory ---- */
+
+static void say_cwd(const char *what)
+{
+    char name[PATH_MAX];
+    struct stat st;
+    char *cwd = getcwd(name, sizeof name);
+
+    printf("%s: %s, %ld\n", what, cwd ? cwd : strerrorname_np(errno), (long)access("file", R_OK));
+    printf("  above: %ld\n", (long)stat("..", &st));
+}
+
+static void section_cwd(void)
+{
+    struct stat st;
+
+    make_tree();
+    T(chdir(in("dir")));
+    say_cwd("dir");
+    T(chdir("sub"));
+    say_cwd("sub");
+    T(stat("deep", &st));
+    T(mkdir("here", 0700));
+    T(stat(in("dir/sub/here"), &st));
+    T(rename(in("dir"), in("renamed")));
+    say_cwd("renamed");
+    T(stat("deep", &st));
+    OK(open("made", O_CREAT | O_WRONLY, 0600));
+    T(stat(in("renamed/sub/made"), &st));
+
+    int fd = open("..", O_RDONLY | O_DIRECTORY);
+
+    T(chdir("/"));
+    T(fchdir(fd));
+    say_cwd("by descriptor");
+    close(fd);
+    say_cwd("closed");
+    T(chdir(in("todir")));
+    T(chdir(in("file")));
+    T(chdir(in("renamed/sub/here")));
+    T(rmdir(in("renamed/sub/here")));
+    say_cwd("removed");
+    T(chdir("/"));
+}
+
+/* ---- other programs ---- */
+
+static int ends(pid_t child)
+{
+    int status = -1;
+
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* What a program finds that was started with fd open and this working directory. */
+static void look_as_child(int fd)
+{
+    struct stat st;
+    char name[PATH_MAX];
+
+    printf("cwd %s\n", getcwd(name, sizeof name) ? name : strerrorname_np(errno));
+    T(fstatat(fd, "file", &st, 0));
+    OK(openat(fd, "by-child", O_CREAT | O_WRONLY, 0600));
+    T(renameat(fd, "by-child", AT_FDCWD, "from-child"));
+    T(unlink("from-child"));
+    T(fchdir(fd));
+    printf("cwd %s\n", getcwd(name, sizeof name) ? name : strerrorname_np(errno));
+    say_text("standard input", 0);
+}
+
+static void section_programs(void)
+{
+    char number[16];
+    extern char **environ;
+    pid_t child;
+
+    make_tree();
+    T(chdir(in("dir/sub")));
+
+    int fd = open(in("dir"), O_RDONLY | O_DIRECTORY);
+    int input = open(in("file"), O_RDONLY);
+
+    IS(dup2(input, 0), 0);
+    snprintf(number, sizeof number, "%d", fd);
+    fflush(stdout);
+
+    if (fork() == 0) {
+        look_as_child(fd);
+        fflush(stdout);
+        _exit(0);
+    }
+
+    T(ends(-1));
+    T(lseek(0, 0, SEEK_SET));
+
+    char *argv[] = { (char *)self, "child", (char *)dir, number, NULL };
+
+    IS(posix_spawn(&child, self, NULL, NULL, argv, environ), 0);
+    T(ends(child));
+    T(lseek(0, 0, SEEK_SET));
+    T(fchdir(fd));
+    fflush(stdout);
+    execv(self, argv);
+}
+
+static void section_child(const char *fd)
+{
+    look_as_child(atoi(fd));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct section sections[] = {
+        { "opens", section_opens },     { "reads", section_reads },
+        { "changes", section_changes }, { "maps", section_maps },
+        { "fifo", section_fifo },       { "directories", section_directories },
+        { "cwd", section_cwd },         { "programs", section_programs },
+    };
+
+    if (argc < 3)
+        return 2;
+
+    self = argv[0];
+    dir = argv[2];
+    if (argc == 4 && strcmp(argv[1], "child") == 0) {
+        section_child(argv[3]);
+        return 0;
+    }
+
+    end_after(90);
+    return run_section(sections, sizeof sections / sizeof *sections, argv[1]) ? 0 : 2;
+}

@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Files that a program opens itself because its standing servers are near (iofwd/interpose/path/near.h): the same as locally, and no call
+# reaches a server where none is needed.  See fwd_near.c, fwd_lookups.c.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+program=$builddir/tests/files/calls/fwd_near
+lookups=$builddir/tests/files/calls/fwd_lookups
+export FWD_STANDING=1 IOFWD_NEAR=1
+
+# ---- the same as locally ----
+
+fwd_both "opens" "$program" opens
+fwd_both "reads" "$program" reads
+fwd_both "changes by the process" "$program" changes
+fwd_both "maps" "$program" maps
+fwd_both "a FIFO" "$program" fifo
+fwd_both "directories" "$program" directories
+fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
+fwd_both "the working directory" "$program" cwd
+fwd_both "other programs" "$program" programs
+fwd_both "names of all kinds" "$lookups" names
+fwd_both "changes by others" "$lookups" changes
+fwd_both "directories that are closed" "$lookups" directories
+fwd_both "descriptors that are closed by the kernel's own call" "$lookups" taken
+fwd_both "threads" "$lookups" threads
+fwd_both "child processes" "$lookups" processes
+
+# ---- without a server's help ----
+
+mkdir -p "$mp_dir/kept/dir/sub" "$mp_dir/kept/links/below" "$mp_dir/out.of"
+for i in 1 2 3; do echo "text $i" >"$mp_dir/kept/dir/sub/file$i"; done
+cp "$mp_dir/kept/dir/sub/file1" "$mp_dir/kept/with space"
+echo out >"$mp_dir/out.of/file"
+ln -s ../../../out.of "$mp_dir/kept/links/below/up"
+ln -s ../dir/sub "$mp_dir/kept/links/sub"
+address=$mp_dir/address
+
+# up [SETTING...]: standing servers of $mp_dir/kept
+up() {
+    env "$@" "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$address" >/dev/null 2>&1 </dev/null
+}
+
+down() {
+    watch=$(sed -n 's/^watch //p' "$address")
+    "$builddir/iofwd-ctl" stop -servers "$address" >/dev/null
+    timeout 20 tail -f --pid="$watch" /dev/null
+}
+
+# by_run COMMAND...: attached to the servers
+by_run() {
+    timeout -k 5 60 "$builddir/iofwd-run" -servers "$address" "$@" 2>&1 </dev/null
+}
+
+# calls: that the server has made so far
+calls() {
+    "$builddir/iofwd-ctl" status -all -servers "$address" | awk '$1 == "server_calls" { print $2 }'
+}
+
+# alone NAME COMMAND...: COMMAND, in which DIR is the directory, gives the same as locally, and makes no server work
+alone() {
+    alone_name=$1
+    shift
+    mp_wanted "$alone_name: by the program alone" || return 0
+    before=$(calls)
+    (cd / && DIR=/fwd by_run sh -c "$1") | sed "s#/fwd#@DIR#g" >"$mp_dir/near"
+    after=$(calls)
+    (cd / && DIR=$mp_dir/kept sh -c "$1") 2>&1 </dev/null | sed "s#$mp_dir/kept#@DIR#g" >"$mp_dir/local"
+    { diff -a "$mp_dir/local" "$mp_dir/near" && echo "calls before and after: $before $after" && [ "$before" = "$after" ]; } >"$mp_dir/out" 2>&1
+    mp_report $? "$alone_name: by the program alone ($(wc -l <"$mp_dir/local") lines)" "$mp_dir/out"
+}
+
+up
+# shellcheck disable=SC2016 # for the shell inside
+{
+    alone "cat" 'cat "$DIR/dir/sub/file1" "$DIR/with space"; cat "$DIR/none"'
+    alone "ls" 'ls -lR "$DIR/dir"'
+    alone "find" 'find "$DIR" -type f | sort'
+    alone "grep" 'grep -r text "$DIR/dir" | sort'
+    alone "du" 'du -a "$DIR" | sort'
+    alone "tar" 'tar -C "$DIR" -cf - dir/sub | tar -tvf -'
+    alone "a shell's redirection, test and cd" 'cd "$DIR/dir/sub" && pwd && read -r line <file1 && echo "$line" && test -r file2 && test ! -e none && cat <file3'
+    alone "Python" 'python3 -c "
+import os, sys
+d = os.environ[\"DIR\"] + \"/dir\"
+for at, dirs, files in os.walk(d):
+    dirs.sort()
+    print(at, sorted(files), [open(os.path.join(at, f)).read() for f in sorted(files)])
+os.chdir(d)
+print(os.getcwd(), os.listdir(\"sub\").__len__(), os.stat(\"sub/file1\").st_size)"'
+}
+
+# ---- where the server is needed ----
+
+# needed NAME TEXT COMMAND...: COMMAND prints TEXT, and the server has made calls
+needed() {
+    needed_name=$1 text=$2
+    shift 2
+    before=$(calls)
+    "$@" >"$mp_dir/out" 2>&1
+    echo "calls before and after: $before $(calls)" >>"$mp_dir/out"
+    grep -q "$text" "$mp_dir/out" && [ "$(calls)" -gt "$before" ]
+    mp_report $? "$needed_name" "$mp_dir/out"
+}
+
+needed "a link" "text 1" by_run cat /fwd/links/sub/file1
+needed "a link that leads out means this host's tree" "No such file" by_run cat /fwd/links/below/up/file
+needed "a file that is written" "^$" by_run sh -c 'echo new >/fwd/new && rm /fwd/new && echo'
+needed "IOFWD_NEAR=0" "text 1" env IOFWD_NEAR=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
+needed "IOFWD_PASSTHROUGH=0" "text 1" env IOFWD_PASSTHROUGH=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
+needed "IOFWD_CONSISTENCY=session" "text 1" env IOFWD_CONSISTENCY=session timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
+needed "a trace shows all calls" 'fstat.*</fwd/dir/sub/file1>.*server 0' by_run -- sh -c 'IOFWD_TRACE=1 cat /fwd/dir/sub/file1'
+if unshare -m true 2>/dev/null; then
+    needed "another mount namespace" "text 1" unshare -m timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
+else
+    mp_skip "another mount namespace" "this user may make none"
+fi
+down
+
+up IOFWD_PASSTHROUGH=0
+needed "IOFWD_PASSTHROUGH=0 at the servers" "text 1" by_run cat /fwd/dir/sub/file1
+down
+
+# the directory's name leads to another one when the program starts
+up
+mv "$mp_dir/kept" "$mp_dir/before"
+mkdir -p "$mp_dir/kept/dir/sub"
+echo another >"$mp_dir/kept/dir/sub/file1"
+needed "the servers' directory has got another name" "text 1" by_run cat /fwd/dir/sub/file1
+rm -rf "$mp_dir/kept"
+mv "$mp_dir/before" "$mp_dir/kept"
+down
+
+# ---- read-only, and servers that are gone ----
+
+up IOFWD_READONLY=/fwd
+by_run sh -c 'exec 3</fwd/dir/sub/file1 && cat <&3; chmod 600 /fwd/dir/sub/file1; python3 -c "
+import os
+os.fchmod(os.open(\"/fwd/dir/sub/file1\", os.O_RDONLY), 0o600)"' >"$mp_dir/out" 2>&1
+grep -q "text 1" "$mp_dir/out" && [ "$(grep -c "Read-only file system" "$mp_dir/out")" = 2 ]
+mp_report $? "a file of a read-only export stays as it is" "$mp_dir/out"
+
+watch=$(sed -n 's/^watch //p' "$address") server=$(awk '$1 == "server" { print $3 }' "$address")
+cp "$address" "$mp_dir/copy"
+kill -9 "$watch" "$server"
+timeout 20 tail -f --pid="$server" /dev/null
+cp "$mp_dir/copy" "$address"
+by_run cat /fwd/dir/sub/file1 >"$mp_dir/out" 2>&1
+[ $? != 0 ] && ! grep -q "text 1" "$mp_dir/out" && grep -q "amphora: " "$mp_dir/out"
+mp_report $? "a program that starts when its servers are gone says so" "$mp_dir/out"
+mp_done
