@@ -119,6 +119,10 @@ static inline bool amph_ip_hidden(int fd)
            !amph_ip_inside && fd != amph_ip_state.rank.result && fd != amph_ip_state.rank.token;
 }
 
+/* Has the program opened the file behind this local descriptor by itself (path/near.h)?  false also inside of
+ * Amphora. */
+bool amph_ip_near_has(int fd);
+
 /* The first word of the interposer's directory streams.  The C library's begin with a descriptor and
  * a lock, which never have this value. */
 #define AMPH_IP_DIR_MAGIC UINT64_C(0xf0d1e5a3c7b99d27)

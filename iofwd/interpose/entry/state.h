@@ -126,7 +126,8 @@ struct amph_ip_thread {
     /* set while it is in the C library's mremap for a forwarded mapping (memory/map.c).  If that
      * function is patched, the patch's own call goes to the kernel. */
     bool in_mremap;
-    bool ending; /* process/threads.c: it is in _exit, which an overwritten _exit calls again */
+    bool leads_near; /* path/near_dir.c: it opens a file at its server */
+    bool ending;     /* process/threads.c: it is in _exit, which an overwritten _exit calls again */
     /* fd/epoll.c: above 0 inside the C library's epoll_pwait.  If a tool has replaced that function
      * by one that uses syscall(), that call must go to the kernel. */
     int epoll_waits;

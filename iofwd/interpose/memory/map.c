@@ -32,6 +32,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/path/near.h"
 
 #define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
 
@@ -464,6 +465,25 @@ static int map_kind_error(int flags)
     }
 }
 
+/* A shared map of a file that the process has opened by itself is made as one of a forwarded file, if it is to be
+ * read only: the descriptor permits no more. */
+static void *map_local(enum amph_client_route way, void *at, size_t len, int prot, int flags,
+                       int fd, off_t off)
+{
+    bool is_shared = (flags & MAP_TYPE) != MAP_PRIVATE && !(prot & PROT_WRITE);
+    int lead = is_shared && amph_ip_near_has(fd) ? amph_ip_near_lead(fd) : -1;
+
+    if (lead < 0)
+        return mmap_by(way, at, len, prot, flags, fd, off);
+
+    void *map = amph_ip_mmap(way, at, len, prot, flags, lead, off);
+    int saved = errno;
+
+    amph_do_close(lead);
+    errno = saved;
+    return map;
+}
+
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                    off_t off)
 {
@@ -476,7 +496,7 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
     }
 
     if (!amph_ip_fd(fd))
-        return mmap_by(way, at, len, prot, flags, fd, off);
+        return map_local(way, at, len, prot, flags, fd, off);
 
     if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
         return failed(EINVAL);

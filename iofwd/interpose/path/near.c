@@ -7,6 +7,9 @@
  * export: the kernel resolves each path below the export's directory and follows no link (openat2).  Where there
  * is a link, an error but ENOENT, a FIFO, a socket or a device, the server makes the call.
  *
+ * A shared map of such a file goes to the server, because all processes of the host shall see in it what others
+ * change in theirs (memory/pages.h).
+ *
  * Not used: by tasks with descriptor tables of their own; while the process maps forwarded files, whose changes
  * in memory a read must show (memory/coherent.c); with traces and records, which show what is forwarded; with
  * IOFWD_CONSISTENCY=session, whose delayed writes only the client knows; and by programs that use iofwd.h, which
@@ -43,9 +46,9 @@ struct place {
 
 static bool may_use(void)
 {
-    return !amph_ip_inside && amph_fdtab_current() == &amph_fdtab_first &&
-           __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) == 0 &&
-           amph_ip_near_exports();
+    return !amph_ip_inside && !amph_ip_thread.leads_near &&
+           amph_fdtab_current() == &amph_fdtab_first &&
+           __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) == 0 && amph_ip_near_exports();
 }
 
 /* Finds where a path starts.  The file of a descriptor itself is the server's. */
@@ -260,8 +263,12 @@ bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_
     o->readonly = p.readonly;
     if (o->fd < 0)
         return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);
-    if (is_right(o, flags) && (!o->directory || has_short_name(w)))
+    if (is_right(o, flags) && (!o->directory || has_short_name(w))) {
+        if (!o->directory && o->fd < FDTAB_MAX)
+            atomic_fetch_or(&amph_ip_near.files[o->fd / 64], UINT64_C(1) << o->fd % 64);
+
         return true;
+    }
 
     amph_ip_kernel_close(o->fd);
     return false;

@@ -46,6 +46,10 @@ struct amph_ip_near_opened {
 bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_ip_near_opened *o,
                        int *err_p);
 
+/* Opens the file behind fd, which amph_ip_near_has, at its server, for reading.  Returns the descriptor of the
+ * forwarded file; -1: the file has no name any more, or fd leads to another one. */
+int amph_ip_near_lead(int fd);
+
 /* A new entry of the table for a directory that was opened with these flags; NULL: no memory. */
 struct amph_fd_file *amph_ip_near_file(int flags, bool readonly);
 

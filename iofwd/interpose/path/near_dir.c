@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Directories that the process has opened by itself (near.h): their names, the programs that inherit them, and
- * their handles at servers.
+ * Files and directories that the process has opened by itself (near.h): their names, the programs that inherit
+ * them, and how they are opened at servers.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  */
@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,14 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/fdtab.h"
+#include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
 
-/* The export that the directory behind fd is below, and its name there; NULL: none, or it has been removed. */
+/* The export that the file behind fd is below, and its name there; NULL: none, or it has been removed. */
 static const struct amph_ip_near_export *export_of(int fd, char name[PATH_MAX])
 {
     char real[PATH_MAX];
@@ -195,4 +199,37 @@ int amph_ip_near_reach(struct amph_fd_file *of, int fd)
     pthread_mutex_unlock(&amph_ip_near.lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err;
+}
+
+/* ---- regular files ---- */
+
+bool amph_ip_near_has(int fd)
+{
+    return (unsigned)fd < FDTAB_MAX && !amph_ip_inside &&
+           (atomic_load_explicit(&amph_ip_near.files[fd / 64], memory_order_relaxed) >> fd % 64 &
+            1) &&
+           !amph_ip_fd(fd);
+}
+
+int amph_ip_near_lead(int fd)
+{
+    char name[PATH_MAX];
+    struct stat here, there;
+
+    if (!export_of(fd, name) || libc_fstat64(fd, &here) != 0 || !S_ISREG(here.st_mode))
+        return -1;
+
+    amph_ip_thread.leads_near = true;
+
+    int lead = amph_do_openat(AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+
+    amph_ip_thread.leads_near = false;
+    if (lead >= 0 && amph_ip_fd_stat(lead, &there) == 0 && there.st_dev == here.st_dev &&
+        there.st_ino == here.st_ino)
+        return lead;
+
+    if (lead >= 0)
+        amph_do_close(lead);
+
+    return -1;
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/platform.h"
+#include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/wire/below.h"
 #include "iofwd/wire/prefix.h"
 
@@ -43,6 +44,8 @@ struct amph_ip_near {
     uint64_t age_ns; /* how long a directory on the way is taken to be free of links */
     struct amph_fwd_plains plains;
     uint32_t directories; /* opened so far */
+    /* Numbers of regular files that were opened; one that has been closed may be another file's. */
+    _Atomic uint64_t files[FDTAB_MAX / 64];
     pthread_mutex_t lock; /* of a thread that opens one at its server; with signals blocked */
 };
 

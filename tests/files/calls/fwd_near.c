@@ -219,6 +219,38 @@ static void section_maps(void)
     say_text("unmapped", reads);
 }
 
+/* Processes see in shared maps what others write in theirs, whichever is there first. */
+static void section_shared(void)
+{
+    make_file("file", "0000000000");
+
+    for (int first = 0; first < 2; first++) {
+        int reads = first ? open(in("file"), O_RDONLY) : -1;
+        int writes = open(in("file"), O_RDWR);
+        char *map = mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, writes, 0);
+
+        IS(map != MAP_FAILED, 1);
+        map[0] = (char)('1' + first);
+        if (!first)
+            reads = open(in("file"), O_RDONLY);
+
+        fflush(stdout);
+        if (fork() == 0) {
+            const char *seen = mmap(NULL, 10, PROT_READ, MAP_SHARED, reads, 0);
+
+            IS(seen != MAP_FAILED, 1);
+            printf("seen %c\n", *seen);
+            fflush(stdout);
+            _exit(0);
+        }
+
+        T(wait(NULL) > 0);
+        munmap(map, 10);
+        close(writes);
+        close(reads);
+    }
+}
+
 /* A FIFO is opened once, by the server: a writer must not see a reader that leaves at once. */
 static void section_fifo(void)
 {
@@ -430,10 +462,15 @@ static void section_child(const char *fd)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "opens", section_opens },     { "reads", section_reads },
-        { "changes", section_changes }, { "maps", section_maps },
-        { "fifo", section_fifo },       { "directories", section_directories },
-        { "cwd", section_cwd },         { "programs", section_programs },
+        { "opens", section_opens },
+        { "reads", section_reads },
+        { "changes", section_changes },
+        { "maps", section_maps },
+        { "shared", section_shared },
+        { "fifo", section_fifo },
+        { "directories", section_directories },
+        { "cwd", section_cwd },
+        { "programs", section_programs },
     };
 
     if (argc < 3)

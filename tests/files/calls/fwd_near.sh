@@ -13,6 +13,7 @@ fwd_both "opens" "$program" opens
 fwd_both "reads" "$program" reads
 fwd_both "changes by the process" "$program" changes
 fwd_both "maps" "$program" maps
+fwd_both "shared maps of several processes" "$program" shared
 fwd_both "a FIFO" "$program" fifo
 fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
