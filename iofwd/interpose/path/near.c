@@ -166,7 +166,7 @@ static int open_to_look(const struct amph_ip_resolved *w)
 }
 
 bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, void *value,
-                           size_t cap_bytes, size_t *len_p, int *err_p)
+                           size_t cap_bytes, ssize_t *len_p, int *err_p)
 {
     struct amph_ip_by_fd n;
     int fd = open_to_look(w);
@@ -174,16 +174,14 @@ bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, v
     if (fd < 0)
         return false;
 
-    ssize_t len = libc_getxattr(amph_ip_name_by_fd(fd, &n), name, value, cap_bytes);
-
-    *err_p = len < 0 ? errno : 0;
-    *len_p = (size_t)len;
+    *len_p = libc_getxattr(amph_ip_name_by_fd(fd, &n), name, value, cap_bytes);
+    *err_p = *len_p < 0 ? errno : 0;
     amph_ip_kernel_close(fd);
     return true;
 }
 
 bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_t cap_bytes,
-                            size_t *len_p, int *err_p)
+                            ssize_t *len_p, int *err_p)
 {
     struct amph_ip_by_fd n;
     int fd = open_to_look(w);
@@ -191,10 +189,8 @@ bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_
     if (fd < 0)
         return false;
 
-    ssize_t len = libc_listxattr(amph_ip_name_by_fd(fd, &n), names, cap_bytes);
-
-    *err_p = len < 0 ? errno : 0;
-    *len_p = (size_t)len;
+    *len_p = libc_listxattr(amph_ip_name_by_fd(fd, &n), names, cap_bytes);
+    *err_p = *len_p < 0 ? errno : 0;
     amph_ip_kernel_close(fd);
     return true;
 }

@@ -55,6 +55,7 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
     char value[XATTR_MAX];
     size_t len = 0;
 
+    ssize_t got;
     int err;
 
     if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
@@ -64,10 +65,8 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
 
-    if (amph_ip_near_getxattr(&w, name, value, sizeof value, &len, &err)) {
-        amph_ip_resolve_end(&w, 0);
-        return result(err, value, len, buf, cap);
-    }
+    if (amph_ip_near_getxattr(&w, name, buf, cap, &got, &err))
+        return amph_ip_resolve_end(&w, err) ? -1 : got;
 
     if (!amph_ip_resolve_enter(&w))
         return -1;
@@ -109,6 +108,7 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     char names[XATTR_MAX];
     size_t len = 0;
 
+    ssize_t got;
     int err;
 
     if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
@@ -116,10 +116,8 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     if (w.local)
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 
-    if (amph_ip_near_listxattr(&w, names, sizeof names, &len, &err)) {
-        amph_ip_resolve_end(&w, 0);
-        return result(err, names, len, buf, cap);
-    }
+    if (amph_ip_near_listxattr(&w, buf, cap, &got, &err))
+        return amph_ip_resolve_end(&w, err) ? -1 : got;
 
     if (!amph_ip_resolve_enter(&w))
         return -1;
