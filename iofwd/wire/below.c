@@ -186,7 +186,7 @@ int amph_fwd_below_readlink(const struct amph_fwd_host_calls *host, int base_fd,
     ssize_t n = host->readlinkat(base_fd, rel, target, cap_bytes);
 
     if (n < 0)
-        return failure();
+        return errno == EINVAL ? EINVAL : failure(); /* it is no link */
 
     *len_p = (size_t)n;
     return 0;

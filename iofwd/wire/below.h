@@ -74,7 +74,7 @@ bool amph_fwd_below_is_plain(struct amph_fwd_plains *plains, const struct amph_f
 
 #define FWD_BELOW_ASK (-1) /* only the server can answer */
 
-/* Return 0, ENOENT or FWD_BELOW_ASK. */
+/* Return 0, ENOENT or FWD_BELOW_ASK; of a file that is no link, readlink returns EINVAL. */
 int amph_fwd_below_stat(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
                         int flags, struct stat *st);
 int amph_fwd_below_statx(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,
