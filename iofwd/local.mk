@@ -138,6 +138,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/passthrough.h \
 	iofwd/server/near.c \
 	iofwd/server/near.h \
+	iofwd/server/exec.c \
+	iofwd/server/exec.h \
 	iofwd/server/trust.c \
 	iofwd/server/trust.h \
 	iofwd/server/pipes.c \

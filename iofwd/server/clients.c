@@ -453,8 +453,7 @@ static const char *attach(struct amph_server *s, struct amph_server_peer *p,
     return import_area(s, p, h);
 }
 
-/* Replaces a client by the new image of its process: its endpoint is new, its files stay. */
-static struct amph_server_peer *renew(struct amph_server *s, struct amph_server_peer *old)
+struct amph_server_peer *amph_server_peer_renew(struct amph_server *s, struct amph_server_peer *old)
 {
     struct amph_server_peer *p = make_peer(s, old->number, old->rank);
 
@@ -616,6 +615,9 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 
     const struct amph_fwd_hello *h = &event->hello;
     struct amph_server_conn *c = event->conn;
+
+    amph_server_exec_settle(s, c);
+
     struct amph_server_peer *p = c->progress.peer;
     const char *why = objection(s, event);
 
@@ -655,7 +657,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     if (!p)
         p = make_peer(s, number, h->rank);
     else if (p->attached)
-        p = renew(s, p);
+        p = amph_server_peer_renew(s, p);
 
     if (!p)
         return refuse(c, s->progress.npeers < s->max_peers ? no_memory : no_numbers);
@@ -794,7 +796,7 @@ void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *c)
     amph_server_assert_owner(&s->progress.owner);
 
     s->progress.locks_changed = true;
-    if (c->progress.peer)
+    if (!amph_server_exec_gone(s, c) && c->progress.peer)
         amph_server_peer_free(s, c->progress.peer);
 
     if (c->progress.notifier)

@@ -22,6 +22,7 @@
  *   server.c       open, main loop and close of one server
  *   listener.c     listening sockets, control connections, job events (listener thread)
  *   clients.c      clients and open files: create, inherit, hold, release
+ *   exec.c, .h     what a client keeps that executes a program
  *   flow.c         the way of a request from its arrival to its reply
  *   schedule.c     order of requests on a file; progress thread or worker
  *   request.c      parses a request, executes it, builds the reply
@@ -77,6 +78,7 @@
 #include "base/platform.h"
 #include "boot/boot.h"
 #include "iofwd/server/fs/exports.h"
+#include "iofwd/server/exec.h"
 #include "iofwd/server/passthrough.h"
 #include "iofwd/server/server.h"
 #include "iofwd/server/trust.h"
@@ -269,6 +271,7 @@ struct amph_server_conn {
     struct {
         struct amph_server_peer *peer;
         struct amph_server_notifier *notifier; /* if it is a notification connection */
+        struct amph_server_exec exec;
     } progress;
 };
 
@@ -281,10 +284,12 @@ struct amph_server_event {
         AMPH_SERVER_EVENT_DRAIN,
         AMPH_SERVER_EVENT_STOP,
         AMPH_SERVER_EVENT_NOTIFY,
-        AMPH_SERVER_EVENT_QUERY /* body: the QUERY frame's */
+        AMPH_SERVER_EVENT_QUERY, /* body: the QUERY frame's */
+        AMPH_SERVER_EVENT_KEEP   /* body: the KEEP frame's */
     } kind;
     struct amph_server_conn *conn;
-    pid_t sender; /* of the HELLO, as the kernel says; 0: not known */
+    struct amph_server_conn *successor; /* KEEP: its connection, or NULL */
+    pid_t sender;                       /* of the HELLO, as the kernel says; 0: not known */
     uint8_t nonce[FWD_NONCE_BYTES];
     struct amph_fwd_hello hello; /* points into body */
     size_t len;
@@ -577,10 +582,6 @@ bool amph_server_handle_held_by(const struct amph_server_peer *peer,
 int amph_server_peer_segment(struct amph_server *s, struct amph_server_peer *peer, const void *key,
                              size_t key_len);
 void amph_server_print_stats(struct amph_server *s);
-
-/* Drops all holds of peer but those on the n handles. */
-void amph_server_peer_keep_only(struct amph_server *s, struct amph_server_peer *peer,
-                                const uint64_t *numbers, size_t n);
 
 /* ---- flow.c: requests (progress thread) ---- */
 

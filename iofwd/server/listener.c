@@ -350,6 +350,44 @@ static void post_query(struct amph_server *s, struct amph_server_conn *c,
     post_event(s, event);
 }
 
+/* The connection that was greeted last with this nonce, and has not answered yet; NULL: it has ended. */
+static struct amph_server_conn *find_greeted(struct amph_server *s,
+                                             const uint8_t nonce[FWD_NONCE_BYTES])
+{
+    struct amph_server_conn *c = s->listener.conns;
+
+    while (c && (c->listener.greeted || memcmp(c->listener.nonce, nonce, FWD_NONCE_BYTES) != 0))
+        c = c->listener.next;
+
+    return c;
+}
+
+/* The files that a client keeps over exec. */
+static bool take_keep(struct amph_server *s, struct amph_server_conn *c,
+                      const struct amph_fwd_frame_in *in)
+{
+    struct amph_server_conn *successor = NULL;
+    struct amph_fwd_keep keep;
+
+    if (!amph_fwd_keep_parse(in->body, in->len, &keep))
+        return refuse(s, c, "the client's list of files does not parse");
+
+    if (amph_fwd_keep_has_successor(&keep)) {
+        successor = find_greeted(s, keep.nonce);
+        if (!successor) /* it has ended: the exec has failed */
+            return true;
+
+        successor->listener.greeted = true; /* it belongs to a client */
+    }
+
+    struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_KEEP, c, in->len);
+
+    memcpy(event->body, in->body, in->len);
+    event->successor = successor;
+    post_event(s, event);
+    return true;
+}
+
 static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                        const struct amph_fwd_frame_in *in)
 {
@@ -370,6 +408,9 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
         const char *sentence = amph_server_watch_take(s, c, in, post_query);
         return !sentence || refuse(s, c, sentence);
     }
+
+    if (in->type == FWD_FRAME_KEEP && c->listener.greeted && !c->listener.watches)
+        return take_keep(s, c, in);
 
     if (in->type != FWD_FRAME_HELLO || c->listener.watches)
         return refuse(s, c, "the I/O server expected a HELLO");

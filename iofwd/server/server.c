@@ -288,6 +288,7 @@ static unsigned handle_events(struct amph_server *s)
         [AMPH_SERVER_EVENT_STOP] = on_stop,
         [AMPH_SERVER_EVENT_NOTIFY] = on_notify,
         [AMPH_SERVER_EVENT_QUERY] = amph_server_watch_query,
+        [AMPH_SERVER_EVENT_KEEP] = amph_server_exec_keep,
     };
 
     unsigned n = 0;

@@ -712,6 +712,116 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
     return st;
 }
 
+/* ---- what a program keeps that is executed ---- */
+
+static size_t build_keep(uint8_t *out, const uint8_t nonce[FWD_NONCE_BYTES],
+                         const uint64_t *handles, uint32_t n)
+{
+    uint8_t *body = out + FWD_FRAME_HEAD_BYTES;
+    struct amph_wr w;
+
+    amph_wr_init(&w, body, FWD_FRAME_BODY_MAX);
+    amph_wr_bytes(&w, nonce, FWD_NONCE_BYTES);
+    amph_wr_u32(&w, n);
+    for (uint32_t i = 0; n != FWD_KEEP_ALL && i < n; i++)
+        amph_wr_u64(&w, handles[i]);
+
+    return w.bad ? 0 : amph_fwd_frame_build(out, FWD_FRAME_KEEP, body, amph_wr_len(&w));
+}
+
+bool amph_fwd_keep_parse(const uint8_t *body, size_t len, struct amph_fwd_keep *keep)
+{
+    struct amph_rd r;
+
+    amph_rd_init(&r, body, len);
+
+    const void *nonce = amph_rd_bytes(&r, FWD_NONCE_BYTES);
+
+    if (nonce)
+        memcpy(keep->nonce, nonce, FWD_NONCE_BYTES);
+
+    keep->n = amph_rd_u32(&r);
+    if (r.bad || (keep->n > FWD_KEEP_MAX && keep->n != FWD_KEEP_ALL))
+        return false;
+
+    for (uint32_t i = 0; keep->n != FWD_KEEP_ALL && i < keep->n; i++)
+        keep->handles[i] = amph_rd_u64(&r);
+
+    return !r.bad && amph_rd_left(&r) == 0;
+}
+
+bool amph_fwd_keep_has_successor(const struct amph_fwd_keep *keep)
+{
+    static const uint8_t none[FWD_NONCE_BYTES];
+
+    return memcmp(keep->nonce, none, sizeof none) != 0;
+}
+
+static enum amph_status send_keep(int fd, const uint8_t nonce[FWD_NONCE_BYTES],
+                                  const uint64_t *handles, uint32_t n)
+{
+    uint8_t frame[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    size_t len = build_keep(frame, nonce, handles, n);
+
+    return len ? amph_fwd_control_send(fd, frame, len) : AMPH_ERR_RANGE;
+}
+
+enum amph_status amph_fwd_control_keep_only(int fd, const uint64_t *handles, uint32_t n)
+{
+    static const uint8_t none[FWD_NONCE_BYTES];
+
+    return send_keep(fd, none, handles, n);
+}
+
+/* Connects to the server at the other end of fd once more. */
+static enum amph_status connect_again(int fd, uint64_t deadline_ns, int *fd_p)
+{
+    struct amph_fwd_server_addr addr = { .tcp = { .ss_family = AF_UNSPEC } };
+    struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+    const struct sockaddr_un *sun = (const void *)&peer;
+    const size_t before = offsetof(struct sockaddr_un, sun_path) + 1; /* of an abstract name */
+    socklen_t len = sizeof peer;
+
+    if (getpeername(fd, (struct sockaddr *)&peer, &len) != 0)
+        return AMPH_ERR_PEER;
+
+    bool local = peer.ss_family == AF_UNIX;
+
+    if (local && (len <= before || len - before >= sizeof addr.unix_name || sun->sun_path[0]))
+        return AMPH_ERR_PEER;
+
+    if (local)
+        memcpy(addr.unix_name, sun->sun_path + 1, len - before);
+    else
+        addr.tcp = peer;
+
+    return amph_fwd_control_connect(&addr, local, deadline_ns, fd_p);
+}
+
+enum amph_status amph_fwd_control_successor(int fd, const uint64_t *handles, uint32_t n,
+                                            int *successor_p)
+{
+    uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
+    uint8_t nonce[FWD_NONCE_BYTES];
+    uint64_t deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    int successor;
+    enum amph_status st = connect_again(fd, deadline_ns, &successor);
+
+    if (st != AMPH_OK)
+        return st;
+
+    st = receive_greet(successor, buf, deadline_ns, nonce);
+    if (st == AMPH_OK)
+        st = send_keep(fd, nonce, handles, n);
+
+    if (st == AMPH_OK)
+        *successor_p = successor;
+    else
+        close(successor);
+
+    return st;
+}
+
 enum amph_status amph_fwd_control_keep(const struct amph_fwd_server_addr *a, bool same_host,
                                        const uint8_t key[AMPH_KEY_BYTES], uint32_t rank, int *fd_p)
 {

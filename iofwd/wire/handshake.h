@@ -16,7 +16,14 @@
  * so joining takes two handshakes for any number of clients and servers.
  *
  * The connection stays open until the client ends: the server detects the end when the kernel
- * closes the last copy.  If another launcher's compute processes do not use the library, each of
+ * closes the last copy.  It is close-on-exec.  A process that keeps open files over exec opens another
+ * connection before, its successor, and sends a frame KEEP on the first one, which names the successor and
+ * lists the files.  Once the first connection has ended, these files belong to the successor, and all others
+ * are closed.  The new image inherits the successor.  If the exec fails, the process closes it, and nothing has
+ * changed.  A frame KEEP that names no successor has its effect at once: on a connection that was made for a
+ * child (CHILD), which executes a program and inherits some of the parent's files only.
+ *
+ * If another launcher's compute processes do not use the library, each of
  * them holds one more connection to the first server (STAY), which its child processes inherit.
  * When the last of these connections is closed, no process uses the job's files any more.  Each
  * other server holds such a connection to the first server, too, and detects the end of the job by
@@ -56,7 +63,19 @@ enum amph_fwd_frame {
     FWD_FRAME_ANSWER,
     FWD_FRAME_FULL, /* a refusal by a server that has its maximum number of clients */
     FWD_FRAME_DESCRIPTOR, /* from the server: a file's handle, and with it its descriptor (passthrough.h) */
-    FWD_FRAME_UNREACHABLE /* a refusal by a server that has no network in common with the client */
+    FWD_FRAME_UNREACHABLE, /* a refusal by a server that has no network in common with the client */
+    /* from a client, on its connection: the files that the program which it executes keeps (below) */
+    FWD_FRAME_KEEP
+};
+
+/* The body of FWD_FRAME_KEEP: the nonce of the successor's last GREET, or zeros; a number of handles; these handles. */
+#define FWD_KEEP_MAX ((FWD_FRAME_BODY_MAX - FWD_NONCE_BYTES - sizeof(uint32_t)) / sizeof(uint64_t))
+#define FWD_KEEP_ALL UINT32_MAX /* in the place of the number: all files that the client holds */
+
+struct amph_fwd_keep {
+    uint8_t nonce[FWD_NONCE_BYTES];
+    uint32_t n; /* or FWD_KEEP_ALL */
+    uint64_t handles[FWD_KEEP_MAX];
 };
 
 /* The purpose of a HELLO. */
@@ -197,6 +216,17 @@ enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_
 /* Server side, without waiting: sends a whole frame, and a descriptor with it (-1: none).  false: it could not
  * be sent at once. */
 bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd);
+
+/* Client side: sends a frame KEEP.  n: FWD_KEEP_ALL, or how many handles there are, at most FWD_KEEP_MAX.
+ * amph_fwd_control_keep_only: with effect at once.  amph_fwd_control_successor: opens the successor of fd, too, which
+ * the caller then owns (close-on-exec). */
+enum amph_status amph_fwd_control_keep_only(int fd, const uint64_t *handles, uint32_t n);
+enum amph_status amph_fwd_control_successor(int fd, const uint64_t *handles, uint32_t n,
+                                            int *successor_p);
+
+/* Server side: parses the body of a frame KEEP.  false: it is damaged. */
+bool amph_fwd_keep_parse(const uint8_t *body, size_t len, struct amph_fwd_keep *keep);
+bool amph_fwd_keep_has_successor(const struct amph_fwd_keep *keep);
 
 /* Client side: receives the frame FWD_FRAME_DESCRIPTOR of this handle, which the server has sent already, and
  * closes the descriptors of others that calls which ended early have left.  On AMPH_OK the caller owns *fd_p. */

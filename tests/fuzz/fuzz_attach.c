@@ -332,6 +332,27 @@ static void send_query(unsigned i)
                                     amph_wr_len(&w)));
 }
 
+/* The files that a program keeps over exec, in a frame of the right form or nearly, and its next connection. */
+static void send_keep(unsigned i)
+{
+    static const uint8_t none[FWD_NONCE_BYTES];
+    uint8_t frame[FWD_FRAME_HEAD_BYTES + 64];
+    struct amph_wr w;
+    uint8_t how = next();
+    unsigned to = next() % SLOTS;
+
+    take_output(to);
+    amph_wr_init(&w, frame + FWD_FRAME_HEAD_BYTES, sizeof frame - FWD_FRAME_HEAD_BYTES);
+    amph_wr_bytes(&w, how & 1 ? none : slot[to].nonce, FWD_NONCE_BYTES);
+    amph_wr_u32(&w, how & 8 ? FWD_KEEP_ALL : how >> 6);
+    for (unsigned n = 0; n < (unsigned)(how >> 4 & 3); n++)
+        amph_wr_u64(&w, next());
+
+    send_bytes(
+        i, frame,
+        amph_fwd_frame_build(frame, FWD_FRAME_KEEP, frame + FWD_FRAME_HEAD_BYTES, amph_wr_len(&w)));
+}
+
 /* What a process does that follows the protocol: asks for a nonce and takes it. */
 static void ask(unsigned i)
 {
@@ -390,6 +411,8 @@ static void take_events(unsigned most)
             amph_server_peer_gone(server, e->conn);
         else if (e->kind == AMPH_SERVER_EVENT_QUERY)
             amph_server_watch_query(server, e);
+        else if (e->kind == AMPH_SERVER_EVENT_KEEP)
+            amph_server_exec_keep(server, e);
 
         free(e);
         check_mapped();
@@ -508,7 +531,9 @@ static void act(uint8_t what)
         break;
     default:
         take_output(i);
-        if (what & 64)
+        if ((what & 192) == 192)
+            send_keep(i);
+        else if (what & 64)
             send_query(i);
         else
             send_hello(i);

@@ -67,7 +67,7 @@ Test(request, golden_bytes_of_an_open)
                                        .mode = 0644 };
     static const uint8_t golden[] = {
         /* header */
-        'F', 'I', 'O', 'D', 2,    0,    1,   0,   59,  0,   0, 0,    3, 0, 0, 0,    99, 0, 0, 0,
+        'F', 'I', 'O', 'D', 3,    0,    1,   0,   59,  0,   0, 0,    3, 0, 0, 0,    99, 0, 0, 0,
         0,   0,   0,   0,   0x34, 0x12, 0,   0,   0,   0,   0, 0,    0, 0, 0, 0,    0,  0, 0, 0,
         7,   0,   0,   0,   '/',  'f',  'w', 'd', '/', 'a', 0, 0x11, 0, 0, 0, 0xa4, 1,  0, 0,
     };
@@ -359,6 +359,38 @@ Test(request, every_call_takes_any_body, .timeout = 60)
 
         cr_assert(seen & 2, "%s: no reply was ever taken", amph_fwd_calls[call].name);
     }
+}
+
+Test(handshake, lists_of_kept_files)
+{
+    static const uint8_t none[FWD_NONCE_BYTES], some[FWD_NONCE_BYTES] = { [3] = 1 };
+    static struct amph_fwd_keep keep;
+    uint8_t body[FWD_FRAME_BODY_MAX + 1];
+    struct amph_wr w;
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_bytes(&w, some, sizeof some);
+    amph_wr_u32(&w, 2);
+    amph_wr_u64(&w, 17);
+    amph_wr_u64(&w, UINT64_MAX);
+    cr_assert(amph_fwd_keep_parse(body, amph_wr_len(&w), &keep));
+    cr_assert(keep.n == 2 && keep.handles[0] == 17 && keep.handles[1] == UINT64_MAX);
+    cr_assert(amph_fwd_keep_has_successor(&keep));
+    for (size_t len = 0; len < amph_wr_len(&w); len++)
+        cr_assert(!amph_fwd_keep_parse(body, len, &keep), "%zu bytes", len);
+
+    cr_assert(!amph_fwd_keep_parse(body, amph_wr_len(&w) + 1, &keep), "a byte too many");
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_bytes(&w, none, sizeof none);
+    amph_wr_u32(&w, FWD_KEEP_ALL);
+    cr_assert(amph_fwd_keep_parse(body, amph_wr_len(&w), &keep) && keep.n == FWD_KEEP_ALL);
+    cr_assert(!amph_fwd_keep_has_successor(&keep));
+
+    amph_wr_init(&w, body, sizeof body);
+    amph_wr_bytes(&w, none, sizeof none);
+    amph_wr_u32(&w, (uint32_t)FWD_KEEP_MAX + 1);
+    cr_assert(!amph_fwd_keep_parse(body, sizeof body, &keep), "more than there is room for");
 }
 
 Test(handshake, hello_needs_the_key)
