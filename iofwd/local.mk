@@ -57,6 +57,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/lock_holder.c \
 	iofwd/client/internal.h \
 	iofwd/client/data/collective.c \
+	iofwd/client/attach/exec.c \
 	iofwd/client/attach/lifecycle.c \
 	iofwd/client/api/nonblocking.c \
 	iofwd/client/api/nonblocking.h \

@@ -81,11 +81,36 @@ void amph_fwd_connect_all(void);
 #define AMPH_FWD_TABLES_MAX 30000
 void amph_fwd_set_table_number(uint32_t (*number)(void));
 
-/* Exec: writes the setting "IOFWD_PRIVATE_CLIENT=..." that the new image needs in its environment to go on as
- * the same client.  Returns its length without the NUL, 0 where nothing is needed (client not open)
- * or it does not fit.  Safe in a vfork child.  Without the setting the new image joins as a new
- * client and must amph_fwd_hold what it inherits. */
-size_t amph_fwd_exec_env(char *buf, size_t len_bytes);
+/* The open files that a program inherits: each calls take for every one of them, some may come twice. */
+struct amph_fwd_kept {
+    void (*each)(const struct amph_fwd_kept *kept,
+                 void (*take)(const struct amph_fwd_file *file, void *arg), void *arg);
+    void *arg; /* of the caller */
+    bool all;  /* exec closes none, and the program maps none */
+};
+
+/* The connections that the new image inherits. */
+struct amph_fwd_exec {
+    uint32_t n, number;
+    uint32_t server[AMPH_FWD_PARTS_MAX];
+    int fd[AMPH_FWD_PARTS_MAX];
+    bool made[AMPH_FWD_PARTS_MAX]; /* for this exec; false: it is the process's own */
+};
+
+/* Exec.  With it this process's connections end, and so do its holds, but for those on the files that are kept.
+ * Writes the setting "IOFWD_PRIVATE_CLIENT=..." that the new image needs in its environment to go on as the same
+ * client.  Returns its length without the NUL, 0 where nothing is needed (client not open, no file is kept) or it
+ * does not fit.  Safe in a vfork child.  Without the setting the new image joins as a new client and must
+ * amph_fwd_hold what it inherits.  If the exec fails, call amph_fwd_exec_end: nothing has changed. */
+size_t amph_fwd_exec_begin(struct amph_fwd_exec *exec, const struct amph_fwd_kept *kept, char *buf,
+                           size_t len_bytes);
+void amph_fwd_exec_end(struct amph_fwd_exec *exec);
+
+/* posix_spawn, between these two, as between amph_fwd_fork_before and amph_fwd_fork_parent: the program holds the files
+ * that are kept, and no others.  Writes the setting that the program needs, as above, but it begins with -FD.INODE in
+ * the place of the process's number: this number comes by the pipe FD.  pid: the program's; 0: it was not started. */
+size_t amph_fwd_spawn_before(const struct amph_fwd_kept *kept, char *buf, size_t len_bytes);
+void amph_fwd_spawn_after(pid_t pid);
 
 /* Returns the setting "IOFWD_PRIVATE_SERVERS=..." by which child processes find the process's
  * private server (IOFWD_SERVER_HOST), or NULL.  The text is never freed. */

@@ -52,7 +52,8 @@
  *   attach/clock.c      measures the clock of a recorded client's host
  *   attach/endpoint.c   the client's endpoint: its network and address
  *   attach/dead_servers.c   detects servers that cannot be reached any more, and reports them
- *   attach/lifecycle.c  fork, exec and exit; holds; files as text
+ *   attach/exec.c       exec and posix_spawn: which connections the program gets
+ *   attach/lifecycle.c  fork and exit; holds; files as text
  *   attach/mpmd.c       jobs of other launchers with programs that are no GASNet clients
  *   attach/private_server.c, .h   a server that the process starts for itself
  *
@@ -329,6 +330,13 @@ void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_f
 bool amph_client_notify_owns(int fd);
 /* in a forked child: closes the parent's notifiers, except those of epoll sets */
 void amph_client_notify_forget(void);
+
+/* client/attach/exec.c: is a file of one part among those that a program inherits? */
+bool amph_client_keeps(const struct amph_fwd_kept *kept, const struct amph_fwd_ref *ref);
+
+/* client/attach/lifecycle.c: what fork and posix_spawn have in common before a child is made.  Returns the process's
+ * client, or NULL; amph_fwd_fork_parent ends it. */
+struct amph_fwd_client *amph_client_fork_begin(void);
 
 /* client/attach/lifecycle.c: returns the open file of a descriptor, from its placeholder's name.  nparts
  * 0: not forwarded.  EBADF. */

@@ -488,6 +488,16 @@ void amph_client_lookups_open(void)
         amph_layer_add(&layer);
 }
 
+bool amph_client_lookups_any(void)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < BASES; i++)
+        any |= atomic_load(&state.base[i].known);
+
+    return any;
+}
+
 bool amph_client_lookups_own(int fd)
 {
     for (unsigned i = 0; fd >= 0 && i < BASES; i++)

@@ -16,6 +16,9 @@ void amph_client_lookups_open(void);
 /* Closes these descriptors; the process gets no more.  Returns whether there were any.  Signals are blocked. */
 bool amph_client_lookups_give_up(void);
 
+/* Has a server passed a directory to this process, or to the one that has forked it?  It is held open there. */
+bool amph_client_lookups_any(void);
+
 /* Is fd a directory's descriptor that a server has passed? */
 bool amph_client_lookups_own(int fd);
 

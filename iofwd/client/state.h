@@ -104,6 +104,8 @@ struct amph_client_state {
     struct {
         struct amph_client_sigguard guard;
         uint32_t number; /* of the child */
+        int number_pipe
+            [2]; /* by which a program that is started learns its process's number, or -1 */
     } fork;
 
     /* private_server.c: the server that the process has started; under the lock. */

@@ -155,6 +155,9 @@ preload_sources = \
 	iofwd/interpose/entry/state.h \
 	iofwd/interpose/fd/socket.c \
 	iofwd/interpose/fd/state.h \
+	iofwd/interpose/process/connections.c \
+	iofwd/interpose/process/connections.h \
+	iofwd/interpose/process/shells.c \
 	iofwd/interpose/process/spawn.c \
 	iofwd/interpose/process/start.c \
 	iofwd/interpose/process/start.h \
@@ -234,6 +237,7 @@ preload_scripts = \
 	tests/files/calls/fwd_errno.sh \
 	tests/files/failover/fwd_failover.sh \
 	tests/files/limits/fwd_handles.sh \
+	tests/files/process/fwd_execs.sh \
 	tests/files/process/fwd_own.sh \
 	tests/files/programs/fwd_programs.sh \
 	tests/files/data/fwd_stripe.sh \
@@ -420,7 +424,7 @@ tests_files_limits_fwd_handles_SOURCES = tests/files/limits/fwd_handles.c tests/
 tests_files_limits_fwd_handles_LDADD = libiofwd.la libamphora.la
 tests_files_data_fwd_stripe_SOURCES = tests/files/data/fwd_stripe.c tests/files/fwd_is.h
 tests_files_data_fwd_stripe_LDADD = libiofwd.la libamphora.la
-check_PROGRAMS += tests/files/process/fwd_own tests/files/failover/fwd_failover tests/files/programs/fwd_plain_mpi
+check_PROGRAMS += tests/files/process/fwd_execs tests/files/process/fwd_own tests/files/failover/fwd_failover tests/files/programs/fwd_plain_mpi
 tests_files_programs_fwd_plain_mpi_SOURCES = tests/files/programs/fwd_plain_mpi.c
 tests_files_programs_fwd_plain_mpi_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_SEQ
 tests_files_programs_fwd_plain_mpi_LDFLAGS = -export-dynamic
@@ -430,6 +434,9 @@ tests_files_process_fwd_stopped_LDFLAGS =
 tests_files_failover_fwd_failover_SOURCES = tests/files/failover/fwd_failover.c tests/files/failover/fwd_failover.h tests/files/failover/fwd_failover_calls.c
 tests_files_failover_fwd_failover_LDFLAGS =
 tests_files_failover_fwd_failover_LDADD = libiofwd.la libamphora.la -lpthread
+tests_files_process_fwd_execs_SOURCES = tests/files/process/fwd_execs.c
+tests_files_process_fwd_execs_LDFLAGS =
+tests_files_process_fwd_execs_LDADD =
 tests_files_process_fwd_own_SOURCES = tests/files/process/fwd_own.c
 tests_files_process_fwd_own_LDADD = libiofwd.la libamphora.la
 tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/files/fwd_is.h

@@ -62,6 +62,7 @@ struct amph_client_state amph_client_state = {
     .layers.first = &amph_layer_forward,
     .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat, fstatat, statx,
               faccessat, readlinkat, host_openat2, close, host_fcntl },
+    .fork.number_pipe = { -1, -1 },
     .private_server.fd = -1,
     .trace.fd = STDERR_FILENO,
     .files.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -131,15 +132,13 @@ static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t serv
 }
 
 /* Moves the connection to a high descriptor number, away from those that the program expects to
- * get. It stays open over exec. */
+ * get. */
 static int move_up(int fd)
 {
-    int up = fcntl(fd, F_DUPFD, AMPH_CLIENT_FDS_FROM);
+    int up = fcntl(fd, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM);
 
-    if (up < 0) {
-        fcntl(fd, F_SETFD, 0);
+    if (up < 0)
         return fd;
-    }
 
     close(fd);
     return up;
@@ -195,6 +194,7 @@ static int inherited_control_fd(uint32_t server)
             int fd = inh->control_fd[i];
 
             inh->control_fd[i] = -1;
+            fcntl(fd, F_SETFD, FD_CLOEXEC); /* exec left it open for this image only */
             return fd;
         }
 

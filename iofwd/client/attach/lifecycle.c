@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file client over fork and exec, its holds, its counters, and files as values.  Layer: iofwd.
+ * The file client over fork, its holds, its counters, and files as values.  Layer: iofwd.
  * Thread rule: see client/internal.h.
  */
 #include <errno.h>
@@ -273,7 +273,7 @@ bool amph_fwd_give_up_fds(void)
 
 /* ---- fork ---- */
 
-void amph_fwd_fork_before(void)
+struct amph_fwd_client *amph_client_fork_begin(void)
 {
     struct amph_client_sigguard g;
     struct amph_fwd_client *first;
@@ -297,6 +297,12 @@ void amph_fwd_fork_before(void)
         amph_client_check(cl);
 
     amph_client_failover_fork(false);
+    return cl;
+}
+
+void amph_fwd_fork_before(void)
+{
+    struct amph_fwd_client *cl = amph_client_fork_begin();
 
     /* if a server cannot be reached now, the child's first call on it fails with a message */
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
@@ -407,7 +413,7 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(fork_prepare, forked_parent, forked_child);
 }
 
-/* ---- exec and exit ---- */
+/* ---- exit ---- */
 
 void amph_fwd_share(void)
 {
@@ -419,126 +425,4 @@ void amph_fwd_ending(void)
 {
     if (amph_fwd_process_if_open())
         amph_layer_event(AMPH_LAYER_EXIT);
-}
-
-size_t amph_fwd_exec_env(char *buf, size_t len_bytes)
-{
-    struct amph_fwd_client *cl = amph_fwd_process_if_open();
-    const struct amph_client_inherited *inh = &amph_client_state.inherited;
-    size_t at = 0;
-    size_t connections = 0;
-    uint32_t number = cl ? cl->number : inh->number;
-    char alone[sizeof inh->alone] = "";
-    bool own = cl && cl->pid == getpid(); /* false in a vfork child */
-
-    if (own)
-        amph_client_coalesce_export_exclusive(alone, sizeof alone);
-
-    amph_layer_event(AMPH_LAYER_EXEC);
-    if (own && cl->failover)
-        amph_client_failover_exec();
-
-    /* In a vfork child the client belongs to the parent: the setting names the parent's pid, so
-     * that the new image does not use it. */
-    int n = snprintf(buf, len_bytes, "IOFWD_PRIVATE_CLIENT=%ld:%" PRIu32,
-                     (long)(cl ? cl->pid : getpid()), number);
-
-    if (n < 0 || (size_t)n >= len_bytes)
-        return 0;
-
-    at = (size_t)n;
-
-    uint32_t inherited = inh->any ? inh->n : 0;
-    uint32_t many = cl ? cl->nlinks : inherited;
-
-    for (uint32_t i = 0; i < many; i++) {
-        bool ready = cl ? atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY
-                        : inh->control_fd[i] >= 0;
-
-        if (!ready)
-            continue;
-
-        n = snprintf(buf + at, len_bytes - at, ":%" PRIu32 "=%d",
-                     cl ? cl->link[i].server : inh->server[i],
-                     cl ? cl->link[i].control_fd : inh->control_fd[i]);
-        if (n < 0 || (size_t)n >= len_bytes - at)
-            return 0;
-
-        at += (size_t)n;
-        connections++;
-    }
-
-    if (own && amph_thread_fd_table() == 0)
-        at += amph_client_record_locks_exec(buf + at, len_bytes - at);
-    else
-        amph_client_record_locks_close_over_exec();
-
-    if (strlen(alone) < len_bytes - at)
-        at = (size_t)(stpcpy(buf + at, alone) - buf);
-
-    return connections ? at : 0;
-}
-
-/* [+SERVER.HANDLE=FD]...[+]; returns what follows. */
-static const char *parse_kept(const char *text, struct amph_client_inherited *inh)
-{
-    struct amph_client_kept kept;
-
-    while (*text == '+') {
-        int used = 0;
-
-        if (sscanf(text, AMPH_CLIENT_KEPT_SCAN, &kept.ref.server, &kept.ref.handle, &kept.fd,
-                   &used) == 3 &&
-            used > 0 && inh->nkept < AMPH_CLIENT_KEPT_MAX) {
-            inh->kept[inh->nkept++] = kept;
-            text += used;
-        } else {
-            inh->locks_remote = true;
-            text++;
-        }
-    }
-
-    return text;
-}
-
-/* IOFWD_PRIVATE_CLIENT: PID:NUMBER[:SERVER=FD]...[+SERVER.HANDLE=FD]...[+][/SERVER.HANDLE]... */
-static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
-{
-    long pid;
-    int used = 0;
-
-    if (sscanf(text, "%ld:%" SCNu32 "%n", &pid, &inh->number, &used) != 2 || pid != (long)getpid())
-        return false;
-
-    text += used;
-    while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
-        used = 0;
-        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->control_fd[inh->n],
-                   &used) != 2 ||
-            used == 0)
-            return false;
-
-        inh->n++;
-        text += used;
-    }
-
-    snprintf(inh->alone, sizeof inh->alone, "%s", parse_kept(text, inh));
-    return inh->n > 0;
-}
-
-bool amph_fwd_inherited(void)
-{
-    if (!amph_client_state.looked) {
-        struct amph_client_inherited inh = { 0 };
-
-        amph_client_state.looked = true;
-        if (!amph_client_state.inherited.any &&
-            parse_inherited(amph_env_str(AMPH_ENV_IOFWD_INHERITED), &inh)) {
-            inh.any = true;
-            amph_client_state.inherited = inh;
-            amph_client_state.new_image = true;
-        }
-    }
-
-    return amph_client_state.new_image;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 struct amph_fwd_file;
+struct amph_fwd_kept;
 
 /* Adds the layer, if IOFWD_PASSTHROUGH allows it.  Before the first call. */
 void amph_client_passthrough_open(void);
@@ -25,9 +26,9 @@ void amph_client_passthrough_tables(void);
 bool amph_client_passthrough_give_up(void);
 
 /* Record locks over exec (record_locks_exec.c).  Appends to the text of the setting IOFWD_PRIVATE_CLIENT the files on
- * which this process holds locks; returns its length.  Their descriptors stay open. */
-size_t amph_client_record_locks_exec(char *buf, size_t len_bytes);
-/* In a vfork child: the descriptors that stay open since an exec of its parent failed. */
+ * which this process holds locks, among those that are kept; returns its length.  Their descriptors stay open. */
+size_t amph_client_record_locks_exec(const struct amph_fwd_kept *kept, char *buf, size_t len_bytes);
+/* An exec has failed, or begins in a vfork child. */
 void amph_client_record_locks_close_over_exec(void);
 /* The new image has these files; the locks on others are dropped. */
 void amph_client_record_locks_hold_only(const struct amph_fwd_file *files, size_t nfiles);

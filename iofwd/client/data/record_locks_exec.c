@@ -91,6 +91,7 @@ static void adopt(const struct amph_client_kept *came)
     if (amph_client_state.host.fstat(came->fd, &st) != 0)
         return;
 
+    fcntl(came->fd, F_SETFD, FD_CLOEXEC); /* exec left it open for this image only */
     *k = (struct kept_file){ .fd = came->fd,
                              .access = fcntl(came->fd, F_GETFL) & O_ACCMODE,
                              .dev = st.st_dev,
@@ -175,7 +176,7 @@ static size_t pass_on(int fd, const struct amph_fwd_ref *ref, char *buf, size_t 
     return (size_t)n;
 }
 
-size_t amph_client_record_locks_exec(char *buf, size_t len_bytes)
+size_t amph_client_record_locks_exec(const struct amph_fwd_kept *kept, char *buf, size_t len_bytes)
 {
     struct amph_client_sigguard g;
     size_t at = 0;
@@ -188,14 +189,15 @@ size_t amph_client_record_locks_exec(char *buf, size_t len_bytes)
         struct amph_fwd_ref ref = { .server = e->server, .handle = atomic_load(&e->handle) };
 
         /* each descriptor of a locked file, since the close of any one drops the locks */
-        if (amph_client_record_locks_on(e) && amph_client_passed_has(e)) {
+        if (amph_client_record_locks_on(e) && amph_client_passed_has(e) &&
+            amph_client_keeps(kept, &ref)) {
             at += pass_on(e->fd, &ref, buf + at, n < AMPH_CLIENT_KEPT_MAX ? len_bytes - at : 0);
             n++;
         }
     }
 
     for (unsigned i = 0; amph_client_kept_any() && i < AMPH_CLIENT_KEPT_MAX; i++)
-        if (over_exec.kept[i].fd >= 0)
+        if (over_exec.kept[i].fd >= 0 && amph_client_keeps(kept, &over_exec.kept[i].ref))
             at += pass_on(over_exec.kept[i].fd, &over_exec.kept[i].ref, buf + at, len_bytes - at);
 
     if (amph_client_record_locks_are_remote() && len_bytes - at > 1)
@@ -210,4 +212,8 @@ void amph_client_record_locks_close_over_exec(void)
     for (unsigned i = 0; over_exec.passes_on && i < PASSED_FILES; i++)
         if (amph_client_passed_has(&amph_client_passthrough.entry[i]))
             fcntl(amph_client_passthrough.entry[i].fd, F_SETFD, FD_CLOEXEC);
+
+    for (unsigned i = 0; amph_client_kept_any() && i < AMPH_CLIENT_KEPT_MAX; i++)
+        if (over_exec.kept[i].fd >= 0)
+            fcntl(over_exec.kept[i].fd, F_SETFD, FD_CLOEXEC);
 }

@@ -115,6 +115,7 @@ static bool find_table(void)
     if (dir)
         closedir(dir);
 
+    amph_client_records_close_at_exec(true); /* exec left it open for this image */
     all.looked = true;
     return all.table != NULL;
 }
@@ -125,8 +126,8 @@ static bool make_table(void)
 
     /* ftruncate beyond the limit raises SIGXFSZ */
     bool may = getrlimit(RLIMIT_FSIZE, &max) == 0 && max.rlim_cur >= sizeof *all.table;
-    int low = may ? memfd_create(TABLE_NAME, 0) : -1;
-    int fd = low >= 0 ? fcntl(low, F_DUPFD, AMPH_CLIENT_FDS_FROM) : -1;
+    int low = may ? memfd_create(TABLE_NAME, MFD_CLOEXEC) : -1;
+    int fd = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, AMPH_CLIENT_FDS_FROM) : -1;
 
     if (low >= 0)
         close(low);
@@ -212,6 +213,12 @@ void amph_client_record_remove(const struct amph_fwd_file *file)
     amph_client_records_unlock(&g);
     if (idle)
         free_entry(e);
+}
+
+void amph_client_records_close_at_exec(bool closes)
+{
+    if (all.table && all.fd >= 0)
+        amph_client_state.host.fcntl(all.fd, F_SETFD, closes ? (void *)FD_CLOEXEC : NULL);
 }
 
 /* With the lock held. */

@@ -102,6 +102,8 @@ bool amph_client_ref_same(const struct amph_fwd_ref *a, const struct amph_fwd_re
 
 /* ---- recovery/record.c: the table ---- */
 
+/* Is the table, which a program that keeps open files needs, closed by exec? */
+void amph_client_records_close_at_exec(bool closes);
 void amph_client_records_lock(struct amph_client_sigguard *g);
 void amph_client_records_unlock(struct amph_client_sigguard *g);
 

@@ -466,6 +466,11 @@ void amph_ip_client_fork_lock(bool take)
         pthread_mutex_unlock(&amph_ip_client.lock);
 }
 
+bool amph_ip_client_has_adopted(void)
+{
+    return __atomic_load_n(&amph_ip_client.adopted, __ATOMIC_ACQUIRE);
+}
+
 void amph_ip_client_adopt(void)
 {
     int placeholders = 0;

@@ -68,6 +68,8 @@ void amph_ip_rank_end(void);
 /* Finds inherited placeholders among all open descriptors and enters them in the table.  Opens the
  * client if there are any. */
 void amph_ip_client_adopt(void);
+/* Has the client taken over what the process has inherited? */
+bool amph_ip_client_has_adopted(void);
 
 /* Returns the client's table of functions after a check that this library was built with the same.
  * On failure it returns NULL and sets *what_p and *why_p for a message. */

@@ -36,6 +36,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/settings.h"
+#include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/interpose/process/start.h"
@@ -341,27 +342,6 @@ static void guard_rank(char **env)
         amph_fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
-/* Marks the connections that the program before this one has left, which the client takes over when
- * it is opened. */
-static void guard_connections(char **env)
-{
-    const char *text = amph_ip_setting_text(env, AMPH_ENV_IOFWD_INHERITED);
-    int server, fd, used;
-
-    /* PID:NUMBER[:SERVER=FD]...[+SERVER.HANDLE=FD]... (amph_fwd_exec_env) */
-    if (!text || strtol(text, NULL, 10) != (long)getpid() || !(text = strchr(text, ':')))
-        return;
-
-    for (text += 1 + strcspn(text + 1, ":"); sscanf(text, ":%d=%d%n", &server, &fd, &used) == 2;
-         text += used)
-        if (fd >= AMPH_IP_HIDDEN_FROM)
-            amph_fdtab_mark(fd, FDTAB_OWN);
-
-    for (; sscanf(text, "+%*u.%*x=%d%n", &fd, &used) == 1; text += used)
-        if (fd >= AMPH_IP_HIDDEN_FROM)
-            amph_fdtab_mark(fd, FDTAB_OWN);
-}
-
 /* A rank that has not used a forwarded file joins the job when it ends, because the servers and the
  * other ranks wait for all ranks. */
 void amph_ip_rank_end(void)
@@ -579,7 +559,7 @@ static void start_with(char **env, int argc, char **argv, char **environment)
     }
 
     guard_rank(longer ? longer : env);
-    guard_connections(env);
+    amph_ip_connections_take(env);
     amph_ip_bypass_start(env);
     amph_ip_mpi_job_start(env);
     restore_preload(environment);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/platform.h"
+#include "iofwd/client/client.h"
 #include "iofwd/wire/prefix.h"
 
 struct amph_fdtab;
@@ -137,7 +138,8 @@ struct amph_ip_thread {
     } table;                        /* fd/own_table.c */
     struct {
         bool taken, loaded;
-    } fork; /* process/fork.c: from one handler of fork to the next */
+    } fork;                    /* process/fork.c: from one handler of fork to the next */
+    struct amph_fwd_exec exec; /* process/connections.c: of the program that it executes */
     struct {
         char *kept;     /* that dlerror has not returned yet */
         char *returned; /* by the last dlerror */

@@ -243,6 +243,8 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
 /* spawn.c */
 /* do they use forwarded names?  Then amph_ip_spawn must be used */
 bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions);
+/* Sets *kept_p to the forwarded files that a program inherits after these actions. */
+void amph_ip_spawn_kept(const posix_spawn_file_actions_t *actions, struct amph_fwd_kept *kept_p);
 /* Returns whether the program may get a forwarded standard descriptor. */
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions);
 /* The forwarded descriptor, of this process, that will be its standard error; -1: none. */

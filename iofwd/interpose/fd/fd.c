@@ -22,6 +22,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
+#include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/wire/file.h"
 
@@ -460,6 +461,10 @@ int amph_ip_close(enum amph_client_route way, int fd)
     if (!amph_ip_state.on)
         return close_by(way, fd);
 
+    /* a file that the program before this one has left open */
+    if (AMPH_UNLIKELY(amph_ip_connections_wait()) && !amph_ip_inside && amph_ip_fd(fd))
+        amph_ip_client_adopt();
+
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
 
     if (amph_ip_inside) {
@@ -592,6 +597,9 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
     if (flags & CLOEXEC_ONLY)
         return close_range_by(way, first, last, flags);
 
+    if (amph_ip_connections_wait())
+        amph_ip_client_adopt();
+
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
                     last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
     if (!amph_ip_client.loaded && !amph_ip_state.rank_guarded && !amph_ip_state.cwd_fd)
@@ -704,6 +712,9 @@ static int dup_onto(enum onto how, int from, int to, int flags)
         return amph_ip_fail(EBADF);
     if (amph_ip_owns(to))
         return amph_ip_fail(EBUSY);
+
+    if (amph_ip_connections_wait() && amph_ip_fd(to))
+        amph_ip_client_adopt();
 
     int err = amph_ip_fd(from) ? amph_ip_file_get(from, &of) : 0;
     if (err)

@@ -20,12 +20,12 @@
 #include "iofwd/interpose/process/state.h"
 
 #define CWD_NAME AMPH_PRIVATE_CWD
-#define CLIENT_NAME "IOFWD_PRIVATE_CLIENT"
 #define OWN_LIBRARY "libiofwd_preload"
 #define OWN_MESSAGES "libiofwd_messages"
 
 struct amph_ip_process_state amph_ip_process = {
     .mpi_job = { .pmi_fd = -1 },
+    .shells = { .lock = PTHREAD_MUTEX_INITIALIZER },
     .actions = { .lock = PTHREAD_MUTEX_INITIALIZER },
 };
 
@@ -203,27 +203,10 @@ size_t amph_ip_env_entries(char *const list[])
 /* Is it a setting for one program only? */
 static bool is_for_one(const char *entry)
 {
-    return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, CLIENT_NAME) ||
+    return amph_ip_env_is(entry, CWD_NAME) || amph_ip_env_is(entry, AMPH_IP_CLIENT_NAME) ||
            amph_ip_env_is(entry, AMPH_PRIVATE_NEAR) || amph_ip_env_is(entry, AMPH_IP_LOCKS_NAME) ||
            amph_ip_env_is(entry, AMPH_IP_ELF_DEPS_SETTING) ||
            amph_ip_env_is(entry, AMPH_PRIVATE_REPORTED);
-}
-
-/* Appends what only this process can tell the program that replaces it.  Returns the new number of
- * entries. */
-static size_t add_own(char **out, size_t n, struct amph_ip_env_room *room)
-{
-    if (amph_ip_client.loaded && amph_ip_client.fwd.exec_env(room->client, sizeof room->client))
-        out[n++] = room->client;
-
-    if (amph_ip_has_locks()) {
-        strcpy(room->locks, AMPH_IP_LOCKS_NAME "=");
-        amph_ip_locks_tell(room->locks + strlen(room->locks),
-                           sizeof room->locks - strlen(room->locks));
-        out[n++] = room->locks;
-    }
-
-    return n;
 }
 
 bool amph_ip_env_leaves(char *const env[])
@@ -276,7 +259,7 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
     }
 
     for (size_t i = 0; i < amph_ip_process.nkept; i++)
-        if (!amph_ip_env_is(amph_ip_process.kept[i], CLIENT_NAME) &&
+        if (!amph_ip_env_is(amph_ip_process.kept[i], AMPH_IP_CLIENT_NAME) &&
             !is_own(amph_ip_process.kept[i]) && !has_name_of(out, n, amph_ip_process.kept[i]))
             out[n++] = amph_ip_process.kept[i];
 
@@ -297,9 +280,6 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
 
     if (own && !has_name_of(out, n, own))
         out[n++] = (char *)own;
-
-    if (same_process)
-        n = add_own(out, n, room);
 
     out[n] = NULL;
 }

@@ -24,6 +24,7 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/bypass.h"
+#include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/linker_check.h"
 #include "iofwd/interpose/process/relay.h"
 #include "iofwd/interpose/process/start.h"
@@ -37,6 +38,31 @@ static int execve_by(enum amph_client_route way, const char *path, char *const a
 {
     return way == AMPH_IP_LIBC ? libc_execve(path, argv, env)
                                : amph_ip_kernel_execve(path, argv, env);
+}
+
+static int execve_passing(enum amph_client_route way, const char *path, char *const argv[],
+                          char **env)
+{
+    struct amph_ip_passed passed;
+
+    amph_ip_connections_pass(&passed, env);
+
+    int r = execve_by(way, path, argv, env);
+
+    amph_ip_connections_undo(&passed);
+    return r;
+}
+
+static int execvpe_passing(const char *file, char *const argv[], char **env)
+{
+    struct amph_ip_passed passed;
+
+    amph_ip_connections_pass(&passed, env);
+
+    int r = libc_execvpe(file, argv, env);
+
+    amph_ip_connections_undo(&passed);
+    return r;
 }
 
 /* Must pipes carry what the program prints?  Either the interposer is not loaded into it, or the dynamic
@@ -55,7 +81,7 @@ static int start_execve(void *how, const char *path, char *const argv[], char **
 {
     return is_relayed(path, argv, env)
                ? amph_ip_relay(path, argv, env)
-               : execve_by(*(const enum amph_client_route *)how, path, argv, env);
+               : execve_passing(*(const enum amph_client_route *)how, path, argv, env);
 }
 
 /* A file in no format that the kernel knows is a shell script. */
@@ -76,7 +102,7 @@ static int start_or_sh(const char *path, char *const argv[], char **env)
     for (size_t i = 1; i < argc; i++)
         args[i + 1] = argv[i];
 
-    return libc_execve(args[0], args, env);
+    return execve_passing(AMPH_IP_LIBC, args[0], args, env);
 }
 
 /* The data that a stream has lost would be forgotten with the program: the exec fails. */
@@ -125,6 +151,20 @@ int amph_do_execve(const char *path, char *const argv[], char *const envp[])
     return amph_ip_execve(AMPH_IP_LIBC, path, argv, envp);
 }
 
+/* envp: as the program gives it; env: made of it */
+static int start_searched(const char *file, char *const argv[], char *const envp[], char **env)
+{
+    char found[PATH_MAX];
+    bool found_here = !strchr(file, '/') &&
+                      (amph_ip_find_program(file, envp, found, sizeof found) ||
+                       (amph_ip_relay_useful() && amph_ip_find_local(file, found, sizeof found)));
+
+    if (found_here || strchr(file, '/'))
+        return start_or_sh(found_here ? found : file, argv, env);
+
+    return amph_ip_bypass_check_name(file) == 0 ? execvpe_passing(file, argv, env) : -1;
+}
+
 int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
 {
     struct amph_ip_env_room room;
@@ -139,16 +179,7 @@ int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
     char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
 
     amph_ip_env_make(envp, env, &room, true);
-
-    char found[PATH_MAX];
-    bool found_here = !strchr(file, '/') &&
-                      (amph_ip_find_program(file, envp, found, sizeof found) ||
-                       (amph_ip_relay_useful() && amph_ip_find_local(file, found, sizeof found)));
-
-    if (found_here || strchr(file, '/'))
-        return start_or_sh(found_here ? found : file, argv, env);
-
-    return amph_ip_bypass_check_name(file) == 0 ? libc_execvpe(file, argv, env) : -1;
+    return start_searched(file, argv, envp, env);
 }
 
 int amph_do_fexecve(int fd, char *const argv[], char *const envp[])
@@ -165,8 +196,21 @@ static int execveat_by(enum amph_client_route way, int dir, const char *path, ch
     return libc_execveat(dir, path, argv, env, flags);
 }
 
+static int execveat_passing(enum amph_client_route way, int dir, const char *path,
+                            char *const argv[], char **env, int flags)
+{
+    struct amph_ip_passed passed;
+
+    amph_ip_connections_pass(&passed, env);
+
+    int r = execveat_by(way, dir, path, argv, env, flags);
+
+    amph_ip_connections_undo(&passed);
+    return r;
+}
+
 static int execveat_local(enum amph_client_route way, int dir, const char *path, char *const argv[],
-                          char *const env[], int flags)
+                          char **env, int flags)
 {
     char full[PATH_MAX];
 
@@ -178,31 +222,16 @@ static int execveat_local(enum amph_client_route way, int dir, const char *path,
             return amph_ip_relay(full, argv, env);
     }
 
-    return execveat_by(way, dir, path, argv, env, flags);
+    return execveat_passing(way, dir, path, argv, env, flags);
 }
 
-int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[],
-                     char *const envp[], int flags)
+static int start_at(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                    char **env, int flags)
 {
-    struct amph_ip_env_room room;
     struct amph_ip_resolved w;
     struct stat st;
     char absolute[PATH_MAX];
 
-    if (!amph_ip_state.on || amph_ip_inside)
-        return execveat_by(way, dir, path, argv, amph_ip_env_plain(envp), flags);
-
-    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
-        return amph_ip_fail(EINVAL);
-
-    end_if_lost();
-    if (!can_read_lists(argv, envp))
-        return amph_ip_at(dir, path) ? amph_ip_fail(EFAULT)
-                                     : execveat_by(way, dir, path, argv, envp, flags);
-
-    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
-
-    amph_ip_env_make(envp, env, &room, true);
     if (!amph_ip_at(dir, path))
         return execveat_local(way, dir, path, argv, env, flags);
     if ((flags & AT_SYMLINK_NOFOLLOW) && amph_do_fstatat(dir, path, &st, flags) == 0 &&
@@ -218,6 +247,28 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
     amph_ip_resolve_end(&w, 0);
     return known ? amph_ip_start_program(absolute, argv, env, start_execve, &way)
                  : amph_ip_fail(ENOENT);
+}
+
+int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char *const argv[],
+                     char *const envp[], int flags)
+{
+    struct amph_ip_env_room room;
+
+    if (!amph_ip_state.on || amph_ip_inside)
+        return execveat_by(way, dir, path, argv, amph_ip_env_plain(envp), flags);
+
+    if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+        return amph_ip_fail(EINVAL);
+
+    end_if_lost();
+    if (!can_read_lists(argv, envp))
+        return amph_ip_at(dir, path) ? amph_ip_fail(EFAULT)
+                                     : execveat_by(way, dir, path, argv, envp, flags);
+
+    char **env = alloca((amph_ip_env_entries(envp) + AMPH_IP_ENV_EXTRA) * sizeof *env);
+
+    amph_ip_env_make(envp, env, &room, true);
+    return start_at(way, dir, path, argv, env, flags);
 }
 
 int amph_do_execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
@@ -285,20 +336,28 @@ struct spawn {
     const posix_spawnattr_t *attr;
 };
 
-/* The child inherits connections that keep the parent's files open for it until it holds them by
- * itself, whatever the parent closes in the meantime.  They are made with signals blocked; the
- * child must not inherit that mask. */
+/* The program inherits connections that hold the files which it inherits, until it holds them by itself, whatever the
+ * parent closes in the meantime.  They are made with signals blocked; the child must not inherit that
+ * mask. */
 static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                       const posix_spawnattr_t *attr, char *const argv[], char *const envp[],
                       int (*spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                                    const posix_spawnattr_t *, char *const[], char *const[]))
 {
+    struct amph_fwd_kept kept;
+    char setting[1024];
     posix_spawnattr_t own;
     sigset_t mask;
     short flags = 0;
 
     if (!amph_ip_client.loaded)
         return spawn(pid, path, actions, attr, argv, envp);
+
+    size_t n = amph_ip_env_entries(envp);
+    char **env = alloca((n + 2) * sizeof *env);
+
+    memcpy(env, envp, n * sizeof *env);
+    env[n] = env[n + 1] = NULL;
 
     if (attr)
         own = *attr;
@@ -313,11 +372,18 @@ static int spawn_held(pid_t *pid, const char *path, const posix_spawn_file_actio
         posix_spawnattr_setsigmask(&own, &mask);
     }
 
-    amph_ip_client.fwd.fork_before();
+    amph_ip_spawn_kept(actions, &kept);
+    if (amph_ip_client.fwd.spawn_before(&kept, setting, sizeof setting) &&
+        !amph_ip_env_leaves(envp))
+        env[n] = setting;
 
-    int err = spawn(pid, path, actions, &own, argv, envp);
+    pid_t child = 0;
+    int err = spawn(&child, path, actions, &own, argv, env);
 
-    amph_ip_client.fwd.fork_parent(-1); /* the child shares no memory with this process */
+    amph_ip_client.fwd.spawn_after(err ? 0 : child);
+    if (!err && pid)
+        *pid = child;
+
     return err;
 }
 
@@ -345,6 +411,10 @@ int amph_do_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_act
         return libc_posix_spawn(pid, path, actions, attr, argv, amph_ip_env_plain(envp));
     if (!can_read_lists(argv, envp))
         return libc_posix_spawn(pid, path, actions, attr, argv, envp);
+
+    if (amph_ip_connections_wait())
+        amph_ip_client_adopt();
+
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, path, false, actions, attr, argv, envp);
 
@@ -368,6 +438,10 @@ int amph_do_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_ac
         return libc_posix_spawnp(pid, file, actions, attr, argv, amph_ip_env_plain(envp));
     if (!can_read_lists(argv, envp))
         return libc_posix_spawnp(pid, file, actions, attr, argv, envp);
+
+    if (amph_ip_connections_wait())
+        amph_ip_client_adopt();
+
     if (amph_ip_spawn_forwards(actions))
         return amph_ip_spawn(pid, file, true, actions, attr, argv, envp);
 

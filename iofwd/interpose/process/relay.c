@@ -9,6 +9,7 @@
  * that was read ahead and not consumed is given back.
  */
 #include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/relay.h"
 
@@ -273,7 +274,19 @@ static bool carry(bool input)
 
 /* ---- the two processes ---- */
 
-static AMPH_NORETURN void become_program(const char *path, char *const argv[], char *const env[],
+static int execute(const char *path, char *const argv[], char **env)
+{
+    struct amph_ip_passed passed;
+
+    amph_ip_connections_pass(&passed, env);
+
+    int r = amph_ip_kernel_execve(path, argv, env);
+
+    amph_ip_connections_undo(&passed);
+    return r;
+}
+
+static AMPH_NORETURN void become_program(const char *path, char *const argv[], char **env,
                                          int report, const sigset_t *mask)
 {
     for (int fd = 0; fd < 3; fd++) {
@@ -287,7 +300,7 @@ static AMPH_NORETURN void become_program(const char *path, char *const argv[], c
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     pthread_sigmask(SIG_SETMASK, mask, NULL);
-    amph_ip_kernel_execve(path, argv, env);
+    execute(path, argv, env);
 
     int err = errno;
 
@@ -304,10 +317,16 @@ static void close_others(int fd, void *arg)
 
     for (int i = 0; i < 3; i++)
         ours |= fd == amph_ip_process.relay.line[i].ours ||
+                fd == amph_ip_process.relay.line[i].file ||
                 (amph_ip_process.relay.line[i].input && fd == amph_ip_process.relay.line[i].theirs);
 
-    if (!ours && !amph_ip_owns(fd) && !amph_ip_fd(fd))
+    if (ours || amph_ip_owns(fd))
+        return;
+
+    if (!amph_ip_fd(fd))
         libc_close(fd);
+    else if (libc_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC)
+        amph_do_close(fd);
 }
 
 /* Ends this process as the program has ended. */
@@ -356,7 +375,7 @@ static AMPH_NORETURN void stay(void)
     end_like(status);
 }
 
-int amph_ip_relay(const char *path, char *const argv[], char *const env[])
+int amph_ip_relay(const char *path, char *const argv[], char **env)
 {
     sigset_t all, mask;
     int report[2];
@@ -364,7 +383,7 @@ int amph_ip_relay(const char *path, char *const argv[], char *const env[])
     int err = 0;
 
     if (!is_alone(path))
-        return amph_ip_kernel_execve(path, argv, env);
+        return execute(path, argv, env);
 
     amph_ip_process.relay.wake[0] = amph_ip_process.relay.wake[1] = -1;
     for (int fd = 0; fd < 3; fd++)

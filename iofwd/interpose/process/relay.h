@@ -14,7 +14,7 @@
 
 /* Starts the program in a child, with execve's arguments, and ends as it ends, once its data is in
  * the files.  Returns -1 with errno if the program could not be started. */
-int amph_ip_relay(const char *path, char *const argv[], char *const env[]);
+int amph_ip_relay(const char *path, char *const argv[], char **env);
 
 /* Is a standard descriptor forwarded, so that the program needs amph_ip_relay? */
 bool amph_ip_relay_useful(void);

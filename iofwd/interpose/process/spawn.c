@@ -236,6 +236,8 @@ bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
     bool copies = false;
 
     for (struct action *a = actions_of(actions); a; a = a->next) {
+        if (a->carry_out == do_closefrom && amph_ip_client.loaded)
+            return true; /* the kernel would close the program's connections, too */
         if (a->path ? amph_ip_path(a->path)
                     : a->carry_out == do_fchdir && (copies || amph_ip_fd(a->fd)))
             return true;
@@ -244,6 +246,72 @@ bool amph_ip_spawn_forwards(const posix_spawn_file_actions_t *actions)
     }
 
     return false;
+}
+
+/* The number that led, before the action a, to what `fd` leads to after the last one; -1: to nothing forwarded.
+ * *copied_p: it is a copy, which exec does not close. */
+static int origin(const struct action *a, int fd, bool *copied_p)
+{
+    if (!a)
+        return fd;
+
+    int at = origin(a->next, fd, copied_p);
+
+    if (a->carry_out == do_dup2 && at == a->to) {
+        *copied_p = true;
+        return a->fd;
+    }
+
+    bool replaced = (a->carry_out == do_open || a->carry_out == do_close) && at == a->fd;
+
+    return replaced || (a->carry_out == do_closefrom && at >= a->fd) ? -1 : at;
+}
+
+struct keeping {
+    const struct action *first;
+    bool copied; /* the file at hand */
+    void (*take)(const struct amph_fwd_file *file, void *arg);
+    void *arg;
+};
+
+static void take_one(int fd, struct amph_fd_file *of, void *arg)
+{
+    const struct keeping *k = arg;
+
+    if (k->copied || !(libc_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC))
+        k->take(&of->file, k->arg);
+}
+
+/* Calls take if the program finds a forwarded file at fd. */
+static void take_if_kept(int fd, struct keeping *k)
+{
+    k->copied = false;
+
+    int from = origin(k->first, fd, &k->copied);
+
+    if (from >= 0)
+        amph_fdtab_each(from, from, take_one, k);
+}
+
+static void keep_open(int fd, struct amph_fd_file *of, void *arg)
+{
+    take_if_kept(fd, arg);
+}
+
+static void each_kept(const struct amph_fwd_kept *kept,
+                      void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
+{
+    struct keeping k = { .first = actions_of(kept->arg), .take = take, .arg = arg };
+
+    amph_fdtab_each(0, FDTAB_MAX - 1, keep_open, &k);
+    for (const struct action *a = k.first; a; a = a->next)
+        if (a->carry_out == do_dup2)
+            take_if_kept(a->to, &k);
+}
+
+void amph_ip_spawn_kept(const posix_spawn_file_actions_t *actions, struct amph_fwd_kept *kept_p)
+{
+    *kept_p = (struct amph_fwd_kept){ .each = each_kept, .arg = (void *)actions };
 }
 
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions)

@@ -22,10 +22,11 @@ int amph_ip_start_program(const char *path, char *const argv[], char **env, amph
  * use amph_ip_start_program. */
 bool amph_ip_start_has_libraries(char *const *env);
 
+#define AMPH_IP_CLIENT_NAME "IOFWD_PRIVATE_CLIENT"
 #define AMPH_IP_ENV_KEPT 64
 #define AMPH_IP_ENV_EXTRA (AMPH_IP_ENV_KEPT + 8) /* entries; two are for the copies of libraries */
 struct amph_ip_env_room {
-    char client[1024], cwd[PATH_MAX + 64], preload[2 * PATH_MAX], locks[1024], near[1024];
+    char cwd[PATH_MAX + 64], preload[2 * PATH_MAX], near[1024];
 };
 
 size_t amph_ip_env_entries(char *const list[]); /* also for argv */

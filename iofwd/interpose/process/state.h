@@ -8,15 +8,18 @@
 #define AMPH_IOFWD_INTERPOSE_PROCESS_STATE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/platform.h"
+#include "iofwd/client/client.h"
 #include "iofwd/interpose/process/start.h"
 
 struct amph_ip_action_list;
+struct amph_ip_shell;
 struct pmix_proc;
 
 /* relay.c: a standard descriptor of the program, and the pipe to it. */
@@ -66,6 +69,23 @@ struct amph_ip_process_state {
         pid_t child;
         bool failed; /* a file refused data that the program wrote */
     } relay;
+
+    /* connections.c: written by the constructor, but for passed. */
+    struct {
+        pid_t pid; /* of this process; 0: the program before this one has left none */
+        unsigned n;
+        int fd[2 * AMPH_FWD_PARTS_MAX];
+        char *text;  /* the setting */
+        bool passed; /* on, to the program that is being executed */
+    } came;
+
+    /* shells.c: under its lock. */
+    struct amph_ip_shells {
+        pthread_mutex_t lock;
+        struct amph_ip_shell *first;      /* of popen */
+        unsigned waiting;                 /* threads in system */
+        struct sigaction interrupt, quit; /* as the program has set them */
+    } shells;
 
     /* spawn.c: of all action objects in use, under its lock. */
     struct {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shells, threads and the end of the process; fork and its relatives are in fork.c.
+ * Threads and the end of the process; fork and its relatives are in fork.c, shells in shells.c.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's functions.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <paths.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,46 +21,6 @@
 #include "iofwd/interpose/process/state.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
-
-/* Before the C library starts a shell by itself, coalesced data is flushed as before a fork: the
- * shell's commands find files and offsets as this process has left them, and cannot wait for locks
- * of this process while it waits for them. */
-static void come_to_rest(void)
-{
-    if (amph_ip_inside || !amph_ip_client.loaded)
-        return;
-
-    amph_ip_client.fwd.fork_before();
-    amph_ip_client.fwd.fork_parent(-1);
-}
-
-/* Says it if the shell's calls cannot be forwarded because the preload library is missing.  Returns
- * false, with EPERM, if the shell must not be started therefore. */
-static bool may_start_shell(void)
-{
-    return !amph_ip_process.lost_library || amph_ip_inside ||
-           amph_ip_bypass_check(_PATH_BSHELL) == 0;
-}
-
-int amph_do_system(const char *command)
-{
-    if (command && !may_start_shell())
-        return -1;
-
-    if (command)
-        come_to_rest();
-
-    return libc_system(command);
-}
-
-FILE *amph_do_popen(const char *command, const char *type)
-{
-    if (!may_start_shell())
-        return NULL;
-
-    come_to_rest();
-    return amph_ip_note_stream(libc_popen(command, type));
-}
 
 /* _exit and quick_exit run no destructors, so the client's coalesced data and the changes of mapped
  * files are written here. */

@@ -47,10 +47,18 @@ void test_fork(void)
         fclose(fp);
 }
 
+static void keep_one(const struct amph_fwd_kept *kept,
+                     void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
+{
+    take(kept->arg, arg);
+}
+
 /* A forked child hands its client to a new image by exec. */
 static void exec_once(bool opened)
 {
     struct amph_fwd_file f;
+    struct amph_fwd_kept kept = { .each = keep_one, .arg = &f };
+    struct amph_fwd_exec exec;
     char text[AMPH_FWD_TEXT_BYTES], env[512];
     int status;
 
@@ -67,7 +75,12 @@ static void exec_once(bool opened)
         if (opened && (amph_fwd_process(&cl) || amph_fwd_write(cl, &f, "child;", 6, &n)))
             _exit(2);
 
-        if (amph_fwd_exec_env(env, sizeof env) == 0)
+        /* the first time the exec fails */
+        if (amph_fwd_exec_begin(&exec, &kept, env, sizeof env) == 0)
+            _exit(3);
+
+        amph_fwd_exec_end(&exec);
+        if (amph_fwd_exec_begin(&exec, &kept, env, sizeof env) == 0)
             _exit(3);
 
         putenv(env);
