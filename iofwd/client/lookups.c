@@ -206,8 +206,12 @@ static bool obtain(struct amph_fwd_client *cl, const struct lookup *l)
         !link->part)
         return false;
 
+    /* descriptors of files come by the same connection */
+    pthread_mutex_lock(&amph_client_passthrough.lock);
+
     int err = ask(cl, link, l, &name_bytes, &fd);
 
+    pthread_mutex_unlock(&amph_client_passthrough.lock);
     if (fd >= 0)
         fd = amph_client_fd_up(fd);
 

@@ -46,7 +46,8 @@ struct passed_file {
 
 struct amph_client_passthrough {
     struct passed_file entry[PASSED_FILES];
-    /* of a thread that asks a server, or sets record locks; signals are blocked */
+    /* of a thread that asks a server for a descriptor, also of a directory, or sets record locks; signals are
+     * blocked */
     pthread_mutex_t lock;
     _Atomic uint32_t has; /* entries with descriptors */
     _Atomic bool tables;  /* tasks of this process have descriptor tables of their own */

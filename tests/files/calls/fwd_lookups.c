@@ -415,6 +415,57 @@ static void section_threads(void)
     puts("joined");
 }
 
+#define FILES 7
+
+/* Descriptors of files and of directories come by one connection. */
+static void *ask_for_files(void *unused)
+{
+    char name[16], text[8] = "12345678";
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "f%d", i % FILES);
+        int fd = open(in(name), O_RDWR | O_CREAT, 0600);
+
+        for (int k = 0; k < 8; k++)
+            IS(pwrite(fd, text, sizeof text, k * 8), 8);
+
+        close(fd);
+    }
+
+    return unused;
+}
+
+static void *ask_for_directories(void *unused)
+{
+    struct stat st;
+    char name[16];
+
+    for (int i = 0; i < 300; i++) {
+        int base = open(in("."), O_RDONLY | O_DIRECTORY);
+
+        for (int k = 0; k < ENOUGH; k++) {
+            snprintf(name, sizeof name, "f%d", k % FILES);
+            fstatat(base, name, &st, 0);
+        }
+
+        close(base);
+    }
+
+    return unused;
+}
+
+static void section_both(void)
+{
+    pthread_t thread[4];
+
+    for (int i = 0; i < 4; i++)
+        IS(pthread_create(&thread[i], NULL, i & 1 ? ask_for_files : ask_for_directories, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        IS(pthread_join(thread[i], NULL), 0);
+
+    puts("asked");
+}
+
 /* A child looks up names itself, also after its parent has closed the directory. */
 static void section_processes(void)
 {
@@ -480,7 +531,7 @@ int main(int argc, char **argv)
         { "sizes", section_sizes },           { "directories", section_directories },
         { "taken", section_taken },           { "threads", section_threads },
         { "foreign", section_foreign },       { "processes", section_processes },
-        { "attributes", section_attributes },
+        { "attributes", section_attributes }, { "both", section_both },
     };
 
     if (argc < 3)

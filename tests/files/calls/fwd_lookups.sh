@@ -14,6 +14,7 @@ fwd_passed "who gives the attributes" 30 attributes
 fwd_passed "directories that are closed" 500 directories
 fwd_passed "descriptors that are closed by the kernel's own call" 100 taken
 fwd_passed "threads" 3000 threads
+fwd_passed "descriptors of files and of directories at a time" 500 both
 fwd_passed "child processes" 150 processes
 
 # ---- what leads out of the export ----
