@@ -198,7 +198,7 @@ bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_
 /* The flags of an open that the process may make, if the file is of the right type. */
 #define FILE_FLAGS \
     (O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_DIRECTORY | O_NOATIME | __O_LARGEFILE)
-#define DIRECTORY_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* that matter to one */
+#define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* allowed beside O_PATH */
 
 static bool may_open(int flags)
 {
@@ -243,6 +243,15 @@ static bool has_short_name(const struct amph_ip_resolved *w)
     return (!w->dir || above > 0) && above + strlen(w->path) + 1 < AMPH_IP_PATH_INLINE;
 }
 
+/* O_NONBLOCK, because a file may have become a FIFO meanwhile. */
+static int opening_flags(int flags)
+{
+    if (flags & O_PATH)
+        return flags & PATH_FLAGS;
+
+    return flags & O_DIRECTORY ? flags : flags | O_NONBLOCK;
+}
+
 bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_ip_near_opened *o,
                        int *err_p)
 {
@@ -255,8 +264,7 @@ bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    /* O_NONBLOCK, because it may have become a FIFO meanwhile */
-    o->fd = open_below(&p, flags & O_DIRECTORY ? flags & DIRECTORY_FLAGS : flags | O_NONBLOCK);
+    o->fd = open_below(&p, opening_flags(flags));
     o->readonly = p.readonly;
     if (o->fd < 0)
         return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);

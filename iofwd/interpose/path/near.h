@@ -63,4 +63,7 @@ bool amph_ip_near_tell(char *text, size_t cap_bytes);
 void amph_ip_near_inherit_all(const char *text);
 bool amph_ip_near_inherit(int fd);
 
+/* Around a fork, whose child must not find the lock of amph_ip_near_reach held. */
+void amph_ip_near_fork_lock(bool take);
+
 #endif

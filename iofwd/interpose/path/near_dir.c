@@ -201,6 +201,14 @@ int amph_ip_near_reach(struct amph_fd_file *of, int fd)
     return err;
 }
 
+void amph_ip_near_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&amph_ip_near.lock);
+    else
+        pthread_mutex_unlock(&amph_ip_near.lock);
+}
+
 /* ---- regular files ---- */
 
 bool amph_ip_near_has(int fd)

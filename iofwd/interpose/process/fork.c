@@ -28,6 +28,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 
 static void prepare(void)
 {
@@ -46,6 +47,7 @@ static bool begin(void)
     amph_ip_epoll_fork_lock(true);
     amph_ip_tables_fork_lock(true);
     amph_ip_tables_forking();
+    amph_ip_near_fork_lock(true);
     amph_ip_client_fork_lock(true);
     if (amph_ip_client.loaded)
         amph_ip_client.fwd.fork_before();
@@ -79,6 +81,7 @@ static void end(bool loaded, pid_t pid)
         amph_ip_tables_forked_last();
 
     amph_ip_client_fork_lock(false);
+    amph_ip_near_fork_lock(false);
     amph_ip_tables_fork_lock(false);
     amph_ip_epoll_fork_lock(false);
     amph_ip_maps_fork_lock(false);

@@ -7,7 +7,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -454,6 +457,47 @@ static void section_programs(void)
     execv(self, argv);
 }
 
+static atomic_bool forked_all;
+
+/* Opens directories at the server, one after the other. */
+static void *reach_directories(void *arg)
+{
+    while (!atomic_load(&forked_all)) {
+        int fd = open(in("dir"), O_RDONLY | O_DIRECTORY);
+
+        close(openat(fd, "file", O_RDWR));
+        close(fd);
+    }
+
+    return arg;
+}
+
+/* A child can do it too, whatever a thread of its parent was doing. */
+static void section_forks(void)
+{
+    pthread_t thread;
+
+    make_tree();
+    IS(pthread_create(&thread, NULL, reach_directories, NULL), 0);
+
+    for (int i = 0; i < 200; i++) {
+        int fd = open(in("dir"), O_RDONLY | O_DIRECTORY);
+        pid_t child = fork();
+
+        if (child == 0) {
+            alarm(20);
+            _exit(openat(fd, "file", O_RDWR) < 0);
+        }
+
+        IS(ends(child), 0);
+        close(fd);
+    }
+
+    atomic_store(&forked_all, true);
+    IS(pthread_join(thread, NULL), 0);
+    puts("200 children");
+}
+
 static void section_child(const char *fd)
 {
     look_as_child(atoi(fd));
@@ -471,6 +515,7 @@ int main(int argc, char **argv)
         { "directories", section_directories },
         { "cwd", section_cwd },
         { "programs", section_programs },
+        { "forks", section_forks },
     };
 
     if (argc < 3)

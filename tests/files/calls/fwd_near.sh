@@ -19,6 +19,7 @@ fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
+fwd_both "forks while a thread opens directories" "$program" forks
 fwd_both "names of all kinds" "$lookups" names
 fwd_both "changes by others" "$lookups" changes
 fwd_both "directories that are closed" "$lookups" directories
