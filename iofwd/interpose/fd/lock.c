@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/platform.h"
@@ -42,17 +43,40 @@ static void drop_locks(const struct amph_fd_file *of)
 /* ---- over exec: what closes descriptors there drops the locks of their files, also where copies
  * of them stay ---- */
 
+#define CLOSING_MAX \
+    64 /* files whose identity is compared; of more, copies of descriptors are found only */
+
 struct closing {
     char *text;
     size_t cap, len;
+    struct {
+        dev_t dev;
+        ino_t ino;
+    } file[CLOSING_MAX];
+    size_t n;
 };
+
+/* Does exec close another descriptor of the file behind fd? */
+static bool is_closed_too(int fd, const struct closing *c)
+{
+    struct stat st;
+
+    if (c->n == 0 || amph_do_fstat(fd, &st) != 0)
+        return false;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (c->file[i].dev == st.st_dev && c->file[i].ino == st.st_ino)
+            return true;
+
+    return false;
+}
 
 static void note_kept(int fd, struct amph_fd_file *of, void *arg)
 {
     struct closing *c = arg;
     int flags = libc_fcntl64(fd, F_GETFD, NULL);
 
-    if (flags < 0 || (flags & FD_CLOEXEC) || !of->closing)
+    if (flags < 0 || (flags & FD_CLOEXEC) || !(of->closing || is_closed_too(fd, c)))
         return;
 
     int n = snprintf(c->text + c->len, c->cap - c->len, ":%d", fd);
@@ -65,8 +89,18 @@ static void note_kept(int fd, struct amph_fd_file *of, void *arg)
 
 static void note_closing(int fd, struct amph_fd_file *of, void *arg)
 {
+    struct closing *c = arg;
+    struct stat st;
     int flags = libc_fcntl64(fd, F_GETFD, NULL);
-    of->closing = of->closing || (flags >= 0 && (flags & FD_CLOEXEC));
+
+    if (flags < 0 || !(flags & FD_CLOEXEC))
+        return;
+
+    of->closing = true;
+    if (c->n < CLOSING_MAX && amph_do_fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        c->file[c->n].dev = st.st_dev;
+        c->file[c->n++].ino = st.st_ino;
+    }
 }
 
 static void note_open(int fd, struct amph_fd_file *of, void *arg)
@@ -80,7 +114,7 @@ void amph_ip_locks_tell(char *text, size_t cap)
     struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
 
     amph_fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
-    amph_fdtab_each(0, FDTAB_MAX - 1, note_closing, NULL);
+    amph_fdtab_each(0, FDTAB_MAX - 1, note_closing, &c);
     amph_fdtab_each(0, FDTAB_MAX - 1, note_kept, &c);
     text[c.len] = 0;
 }

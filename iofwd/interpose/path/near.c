@@ -92,8 +92,8 @@ static int open_below(const struct place *p, int flags)
 /* Does the way to the last component contain no link?  Other programs may change that meanwhile. */
 static bool is_plain(const struct place *p)
 {
-    return amph_fwd_below_is_plain(&amph_ip_near.plains, &amph_ip_host_calls, p->dir, p->rel,
-                                   &p->key, amph_ip_near.age_ns);
+    return amph_fwd_below_is_plain(&amph_ip_near.memory->plains, &amph_ip_host_calls, p->dir,
+                                   p->rel, &p->key, amph_ip_near.age_ns);
 }
 
 /* Is the open directory itself meant? */
@@ -270,7 +270,7 @@ bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_
         return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);
     if (is_right(o, flags) && (!o->directory || has_short_name(w))) {
         if (!o->directory && o->fd < FDTAB_MAX)
-            atomic_fetch_or(&amph_ip_near.files[o->fd / 64], UINT64_C(1) << o->fd % 64);
+            atomic_fetch_or(&amph_ip_near.memory->files[o->fd / 64], UINT64_C(1) << o->fd % 64);
 
         return true;
     }

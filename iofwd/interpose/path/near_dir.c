@@ -214,7 +214,9 @@ void amph_ip_near_fork_lock(bool take)
 bool amph_ip_near_has(int fd)
 {
     return (unsigned)fd < FDTAB_MAX && !amph_ip_inside &&
-           (atomic_load_explicit(&amph_ip_near.files[fd / 64], memory_order_relaxed) >> fd % 64 &
+           atomic_load_explicit(&amph_ip_near.found, memory_order_acquire) == AMPH_IP_NEAR_FOUND &&
+           (atomic_load_explicit(&amph_ip_near.memory->files[fd / 64], memory_order_relaxed) >>
+                fd % 64 &
             1) &&
            !amph_ip_fd(fd);
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,14 +65,14 @@ static bool read_file(void)
                                    0);
     bool ours = fd >= 0 && libc_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                 (st.st_uid == geteuid() || st.st_uid == 0);
-    ssize_t n = ours ? amph_ip_kernel_read(fd, amph_ip_near.text, sizeof amph_ip_near.text - 1)
-                     : -1;
+    char *text = amph_ip_near.memory->text;
+    ssize_t n = ours ? amph_ip_kernel_read(fd, text, AMPH_IP_NEAR_TEXT - 1) : -1;
 
     if (fd >= 0)
         amph_ip_kernel_close(fd);
 
-    amph_ip_near.text[n > 0 ? n : 0] = 0;
-    return n > 0 && (size_t)n < sizeof amph_ip_near.text - 1;
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 && n < AMPH_IP_NEAR_TEXT - 1;
 }
 
 /* Does the text begin with the two numbers that identify this file?  Returns what follows, or NULL. */
@@ -144,7 +145,7 @@ static bool take_lines(void)
     bool alive = true;
     char *save = NULL;
 
-    for (char *line = strtok_r(amph_ip_near.text, "\n", &save); line && alive;
+    for (char *line = strtok_r(amph_ip_near.memory->text, "\n", &save); line && alive;
          line = strtok_r(NULL, "\n", &save)) {
         char *rest = line + strcspn(line, " ");
 
@@ -160,6 +161,16 @@ static bool take_lines(void)
     return here && alive && amph_ip_near.n > 0;
 }
 
+/* By mmap, because malloc is not allowed in a signal handler. */
+static bool make_memory(void)
+{
+    void *at = amph_ip_kernel_mmap(NULL, sizeof *amph_ip_near.memory, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    amph_ip_near.memory = at == MAP_FAILED ? NULL : at;
+    return amph_ip_near.memory;
+}
+
 bool amph_ip_near_exports(void)
 {
     int now = atomic_load_explicit(&amph_ip_near.found, memory_order_acquire);
@@ -171,7 +182,7 @@ bool amph_ip_near_exports(void)
         !atomic_compare_exchange_strong(&amph_ip_near.found, &now, AMPH_IP_NEAR_LOOKS))
         return false;
 
-    bool found = !amph_ip_program_uses_api() && read_file() && take_lines();
+    bool found = make_memory() && !amph_ip_program_uses_api() && read_file() && take_lines();
 
     amph_ip_debug("files that are only read are %s",
                   found ? "opened by the process itself" : "opened by the servers");

@@ -35,17 +35,22 @@ struct amph_ip_near_export {
     _Atomic int fd; /* of dir, or -1 */
 };
 
-struct amph_ip_near {
-    _Atomic int found; /* enum amph_ip_near_found */
-    char *file;        /* the address file */
+/* What only processes with exports of their own need. */
+struct amph_ip_near_memory {
     char text[AMPH_IP_NEAR_TEXT];
-    struct amph_ip_near_export export[FWD_PREFIX_MAX];
-    size_t n;
-    uint64_t age_ns; /* how long a directory on the way is taken to be free of links */
     struct amph_fwd_plains plains;
-    uint32_t directories; /* opened so far */
     /* Numbers of regular files that were opened; one that has been closed may be another file's. */
     _Atomic uint64_t files[FDTAB_MAX / 64];
+};
+
+struct amph_ip_near {
+    _Atomic int found;                  /* enum amph_ip_near_found */
+    char *file;                         /* the address file */
+    struct amph_ip_near_memory *memory; /* while and after it is read; NULL: none */
+    struct amph_ip_near_export export[FWD_PREFIX_MAX];
+    size_t n;
+    uint64_t age_ns;      /* how long a directory on the way is taken to be free of links */
+    uint32_t directories; /* opened so far */
     pthread_mutex_t lock; /* of a thread that opens one at its server; with signals blocked */
 };
 

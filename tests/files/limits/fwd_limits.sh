@@ -94,7 +94,7 @@ else
             grep -v "^amphora\|^cat: .*annot allocate memory\|^cat: .*shared \(lib\|obj\)" "$few" | grep "^cat: " ||
                 { grep -q "^cat: /fwd/none: Cannot allocate memory" "$few" && echo "some, none with another error"; }' sh "$mp_dir/few" "$2" $3
     }
-    too_little "too few addresses for forwarding give ENOMEM" -v "6000 8000 9000 10000 12000 14000 16000 18000 20000"
+    too_little "too few addresses for forwarding give ENOMEM" -v "8000 9000 10000 12000 14000 16000 18000 20000"
     too_little "too little data for forwarding gives ENOMEM" -d "2000 3000 4000 5000 6000 8000"
     mkdir "$mp_dir/kept"
     expect "a program that may have 300 MB of addresses" read \
