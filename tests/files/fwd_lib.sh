@@ -124,3 +124,47 @@ fwd_passed() {
     shift 3
     fwd_both_counted "$fwd_passed_name" "$fwd_passed_least" "calls by passed descriptors" env "$@" "$program" "$fwd_passed_section"
 }
+
+# fwd_kill_clients PROGRAM: a client is killed in the midst of its writes (PROGRAM's section forever), again and again; others write at
+# the same server (data)
+fwd_kill_clients() {
+    fwd_killed=$1
+    # shellcheck disable=SC2016 # for the shell inside
+    fwd_both "clients that are killed" sh -c '
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+            : >"$2/out.$i"
+            "$0" forever "$1" "$2" >"$2/out.$i" &
+            until grep -q begun "$2/out.$i"; do sleep 0.01; done
+            sleep "0.0$i"
+            kill -9 $!
+            wait $! 2>/dev/null
+            tr -d "\001-\377" <"$1/forever" | wc -c | grep -qx 0 || echo "a hole"
+            rm "$1/forever" "$2/out.$i"
+        done
+        exec "$0" data "$1" "$2"' "$fwd_killed"
+}
+
+# fwd_kill_server PROGRAM: a server is killed while its client writes (PROGRAM's section failover); the other one takes over, and every
+# byte is written
+fwd_kill_server() {
+    fwd_killed=$1
+    mkdir "$mp_dir/kept" "$mp_dir/scratch" "$mp_dir/local"
+    "$fwd_killed" failover "$mp_dir/local" "$mp_dir/scratch" >/dev/null
+    rm "$mp_dir/scratch/half"
+    # shellcheck disable=SC2016 # for the shells inside
+    printf '#!/bin/sh\necho $$ >>"%s/servers"\nexec "%s/iofwd-server" "$@"\n' "$mp_dir" "$builddir" >"$mp_dir/server"
+    chmod +x "$mp_dir/server"
+    # shellcheck disable=SC2016 # for the shell inside
+    timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -server-program "$mp_dir/server" -on-server-death failover \
+        -iofwd "/fwd=$mp_dir/kept" -timeout 50 sh -c '
+        "$1" failover /fwd "$2" &
+        until [ -e "$2/half" ]; do sleep 0.01; done
+        while read -r server; do
+            ! find "/proc/$server/fd" -lname "*/kept/failover" | grep -q . || kill -9 "$server"
+        done <"$3"
+        wait $!' sh "$fwd_killed" "$mp_dir/scratch" "$mp_dir/servers" >"$mp_dir/out" 2>&1
+    fwd_code=$?
+    [ $fwd_code -eq 0 ] && grep -qx written "$mp_dir/out" && grep -q "the next one takes over" "$mp_dir/out" &&
+        cmp "$mp_dir/kept/failover" "$mp_dir/local/failover" >>"$mp_dir/out" 2>&1
+    mp_report $? "a server that is killed" "$mp_dir/out"
+}
