@@ -14,7 +14,7 @@ fi
 unset AMPHORA_JOB IOFWD_PREFIX
 XDG_RUNTIME_DIR=$mp_dir/none # no servers
 export XDG_RUNTIME_DIR
-mkdir "$mp_dir/none" "$mp_dir/work"
+mkdir "$mp_dir/none" "$mp_dir/cwd"
 
 cat >"$mp_dir/p.c" <<'C'
 #include <fcntl.h>
@@ -98,11 +98,11 @@ ${CC:-cc} -o "$mp_dir/p" "$mp_dir/p.c" || exit 99
 
 # look SHOWN FINDING ARGUMENTS: is it among the findings of the run?
 look() {
-    rm -rf "$mp_dir/r" "$mp_dir/work"
-    mkdir "$mp_dir/work"
-    head -c 1000000 /dev/zero >"$mp_dir/work/in"
-    head -c 1000000 /dev/zero >"$mp_dir/work/in2"
-    (cd "$mp_dir/work" && "$run" -record "$mp_dir/r" "$mp_dir/p" $3) >"$mp_dir/out" 2>&1 || echo "the program failed: $?" >>"$mp_dir/out"
+    rm -rf "$mp_dir/r" "$mp_dir/cwd"
+    mkdir "$mp_dir/cwd"
+    head -c 1000000 /dev/zero >"$mp_dir/cwd/in"
+    head -c 1000000 /dev/zero >"$mp_dir/cwd/in2"
+    (cd "$mp_dir/cwd" && "$run" -record "$mp_dir/r" "$mp_dir/p" $3) >"$mp_dir/out" 2>&1 || echo "the program failed: $?" >>"$mp_dir/out"
     answer "$1" "$2"
 }
 answer() {
@@ -114,7 +114,7 @@ answer() {
 }
 # record_rank DIRECTORY RANK WRITES
 record_rank() {
-    (cd "$mp_dir/work" && AMPHORA_RANK=$2 "$run" -record "$1" "$mp_dir/p" w "$3" 100 100 0 "rank$2") >>"$mp_dir/out" 2>&1
+    (cd "$mp_dir/cwd" && AMPHORA_RANK=$2 "$run" -record "$1" "$mp_dir/p" w "$3" 100 100 0 "rank$2") >>"$mp_dir/out" 2>&1
 }
 # both FINDING ARGUMENTS-THAT-SHOW-IT ARGUMENTS-THAT-DO-NOT
 both() {
@@ -169,9 +169,9 @@ look yes "reads or writes in no order" "r 100 100 -1000 100000 in"
 
 # All processes of one rank read it, and none of the others.
 rm -rf "$mp_dir/r"
-(cd "$mp_dir/work" && AMPHORA_RANK=0 "$run" -record "$mp_dir/r" "$mp_dir/p" $four in) >"$mp_dir/out" 2>&1
+(cd "$mp_dir/cwd" && AMPHORA_RANK=0 "$run" -record "$mp_dir/r" "$mp_dir/p" $four in) >"$mp_dir/out" 2>&1
 for rank in 1 2 3; do
-    (cd "$mp_dir/work" && AMPHORA_RANK=$rank "$run" -record "$mp_dir/r" "$mp_dir/p" w 1 9 0 0 a) >>"$mp_dir/out" 2>&1
+    (cd "$mp_dir/cwd" && AMPHORA_RANK=$rank "$run" -record "$mp_dir/r" "$mp_dir/p" w 1 9 0 0 a) >>"$mp_dir/out" 2>&1
 done
 answer no "the same file read by all processes"
 

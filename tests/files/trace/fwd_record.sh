@@ -16,7 +16,7 @@ unset AMPHORA_JOB IOFWD_PREFIX
 XDG_RUNTIME_DIR=$mp_dir/none # no servers
 IOFWD_TRACE_PACK=0 # the cases look at files as they were written
 export XDG_RUNTIME_DIR IOFWD_TRACE_PACK
-mkdir "$mp_dir/none" "$mp_dir/work"
+mkdir "$mp_dir/none" "$mp_dir/cwd"
 
 # sql DIR QUERY
 sql() {
@@ -37,8 +37,8 @@ same() {
         return
     fi
     mp_wanted "$name: as strace" || return 0
-    rm -rf "$mp_dir/r" "$mp_dir/work/"*
-    (cd "$mp_dir/work" && timeout 100 strace -f -y -ttt -T -s 4096 -o "$mp_dir/strace" "$run" -record "$mp_dir/r" "$@") </dev/null >"$mp_dir/said" 2>&1
+    rm -rf "$mp_dir/r" "$mp_dir/cwd/"*
+    (cd "$mp_dir/cwd" && timeout 100 strace -f -y -ttt -T -s 4096 -o "$mp_dir/strace" "$run" -record "$mp_dir/r" "$@") </dev/null >"$mp_dir/said" 2>&1
     "$trace" sql "$mp_dir/r" "$lines" -json >"$mp_dir/lines" 2>>"$mp_dir/said"
     python3 "$srcdir/tests/files/trace/record_check.py" "$mp_dir/strace" "$mp_dir/lines" "$mp_dir/r/" >"$mp_dir/out" 2>&1
     status=$?
@@ -467,7 +467,7 @@ earlier 0 env PMI_RANK=1 "$run" -record "$mp_dir/r" true
 rm -rf "$mp_dir/r"
 bell=$(printf 'new\nline\033[31mred')
 # shellcheck disable=SC2016
-"$run" -record "$mp_dir/r" sh -c 'echo text >"$1"; cat "$1"' sh "$mp_dir/work/$bell" >"$mp_dir/out" 2>&1
+"$run" -record "$mp_dir/r" sh -c 'echo text >"$1"; cat "$1"' sh "$mp_dir/cwd/$bell" >"$mp_dir/out" 2>&1
 for command in files summary; do
     "$trace" "$command" "$mp_dir/r" >"$mp_dir/out.$command" 2>&1
 done
