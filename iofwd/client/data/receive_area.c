@@ -106,12 +106,13 @@ int amph_client_receive_area_put(struct amph_fwd_client *cl, struct amph_client_
 void amph_client_receive_area_wait(struct amph_fwd_client *cl, struct amph_client_link *link,
                                    unsigned slot)
 {
-    struct amph_waiter w = AMPH_WAITER_INIT;
+    struct amph_client_wait wait =
+        AMPH_CLIENT_WAIT_INIT; /* it also looks whether the server is dead */
 
     if (slot >= link->receive_area.nslots)
         return;
 
     while (atomic_load_explicit(&link->receive_area.put[slot].in_flight, memory_order_acquire) &&
            atomic_load_explicit(&link->state, memory_order_acquire) == AMPH_CLIENT_LINK_READY)
-        amph_am_wait_step(cl->ep, &w);
+        (void)amph_client_wait_step(cl, &wait);
 }
