@@ -119,7 +119,8 @@ static void take_one(int fd, struct amph_fd_file *of, void *arg)
 {
     const struct take *t = arg;
 
-    if (!is_closed_by_exec(fd))
+    /* a directory that the process has opened by itself needs no connection */
+    if (!of->near && !is_closed_by_exec(fd))
         t->fn(&of->file, t->arg);
 }
 
@@ -133,7 +134,10 @@ static void each_kept(const struct amph_fwd_kept *kept,
 
 static void note_closed(int fd, struct amph_fd_file *of, void *arg)
 {
-    if (is_closed_by_exec(fd))
+    /* the next program opens near directories anew at their server */
+    bool closed = of->near ? __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) : is_closed_by_exec(fd);
+
+    if (closed)
         *(bool *)arg = true;
 }
 
