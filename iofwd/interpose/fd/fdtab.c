@@ -213,8 +213,7 @@ struct amph_fd_file *amph_fdtab_get(int fd)
 
 bool amph_fdtab_is_near(int fd)
 {
-    struct amph_fd_file **slot = slot_of(amph_fdtab_current(), fd, false);
-    struct amph_fd_file *of = slot ? pin_slot(slot) : NULL;
+    struct amph_fd_file *of = amph_fdtab_get(fd);
     bool near = of && of->near != 0;
 
     if (of)

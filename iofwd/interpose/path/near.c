@@ -165,8 +165,8 @@ static int open_to_look(const struct amph_ip_resolved *w)
     return find_place(w, &p) ? open_below(&p, O_PATH | O_CLOEXEC) : -1;
 }
 
-bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, void *value,
-                           size_t cap_bytes, ssize_t *len_p, int *err_p)
+bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void *value,
+                        size_t cap_bytes, ssize_t *len_p, int *err_p)
 {
     struct amph_ip_by_fd n;
     int fd = open_to_look(w);
@@ -174,22 +174,10 @@ bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, v
     if (fd < 0)
         return false;
 
-    *len_p = libc_getxattr(amph_ip_name_by_fd(fd, &n), name, value, cap_bytes);
-    *err_p = *len_p < 0 ? errno : 0;
-    amph_ip_kernel_close(fd);
-    return true;
-}
+    const char *file = amph_ip_name_by_fd(fd, &n);
 
-bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_t cap_bytes,
-                            ssize_t *len_p, int *err_p)
-{
-    struct amph_ip_by_fd n;
-    int fd = open_to_look(w);
-
-    if (fd < 0)
-        return false;
-
-    *len_p = libc_listxattr(amph_ip_name_by_fd(fd, &n), names, cap_bytes);
+    *len_p = name ? libc_getxattr(file, name, value, cap_bytes)
+                  : libc_listxattr(file, value, cap_bytes);
     *err_p = *len_p < 0 ? errno : 0;
     amph_ip_kernel_close(fd);
     return true;

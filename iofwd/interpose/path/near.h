@@ -31,11 +31,10 @@ bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned ma
 bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags, int *err_p);
 bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_t cap_bytes,
                            size_t *len_p, int *err_p);
-/* The kernel writes to the program's memory, or refuses it (EFAULT). */
-bool amph_ip_near_getxattr(const struct amph_ip_resolved *w, const char *name, void *value,
-                           size_t cap_bytes, ssize_t *len_p, int *err_p);
-bool amph_ip_near_listxattr(const struct amph_ip_resolved *w, char *names, size_t cap_bytes,
-                            ssize_t *len_p, int *err_p);
+/* The value of an attribute; name NULL: the names of all.  The kernel writes to the program's memory, or refuses it
+ * (EFAULT). */
+bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void *value,
+                        size_t cap_bytes, ssize_t *len_p, int *err_p);
 
 /* A file that has been opened.  The descriptor is the program's. */
 struct amph_ip_near_opened {

@@ -212,8 +212,10 @@ int amph_ip_near_export_fd(struct amph_ip_near_export *e)
     if (fd >= 0 && is_itself(fd, e) && atomic_compare_exchange_strong(&e->fd, &before, fd))
         return fd;
 
-    if (fd >= 0)
+    if (fd >= 0) {
+        amph_fdtab_mark(fd, FDTAB_UNKNOWN);
         amph_ip_kernel_close(fd);
+    }
 
     return -1;
 }

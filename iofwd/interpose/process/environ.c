@@ -270,10 +270,11 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
         out[n++] = room->cwd;
     }
 
-    size_t name = sizeof AMPH_PRIVATE_NEAR;
-
     strcpy(room->near, AMPH_PRIVATE_NEAR "=");
-    if (amph_ip_near_tell(room->near + name, sizeof room->near - name))
+
+    size_t at = strlen(room->near);
+
+    if (amph_ip_near_tell(room->near + at, sizeof room->near - at))
         out[n++] = room->near;
 
     const char *own = amph_ip_client.loaded ? amph_ip_client.fwd.own_env() : NULL;
