@@ -28,10 +28,39 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
 
-/* The export that the file behind fd is below, and its name there; NULL: none, or it has been removed. */
-static const struct amph_ip_near_export *export_of(int fd, char name[PATH_MAX])
+/* The export that a file is below whose path on this host is real, and *rest_p of that path; NULL: none.  Exports may
+ * have a directory in common: it is the one of known, the name by which the file was opened (or NULL), else the
+ * innermost one, and of two the read-only one. */
+static const struct amph_ip_near_export *find_export(const char *real, const char *known,
+                                                     const char **rest_p)
+{
+    const struct amph_ip_near_export *best = NULL;
+
+    for (size_t i = 0; i < amph_ip_near.n; i++) {
+        const struct amph_ip_near_export *e = &amph_ip_near.export[i];
+        const char *rest = amph_fwd_path_below(real, e->dir, e->dir_len);
+        bool is_known = rest && known && amph_fwd_path_below(known, e->name, e->name_len);
+
+        if (!rest ||
+            (best && !is_known &&
+             (e->dir_len < best->dir_len || (e->dir_len == best->dir_len && best->readonly))))
+            continue;
+
+        best = e;
+        *rest_p = rest;
+        if (is_known)
+            break;
+    }
+
+    return best;
+}
+
+/* The export that the file behind fd is below, and its name there; NULL: none, or it has been removed.  known: as in
+ * find_export. */
+static const struct amph_ip_near_export *export_of(int fd, const char *known, char name[PATH_MAX])
 {
     char real[PATH_MAX];
+    const char *rest;
     struct amph_ip_by_fd link;
     struct stat st;
     ssize_t n = amph_ip_kernel_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
@@ -40,25 +69,27 @@ static const struct amph_ip_near_export *export_of(int fd, char name[PATH_MAX])
         return NULL;
 
     real[n] = 0;
-    for (size_t i = 0; i < amph_ip_near.n; i++) {
-        const struct amph_ip_near_export *e = &amph_ip_near.export[i];
-        const char *rest = amph_fwd_path_below(real, e->dir, e->dir_len);
 
-        if (!rest)
-            continue;
+    const struct amph_ip_near_export *e = find_export(real, known, &rest);
 
-        int len = snprintf(name, PATH_MAX, "%.*s%s%s", (int)e->name_len, e->name,
-                           rest[0] ? "/" : "", rest);
+    if (!e)
+        return NULL;
 
-        return len > 0 && len < PATH_MAX ? e : NULL;
-    }
+    int len = snprintf(name, PATH_MAX, "%.*s%s%s", (int)e->name_len, e->name, rest[0] ? "/" : "",
+                       rest);
 
-    return NULL;
+    return len > 0 && len < PATH_MAX ? e : NULL;
 }
 
 bool amph_ip_near_name(int fd, char name[PATH_MAX])
 {
-    return export_of(fd, name) != NULL;
+    struct amph_fd_file *of = amph_fdtab_get(fd);
+    bool named = of && export_of(fd, of->path, name);
+
+    if (of)
+        amph_fdtab_put(of);
+
+    return named;
 }
 
 struct amph_fd_file *amph_ip_near_file(int flags, bool readonly)
@@ -116,7 +147,7 @@ bool amph_ip_near_inherit(int fd)
     struct stat st;
     bool is_directory = fd >= 0 && fd < FDTAB_MAX && libc_fstat64(fd, &st) == 0 &&
                         S_ISDIR(st.st_mode);
-    const struct amph_ip_near_export *e = is_directory ? export_of(fd, name) : NULL;
+    const struct amph_ip_near_export *e = is_directory ? export_of(fd, NULL, name) : NULL;
 
     if (!e || !amph_fdtab_reserve(fd))
         return false;
@@ -147,7 +178,7 @@ static bool open_there(struct amph_fd_file *of, int fd, struct amph_fwd_file *fi
     struct stat here, there;
     int path_only = of->oflags & O_PATH;
 
-    *err_p = amph_ip_near_name(fd, name) ? 0 : ENOENT;
+    *err_p = export_of(fd, of->path, name) ? 0 : ENOENT;
     if (!*err_p)
         *err_p = amph_ip_client.fwd.open(amph_ip_client.client, NULL, name, O_DIRECTORY | path_only,
                                          0, file);
@@ -226,7 +257,7 @@ int amph_ip_near_lead(int fd)
     char name[PATH_MAX];
     struct stat here, there;
 
-    if (!export_of(fd, name) || libc_fstat64(fd, &here) != 0 || !S_ISREG(here.st_mode))
+    if (!export_of(fd, NULL, name) || libc_fstat64(fd, &here) != 0 || !S_ISREG(here.st_mode))
         return -1;
 
     amph_ip_thread.leads_near = true;

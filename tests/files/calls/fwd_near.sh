@@ -141,6 +141,26 @@ os.fchmod(os.open(\"/fwd/dir/sub/file1\", os.O_RDONLY), 0o600)"' >"$mp_dir/out" 
 grep -q "text 1" "$mp_dir/out" && [ "$(grep -c "Read-only file system" "$mp_dir/out")" = 2 ]
 mp_report $? "a file of a read-only export stays as it is" "$mp_dir/out"
 
+down
+
+# A directory has two names: what was opened below the read-only one stays so.
+"$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -iofwd "/ro=$mp_dir/kept/dir" -read-only /ro -address-file "$address" \
+    >/dev/null 2>&1 </dev/null
+by_run python3 -c '
+import os
+d = os.open("/ro/sub", os.O_RDONLY | os.O_DIRECTORY)
+try:
+    os.mkdir("made", dir_fd=d)
+except OSError as e:
+    print(e.strerror)
+os.mkdir("made", dir_fd=os.open("/fwd/dir/sub", os.O_RDONLY | os.O_DIRECTORY))
+os.chdir("/ro/sub")
+print(os.getcwd())
+os.chdir("/fwd/dir/sub")
+print(os.getcwd())' >"$mp_dir/out" 2>&1
+printf '%s\n' "Read-only file system" /ro/sub /fwd/dir/sub | cmp - "$mp_dir/out" && rmdir "$mp_dir/kept/dir/sub/made"
+mp_report $? "a directory that two exports have is the one by whose name it was opened" "$mp_dir/out"
+
 watch=$(sed -n 's/^watch //p' "$address") server=$(awk '$1 == "server" { print $3 }' "$address")
 cp "$address" "$mp_dir/copy"
 kill -9 "$watch" "$server"
