@@ -106,6 +106,14 @@ struct amph_am_context {
     uint64_t segment_bytes;
 };
 
+/* How polls look at networks where processes outnumber cores (poll.c).  Atomic. */
+struct amph_rest {
+    uint64_t found_ns; /* the last message */
+    uint64_t yield_ns; /* the last yield */
+    uint64_t until_ns; /* not looked at before; 0: the next poll looks */
+    unsigned looks;    /* that have found nothing since the later of both */
+};
+
 struct amph_am_ep {
     /* read by each message */
     struct amph_peer *peer;
@@ -125,6 +133,7 @@ struct amph_am_ep {
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
     unsigned idle_polls;
+    struct amph_rest rest;
     uint32_t copied_bytes;    /* payloads of longs, copied, whose puts are in flight */
     uint32_t self;            /* the peer that is this endpoint; UINT32_MAX: not added */
     uint32_t peers_end;       /* peers that were ever added have smaller numbers */
@@ -179,6 +188,13 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 {
     const void *owner = __atomic_load_n(&ep->poll_owner, __ATOMIC_RELAXED);
     return owner && (!ep->threaded || owner == amph_am_self_mark());
+}
+
+/* A process that has sent something looks at its networks in the next poll: an answer may come, and conduits
+ * send there what they have kept back. */
+static inline void amph_ep_end_rest(struct amph_am_ep *ep)
+{
+    __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- send.c ---- */

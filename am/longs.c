@@ -54,6 +54,7 @@ enum amph_status amph_ep_put_now(struct amph_am_ep *ep, uint32_t peer, const str
     enum amph_status st = cx->ops->put(cx, peer, rmem, offset, src, len_bytes, lc, rc);
 
     amph_ep_unlock(ep);
+    amph_ep_end_rest(ep);
     if (st == AMPH_OK)
         amph_count(PUT_NET);
 

@@ -8,17 +8,25 @@
 #include <stddef.h>
 
 #include "am/ep.h"
+#include "base/os/clock.h"
 #include "base/platform.h"
 #include "conduits/conduit.h"
 
 enum {
     IDLE_BEFORE_YIELD = 16,
     IDLE_BETWEEN_YIELDS = 64,
-    IDLE_BETWEEN_YIELDS_NET = 32, /* a poll of a network is a system call */
     IDLE_BETWEEN_TICKS = 4096,
+    LOOKS_BEFORE_YIELD = 3,
     BUSY_MESSAGES = 16,     /* a poll that handles this many may have left some */
     BUSY_MESSAGES_MAX = 256 /* limit of one call */
 };
+
+/* Where processes outnumber cores, of a process whose networks have nothing: how long it looks at them in each
+ * poll, after what time it yields, first and later, and the rest between looks after that. */
+#define LOOK_NS AMPH_NS_PER_US
+#define REST_NS (4 * AMPH_NS_PER_US)
+#define FIRST_YIELD_NS (4 * AMPH_NS_PER_US)
+#define LATER_YIELD_NS (8 * AMPH_NS_PER_US)
 
 static void flush_all(struct amph_am_ep *ep)
 {
@@ -29,7 +37,8 @@ static void flush_all(struct amph_am_ep *ep)
     amph_ep_unlock(ep);
 }
 
-static inline unsigned poll_once(struct amph_am_ep *ep)
+/* One round of progress; of shared memory only if `networks` is false and no reply waits for room. */
+static inline unsigned poll_some(struct amph_am_ep *ep, bool networks)
 {
     unsigned n = 0;
     unsigned lanes = 1u << AMPH_LANE_REQUEST | 1u << AMPH_LANE_REPLY;
@@ -38,13 +47,15 @@ static inline unsigned poll_once(struct amph_am_ep *ep)
         return 0;
 
     if (AMPH_UNLIKELY(ep->deferred != NULL)) {
+        networks = true;
         n = amph_ep_flush_deferred(ep);
         if (ep->deferred)
             lanes = 1u << AMPH_LANE_REPLY;
     }
 
     for (unsigned i = 0; i < ep->nactive; i++)
-        n += ep->active[i].progress(ep->active[i].cx, lanes, AMPH_AM_BUDGET);
+        if (networks || ep->active[i].cx == ep->cx[AMPH_CX_SMP])
+            n += ep->active[i].progress(ep->active[i].cx, lanes, AMPH_AM_BUDGET);
 
     if (AMPH_UNLIKELY(ep->flushes))
         flush_all(ep);
@@ -54,6 +65,11 @@ static inline unsigned poll_once(struct amph_am_ep *ep)
         amph_ep_announce(ep);
 
     return n;
+}
+
+static inline unsigned poll_once(struct amph_am_ep *ep)
+{
+    return poll_some(ep, true);
 }
 
 unsigned amph_ep_poll_once(struct amph_am_ep *ep)
@@ -78,17 +94,17 @@ void amph_ep_tick(struct amph_am_ep *ep)
     __atomic_store_n(&ep->in_tick, false, __ATOMIC_RELEASE);
 }
 
-/* Should a poll yield?  If processes outnumber cores, a client that polls in a loop yields.  A switch
- * to another process costs as much as 50 polls of shared memory, and the other one may be polling,
+/* Should a poll yield where there is no network?  If processes outnumber cores, a client that polls in a loop
+ * yields.  A switch to another process costs as much as 50 polls of shared memory, and the other one may be polling,
  * too.  So the number of polls between yields doubles while nothing is found, but only up to
  * IDLE_BETWEEN_YIELDS: the kernel's scheduler may run a process on that yields, and a process
  * that has something to do waits until all others have left its core. */
 static inline bool yields_at(const struct amph_am_ep *ep, unsigned polls)
 {
-    const unsigned between = ep->networked ? IDLE_BETWEEN_YIELDS_NET : IDLE_BETWEEN_YIELDS;
     bool power_of_2 = (polls & (polls - 1)) == 0;
 
-    return polls >= IDLE_BEFORE_YIELD && (power_of_2 || polls % between == 0);
+    return !ep->networked && polls >= IDLE_BEFORE_YIELD &&
+           (power_of_2 || polls % IDLE_BETWEEN_YIELDS == 0);
 }
 
 static void long_idle(struct amph_am_ep *ep, unsigned polls)
@@ -129,9 +145,61 @@ static unsigned poll_busy(struct amph_am_ep *ep, unsigned n)
     return all;
 }
 
+/* Should a process yield whose networks have had nothing for idle_ns?  Messages of processes on other cores
+ * often come in the first microseconds, and then one switch of processes serves several of them. */
+static bool yields_now(const struct amph_rest *rest, uint64_t now_ns, uint64_t idle_ns)
+{
+    uint64_t yield_ns = __atomic_load_n(&rest->yield_ns, __ATOMIC_RELAXED);
+
+    return now_ns - yield_ns < idle_ns ? now_ns - yield_ns >= LATER_YIELD_NS
+                                       : idle_ns >= FIRST_YIELD_NS;
+}
+
+/* The networks had nothing: yields, or lets the next polls rest, at first for half as long as has passed since the
+ * last message, so that a message is found after at most one and a half times the time. */
+static void after_empty_look(struct amph_rest *rest, uint64_t now_ns)
+{
+    uint64_t idle_ns = now_ns - __atomic_load_n(&rest->found_ns, __ATOMIC_RELAXED);
+
+    unsigned looks = __atomic_load_n(&rest->looks, __ATOMIC_RELAXED) + 1;
+
+    __atomic_store_n(&rest->looks, looks, __ATOMIC_RELAXED);
+    if (looks >= LOOKS_BEFORE_YIELD && yields_now(rest, now_ns, idle_ns)) {
+        sched_yield();
+        __atomic_store_n(&rest->looks, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&rest->yield_ns, amph_now_ns(), __ATOMIC_RELAXED);
+        return;
+    }
+
+    if (idle_ns >= LOOK_NS)
+        __atomic_store_n(&rest->until_ns,
+                         now_ns + (idle_ns < FIRST_YIELD_NS ? idle_ns / 2 : REST_NS),
+                         __ATOMIC_RELAXED);
+}
+
+/* A poll where processes outnumber cores.  It reads the clock, because a look at a network is a system call,
+ * which takes five to ten times as long. */
+static unsigned poll_with_rests(struct amph_am_ep *ep)
+{
+    const uint64_t now_ns = amph_now_ns();
+    const bool rests = now_ns < __atomic_load_n(&ep->rest.until_ns, __ATOMIC_RELAXED);
+    unsigned n = poll_some(ep, !rests);
+
+    if (n) {
+        __atomic_store_n(&ep->rest.found_ns, now_ns, __ATOMIC_RELAXED);
+        __atomic_store_n(&ep->rest.looks, 0, __ATOMIC_RELAXED);
+        amph_ep_end_rest(ep);
+    } else if (!rests && !amph_ep_in_handler(ep)) {
+        after_empty_look(&ep->rest, now_ns);
+    }
+
+    return n;
+}
+
 unsigned amph_am_poll(struct amph_am_ep *ep)
 {
-    unsigned n = poll_once(ep);
+    const bool may_rest = amph_am_oversubscribed() && ep->networked;
+    unsigned n = AMPH_UNLIKELY(may_rest) ? poll_with_rests(ep) : poll_once(ep);
 
     if (AMPH_LIKELY(n == 0))
         idle(ep);

@@ -194,6 +194,7 @@ static enum amph_status get_now(struct amph_am_ep *ep, uint32_t peer, const stru
     enum amph_status st = cx->ops->get(cx, peer, rmem, offset, dst, len_bytes, done);
 
     amph_ep_unlock(ep);
+    amph_ep_end_rest(ep);
     if (st == AMPH_OK)
         amph_count(GET_NET);
 

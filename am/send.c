@@ -82,6 +82,7 @@ static inline enum amph_status send_by(struct amph_am_ep *ep, uint32_t peer, enu
     }
 
     amph_ep_unlock(ep);
+    amph_ep_end_rest(ep);
     return st;
 }
 
