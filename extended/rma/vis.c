@@ -157,19 +157,88 @@ static void carry_row(void *arg, const struct amph_rma_vis_row *dst,
     amph_rma_vis_add(sink->remote, remote, local, count, len);
 }
 
+static ptrdiff_t mapping_of(const struct amph_dest *d)
+{
+    uintptr_t here = d->rmem->local ? (uintptr_t)d->rmem->local : (uintptr_t)d->rmem->base;
+
+    return (ptrdiff_t)(here - (uintptr_t)d->rmem->base);
+}
+
 /* Executes a call whose target memory is mapped here. */
 static void copy_all(const struct call *c, const struct amph_dest *d)
 {
-    uintptr_t here = d->rmem->local ? (uintptr_t)d->rmem->local : (uintptr_t)d->rmem->base;
-    struct sink sink = { .call = c,
-                         .dest = d,
-                         .mapping = (ptrdiff_t)(here - (uintptr_t)d->rmem->base) };
+    struct sink sink = { .call = c, .dest = d, .mapping = mapping_of(d) };
 
     AMPHORA_FENCE();
     if (c->bytes)
         amph_rma_vis_each_row(&c->dst, &c->src, copy_row, &sink);
 
     AMPHORA_FENCE();
+}
+
+/* ---- a list of short pieces on one side, one piece on the other ---- */
+
+static size_t first_len(const struct amph_rma_vis_side *s)
+{
+    return s->shape == AMPH_VIS_VECTOR ? s->vec[0].gex_len : s->len;
+}
+
+static char *first_piece(const struct amph_rma_vis_side *s)
+{
+    return s->shape == AMPH_VIS_VECTOR ? s->vec[0].gex_addr : s->list[0];
+}
+
+/* Is a call of this kind, if all pieces of the list are as long as the first? */
+static bool is_list(const struct call *c)
+{
+    const struct amph_rma_vis_side *many = c->dst.count > 1 ? &c->dst : &c->src;
+    const struct amph_rma_vis_side *one = c->dst.count > 1 ? &c->src : &c->dst;
+    size_t bytes;
+
+    return many->shape != AMPH_VIS_STRIDED && many->count > 1 && one->count == 1 &&
+           amph_rma_vis_is_quick(first_len(many)) &&
+           !__builtin_mul_overflow(many->count, first_len(many), &bytes) && bytes == first_len(one);
+}
+
+/* Executes such a call whose target memory is mapped here, in one pass over the list.  Returns false if it is
+ * wrong or of another kind; then some of its bytes may have been copied. */
+static bool copy_list(const struct call *c, const struct amph_dest *d)
+{
+    const bool to_list = c->dst.count > 1;
+    const bool remote_list = to_list == c->put;
+    const struct amph_rma_vis_side *many = to_list ? &c->dst : &c->src;
+    const size_t len = first_len(many);
+    const uint64_t bytes = (uint64_t)many->count * len;
+    char *solid = first_piece(to_list ? &c->src : &c->dst);
+
+    if (bytes > d->rmem->len_bytes || (!remote_list && !inside(d->rmem, solid, bytes)))
+        return false;
+
+    struct amph_rma_vis_list list = {
+        .entries = (const char *)many->list,
+        .count = many->count,
+        .max_offset = UINT64_MAX,
+    };
+
+    if (many->shape == AMPH_VIS_VECTOR) {
+        list.vector = true;
+        list.entries = (const char *)many->vec;
+    }
+
+    if (remote_list) {
+        list.base = d->rmem->base;
+        list.max_offset = d->rmem->len_bytes - len;
+        list.mapping = mapping_of(d);
+    } else {
+        solid = (char *)((uintptr_t)solid + (uintptr_t)mapping_of(d));
+    }
+
+    AMPHORA_FENCE();
+
+    bool all = amph_rma_vis_copy_list(&list, solid, len, to_list) == many->count;
+
+    AMPHORA_FENCE();
+    return all;
 }
 
 static void carry_all(const struct call *c, const struct amph_dest *d, struct amph_gex_op *op)
@@ -238,9 +307,23 @@ static void transfer_and_tell(const struct call *c, const struct amph_dest *d, b
     amph_rma_vis_notify(d, handler, t->peer_completion.data, t->peer_completion.nbytes);
 }
 
+static bool is_mapped(const struct amph_dest *d)
+{
+    return d->rmem->local || (amph_job.built_anywhere && d->peer == amph_job.rank);
+}
+
 static gex_Event_t transfer(struct call *c)
 {
     amph_check_call(c->name);
+
+    bool armed = c->put && amph_gex_thread()->peer_completion.handler;
+
+    if (is_list(c) && !armed) {
+        const struct amph_dest list_dest = amph_gex_team_dest(c->tm, c->rank, c->name);
+
+        if (is_mapped(&list_dest) && copy_list(c, &list_dest))
+            return GEX_EVENT_INVALID;
+    }
 
     c->bytes = amph_rma_vis_bytes(&c->dst);
 
@@ -250,13 +333,11 @@ static gex_Event_t transfer(struct call *c)
         amph_fatal("%s: the destination has %llu bytes, the source %llu; they must be the same",
                    c->name, (unsigned long long)c->bytes, (unsigned long long)src_bytes);
 
-    bool armed = c->put && amph_gex_thread()->peer_completion.handler;
-
     if (c->bytes == 0 && !armed)
         return GEX_EVENT_INVALID;
 
     const struct amph_dest d = amph_gex_team_dest(c->tm, c->rank, c->name);
-    bool mapped = d.rmem->local || (amph_job.built_anywhere && d.peer == amph_job.rank);
+    bool mapped = is_mapped(&d);
 
     if (AMPH_UNLIKELY(armed)) {
         transfer_and_tell(c, &d, mapped);

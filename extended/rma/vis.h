@@ -72,6 +72,25 @@ void amph_rma_vis_each_row(const struct amph_rma_vis_side *dst, const struct amp
 void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma_vis_row *src,
                        size_t count, size_t len);
 
+/* Pieces of one length that a list names. */
+struct amph_rma_vis_list {
+    const char *entries; /* an address each; in vectors its length follows */
+    size_t count;
+    bool vector;
+    uint64_t base; /* no piece may begin before base or after base + max_offset */
+    uint64_t max_offset;
+    ptrdiff_t mapping; /* added to each address */
+};
+
+/* Is len one of the lengths that amph_rma_vis_copy_list takes? */
+bool amph_rma_vis_is_quick(size_t len);
+
+/* Copies between solid memory and the pieces of a list, in one pass over the list, which checks its entries.
+ * to_list: to the pieces.  Ends before the first piece that has another length than len or is out of
+ * bounds.  Returns the number of pieces copied. */
+size_t amph_rma_vis_copy_list(const struct amph_rma_vis_list *list, char *solid, size_t len,
+                              bool to_list);
+
 /* A transfer whose remote side is not mapped here: rows are added one by one. */
 struct amph_rma_vis_remote;
 struct amph_rma_vis_remote *amph_rma_vis_begin(const struct amph_dest *dest, bool put,

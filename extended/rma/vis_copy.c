@@ -123,3 +123,78 @@ void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma
     else
         class_of(len)(dst, src, count, len);
 }
+
+/* ---- lists, checked and copied in one pass ---- */
+
+/* len, to_list and vector are constants where this is inlined. */
+static inline __attribute__((always_inline)) size_t list_loop(const struct amph_rma_vis_list list,
+                                                              char *solid, size_t len, bool to_list,
+                                                              bool vector)
+{
+    const size_t step = vector ? sizeof(gex_Memvec_t) : sizeof(void *);
+    const char *entry = list.entries;
+
+    for (size_t i = 0; i < list.count; i++, entry += step, solid += len) {
+        gex_Memvec_t piece = { .gex_len = len };
+
+        memcpy(&piece, entry, step);
+        uintptr_t at = (uintptr_t)piece.gex_addr;
+
+        if (AMPH_UNLIKELY(piece.gex_len != len || (uint64_t)at - list.base > list.max_offset))
+            return i;
+
+        char *here = (char *)(at + (uintptr_t)list.mapping);
+
+        memcpy(to_list ? here : solid, to_list ? solid : here, len);
+    }
+
+    return list.count;
+}
+
+#define QUICK(NAME, LEN) \
+    static size_t list_##NAME(const struct amph_rma_vis_list *list, char *solid, bool to_list) \
+    { \
+        if (list->vector) \
+            return to_list ? list_loop(*list, solid, LEN, true, true) \
+                           : list_loop(*list, solid, LEN, false, true); \
+\
+        return to_list ? list_loop(*list, solid, LEN, true, false) \
+                       : list_loop(*list, solid, LEN, false, false); \
+    }
+
+QUICK(four, 4)
+QUICK(eight, 8)
+QUICK(sixteen, 16)
+QUICK(thirty_two, 32)
+QUICK(sixty_four, 64)
+
+typedef size_t list_fn(const struct amph_rma_vis_list *list, char *solid, bool to_list);
+
+static list_fn *quick_list(size_t len)
+{
+    switch (len) {
+    case 4:
+        return list_four;
+    case 8:
+        return list_eight;
+    case 16:
+        return list_sixteen;
+    case 32:
+        return list_thirty_two;
+    case 64:
+        return list_sixty_four;
+    default:
+        return NULL;
+    }
+}
+
+bool amph_rma_vis_is_quick(size_t len)
+{
+    return quick_list(len) != NULL;
+}
+
+size_t amph_rma_vis_copy_list(const struct amph_rma_vis_list *list, char *solid, size_t len,
+                              bool to_list)
+{
+    return quick_list(len)(list, solid, to_list);
+}

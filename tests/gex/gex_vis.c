@@ -347,6 +347,46 @@ static void lengths_round(gex_Rank_t rank)
     }
 }
 
+/* Lists of short pieces against one piece: of one length, and with lengths that differ behind the first pieces but
+ * have the same sum. */
+static void list_round(gex_Rank_t rank)
+{
+    enum {
+        N = 9
+    };
+    static const size_t lengths[] = { 4, 8, 16, 32, 64 };
+    static unsigned char before[REGION], after[REGION];
+    unsigned char *remote = region_at(rank);
+
+    for (size_t k = 0; k < 2 * sizeof lengths / sizeof *lengths; k++) {
+        const size_t len = lengths[k / 2];
+        const size_t shift = k % 2 ? len / 2 : 0; /* from one piece to another */
+        const gex_Memvec_t here[] = { { local, N * len } };
+        gex_Memvec_t there[N];
+        const unsigned char *from = local;
+
+        for (size_t i = 0; i < N; i++)
+            there[i] = (gex_Memvec_t){ remote + (N - i) * 3 * len, len };
+
+        there[N - 3].gex_len -= shift;
+        there[N - 2].gex_len += shift;
+
+        fill_any(local, N * len);
+        gex_RMA_GetBlocking(team, before, rank, remote, REGION, 0);
+        for (size_t i = 0; i < N; from += there[i++].gex_len)
+            memcpy(before + ((unsigned char *)there[i].gex_addr - remote), from, there[i].gex_len);
+
+        gex_VIS_VectorPutBlocking(team, rank, N, there, 1, here, 0);
+        gex_RMA_GetBlocking(team, after, rank, remote, REGION, 0);
+        CHECK(memcmp(before, after, REGION) == 0);
+
+        memcpy(before, local, N * len);
+        memset(local, 0, N * len);
+        gex_VIS_VectorGetBlocking(team, 1, here, rank, N, there, 0);
+        CHECK(memcmp(before, local, N * len) == 0);
+    }
+}
+
 static void leaf_round(gex_Rank_t rank)
 {
     static unsigned char big[100000];
@@ -504,8 +544,10 @@ int main(int argc, char **argv)
         vector_round(gex_TM_Pair(ep, 0), rank, rank);
         indexed_round(rank);
         strided_round(rank);
-        if (i == 0)
+        if (i == 0) {
             lengths_round(rank);
+            list_round(rank);
+        }
     }
 
     leaf_round(next);

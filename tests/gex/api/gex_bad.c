@@ -34,6 +34,19 @@ static void put_outside(void)
     gex_RMA_PutBlocking(tm, 1, (char *)at + len - 4, buf, 8, 0);
 }
 
+static void list_outside(void)
+{
+    void *at;
+    uintptr_t len;
+
+    gex_Segment_QueryBound(tm, 1, &at, NULL, &len);
+
+    const gex_Memvec_t there[] = { { at, 8 }, { (char *)at + 16, 8 }, { (char *)at + len - 4, 8 } };
+    const gex_Memvec_t here[] = { { buf, sizeof(uint64_t[3]) } };
+
+    gex_VIS_VectorPutBlocking(tm, 1, 3, there, 1, here, 0);
+}
+
 static void put_self(void)
 {
     gex_RMA_PutBlocking(tm, 0, buf, buf + 8, 8, 0);
@@ -244,6 +257,7 @@ static const struct {
     { "get_rank", get_rank },
     { "am_rank", am_rank },
     { "put_outside", put_outside },
+    { "list_outside", list_outside },
     { "put_self", put_self },
     { "get_offset", get_offset },
     { "commit_twice", commit_twice },
