@@ -191,6 +191,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
 
     if (b->coll->nlocal > 1) {
+        amph_coll_note_post();
         __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value),
                          __ATOMIC_RELEASE);
 

@@ -206,6 +206,14 @@ struct amph_colls {
     uint32_t active;   /* sum over teams; relaxed */
     uint32_t finished; /* number of completed operations */
     bool no_room;      /* a send found no room; no message will report that there is room again */
+    /* The order in which processes of one core run (coll/yield.c); not for several threads.
+     * posts: parts that this process has given to operations inside its neighbourhood */
+    struct {
+        uint32_t posts, posts_at_yield;
+        uint32_t early;   /* turns that came too early, since the last nap */
+        uint32_t in_time; /* other turns in a row */
+        uint32_t naps;    /* since turns were last in time */
+    } order;
     uint32_t list_lock, mail_lock;
     struct amph_coll *all, *hash[AMPH_COLL_HASH];
     struct amph_coll_early
@@ -235,6 +243,13 @@ static inline void amph_coll_spin_unlock(uint32_t *lock)
 {
     if (amph_gex()->threaded)
         __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Notes that this process has given its part to an operation inside its neighbourhood. */
+static inline void amph_coll_note_post(void)
+{
+    if (!amph_gex()->threaded)
+        amph_colls()->order.posts++;
 }
 
 /* Changes the number of operations in progress. */
@@ -336,6 +351,8 @@ bool amph_coll_local_awaits(const struct amph_coll_op *op, uint32_t member);
 /* For a wait that would yield now, because processes outnumber cores: if nobody needs this core,
  * waits a little without yielding.  true: something completed. */
 bool amph_coll_keep_core(struct amph_colls *all, struct amph_waiter *w);
+/* For a wait that may have yielded: wakes processes whose naps end with that. */
+void amph_coll_after_yield(struct amph_colls *all);
 
 /* ---- coll/choice.c ---- */
 

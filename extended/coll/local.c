@@ -353,6 +353,7 @@ static bool post(struct amph_coll *c)
 
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
         __atomic_store_n(&c->slot.done[c->self].posted, number, __ATOMIC_RELAXED);
+        amph_coll_note_post();
         written(c, l->posted, POSTED);
     }
 

@@ -3,11 +3,16 @@
 #include "conduits/conduit.h"
 #include "extended/coll/share.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/os/arena.h"
+#include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
 #include "extended/gex.h"
@@ -18,14 +23,24 @@ struct entry {
     uint32_t lowest, members, opened, closed;
 };
 
+/* A line that changes with each yield of its process. */
+struct share_turn {
+    uint32_t yields; /* counts them */
+    uint32_t behind; /* it naps until this neighbour has yielded, plus 1; 0: it does not nap */
+    uint32_t mark;   /* the neighbour's yields when the nap began */
+} AMPH_ALIGN_LINE;
+
 struct share_ctl {
     uint32_t asleep; /* threads of this process that sleep or are about to */
     uint32_t core;   /* where it last waited, plus 1; 0: not known */
+    struct share_turn turn;
 } AMPH_ALIGN_LINE;
 
 struct amph_share_head {
     uint32_t locked, used; /* used: entries ever used */
     struct entry entry[AMPH_SHARE_TEAMS] AMPH_ALIGN_LINE;
+    /* what waits read is in one page, as a rule */
+    uint32_t napping AMPH_ALIGN_LINE; /* processes that nap */
     struct share_ctl ctl[];
 };
 
@@ -232,4 +247,58 @@ uint32_t amph_coll_share_neighbours_on(const struct amph_share *s, uint32_t core
         count += i != s->self && amph_coll_share_maybe_on(s, i, core);
 
     return count;
+}
+
+/* ---- naps ---- */
+
+bool amph_coll_share_naps(const struct amph_share *s)
+{
+    return s->head && __atomic_load_n(&s->head->napping, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool amph_coll_share_napping(const struct amph_share *s, uint32_t neighbour)
+{
+    return __atomic_load_n(&s->head->ctl[neighbour].turn.behind, __ATOMIC_RELAXED) != 0;
+}
+
+void amph_coll_share_yields(struct amph_share *s)
+{
+    uint32_t *yields = &s->head->ctl[s->self].turn.yields;
+
+    __atomic_store_n(yields, __atomic_load_n(yields, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+}
+
+void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t most_ns)
+{
+    struct share_turn *turn = &s->head->ctl[s->self].turn;
+    const struct timespec most = { (time_t)(most_ns / AMPH_NS_PER_S),
+                                   (long)(most_ns % AMPH_NS_PER_S) };
+    const uint32_t behind = neighbour + 1;
+
+    __atomic_store_n(&turn->mark,
+                     __atomic_load_n(&s->head->ctl[neighbour].turn.yields, __ATOMIC_ACQUIRE),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&turn->behind, behind, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&s->head->napping, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &turn->behind, FUTEX_WAIT, behind, &most, NULL, 0);
+    __atomic_sub_fetch(&s->head->napping, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&turn->behind, 0, __ATOMIC_RELAXED);
+}
+
+void amph_coll_share_end_naps(const struct amph_share *s, uint32_t core)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct share_turn *turn = &s->head->ctl[i].turn;
+        uint32_t behind = __atomic_load_n(&turn->behind, __ATOMIC_ACQUIRE);
+
+        if (!behind || behind > s->count || !amph_coll_share_maybe_on(s, i, core))
+            continue;
+
+        uint32_t yields = __atomic_load_n(&s->head->ctl[behind - 1].turn.yields, __ATOMIC_ACQUIRE);
+
+        if (yields != __atomic_load_n(&turn->mark, __ATOMIC_RELAXED) &&
+            __atomic_compare_exchange_n(&turn->behind, &behind, 0, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            syscall(SYS_futex, &turn->behind, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
 }

@@ -3,11 +3,11 @@
  * The memory that the processes of a neighbourhood share for collectives: one object, created by
  * the lowest of them at start.
  *
- * It begins with a line for each process (does it sleep, on which core does it wait?) and a table
- * of the teams that have a slot.  A slot contains a team's barrier lines and, for each member, a
- * ring of cells.  The object has one slot after the other; a process maps the slots of its teams.
- * Untouched pages take no memory, and a slot's pages are released when all its members have closed
- * it.
+ * It begins with two lines for each process (does it sleep, on which core does it wait; behind
+ * which process does it nap?) and a table of the teams that have a slot.  A slot contains a team's
+ * barrier lines and, for each member, a ring of cells.  The object has one slot after the other; a
+ * process maps the slots of its teams.  Untouched pages take no memory, and a slot's pages are
+ * released when all its members have closed it.
  *
  * A member has two rings: a long one of small cells and a short one of large cells.  The longer a
  * ring, the further a member may be ahead of the others: if there are more processes than cores,
@@ -112,6 +112,18 @@ void amph_coll_share_set_core(struct amph_share *s, uint32_t core);
 bool amph_coll_share_maybe_on(const struct amph_share *s, uint32_t neighbour, uint32_t core);
 /* Returns the number of such neighbours. */
 uint32_t amph_coll_share_neighbours_on(const struct amph_share *s, uint32_t core);
+
+/* Publishes that this process is about to yield its core. */
+void amph_coll_share_yields(struct amph_share *s);
+/* Sleeps until the neighbour has yielded and another process of the same core has noticed that
+ * (amph_coll_share_end_naps), at most most_ns.  Not for processes with several threads. */
+void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t most_ns);
+/* Wakes the neighbours that nap on this core and whose turn it is now. */
+void amph_coll_share_end_naps(const struct amph_share *s, uint32_t core);
+/* Does any process of the neighbourhood nap? */
+bool amph_coll_share_naps(const struct amph_share *s);
+/* Does this neighbour nap? */
+bool amph_coll_share_napping(const struct amph_share *s, uint32_t neighbour);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
                                                       uint32_t member, uint64_t n, bool small)

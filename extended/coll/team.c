@@ -377,6 +377,9 @@ void amph_gex_wait_step(struct amph_waiter *w)
         amph_coll_share_sleep(&all->share);
 
     __atomic_store_n(&all->no_room, false, __ATOMIC_RELAXED);
+    if (AMPH_UNLIKELY(amph_coll_share_naps(&all->share)))
+        amph_coll_after_yield(all);
+
     if (spin(all, w) || (yields(w) && amph_coll_keep_core(all, w))) {
         amph_am_wait_found(w);
     } else {

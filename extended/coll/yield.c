@@ -9,6 +9,14 @@
  * the core for KEEP_NS, which is about as long as the other cores take for their processes, and
  * polls.  It does so once: after that it yields, because what is published may be old, and because
  * processes of other jobs may want the core.
+ *
+ * The kernel runs the processes of a core in turn, in an order that yields do not change.  If roots
+ * take turns, each process needs what the one before it posts, and any other order costs several
+ * switches a call in place of one.  So a process that several times got its turn too early (it has
+ * posted nothing since its last yield) naps: it sleeps until the process that must run before it
+ * has yielded.  The next process of the core then wakes it, which puts it behind the one that has
+ * yielded.  After a few naps the processes run in the order of the roots, and no turn is early.
+ * Where naps do not help, they become rare.
  */
 #include <sched.h>
 
@@ -16,10 +24,15 @@
 #include "base/os/clock.h"
 #include "extended/coll/coll.h"
 
-#define KEEP_NS 3000u
+#define KEEP_NS 10000u
+#define NAP_NS (100 * AMPH_NS_PER_US) /* messages are not answered meanwhile */
 
 enum {
-    LOOKS_BETWEEN_CLOCKS = 4
+    LOOKS_BETWEEN_CLOCKS = 4,
+    EARLY_TURNS = 16,    /* before each of the first naps */
+    NAPS_A_DOUBLING = 8, /* naps after which twice as many early turns come before the next */
+    DOUBLINGS_MAX = 9,
+    SORTED_TURNS = 64 /* turns in time after which the next early ones make naps soon again */
 };
 
 /* Does an operation of the team await this member? */
@@ -94,13 +107,94 @@ static bool core_is_needed(struct amph_colls *all)
     return awaited || known < amph_coll_share_neighbours_on(&all->share, (uint32_t)core);
 }
 
-bool amph_coll_keep_core(struct amph_colls *all, struct amph_waiter *w)
-{
-    const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
+/* ---- the order of a core's processes ---- */
 
-    if (!w->neighbours || core_is_needed(all))
+/* Returns the process of this core that must run before this one, by its number in the
+ * neighbourhood, plus 1: of those that have posted less in the team's operation, the one that has
+ * posted most. 0: none. */
+static uint32_t predecessor_in(const struct amph_coll *c, uint32_t core)
+{
+    const struct amph_share *share = &amph_colls()->share;
+    const uint64_t own = c->slot.done[c->self].posted;
+    uint64_t max = 0;
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < c->nlocal; i++) {
+        uint64_t posted = __atomic_load_n(&c->slot.done[i].posted, __ATOMIC_RELAXED);
+
+        if (posted < own && (posted > max || !found) &&
+            amph_coll_share_maybe_on(share, c->nbrhd_index[i], core) &&
+            !amph_coll_share_napping(share, c->nbrhd_index[i])) {
+            max = posted;
+            found = c->nbrhd_index[i] + 1;
+        }
+    }
+
+    return found;
+}
+
+static uint32_t predecessor(const struct amph_colls *all, uint32_t core)
+{
+    uint32_t found = 0;
+
+    for (const struct amph_coll *c = all->all; c && !found; c = c->next)
+        if (c->head && c->slot.base && c->count == 1)
+            found = predecessor_in(c, core);
+
+    return found;
+}
+
+/* This process is about to yield.  Does its turn come too early too often? */
+static bool naps_now(struct amph_colls *all)
+{
+    const bool early = all->order.posts == all->order.posts_at_yield;
+
+    all->order.posts_at_yield = all->order.posts;
+
+    if (!early) {
+        if (++all->order.in_time >= SORTED_TURNS) {
+            all->order.in_time = 0;
+            all->order.early = 0;
+            all->order.naps = 0;
+        }
+
+        return false;
+    }
+
+    all->order.in_time = 0;
+    if (++all->order.early < (uint32_t)EARLY_TURNS << all->order.naps / NAPS_A_DOUBLING)
         return false;
 
+    all->order.early = 0;
+    all->order.naps += all->order.naps / NAPS_A_DOUBLING < DOUBLINGS_MAX;
+    return true;
+}
+
+/* Naps if this process has often got its turn too early. */
+static void sort(struct amph_colls *all)
+{
+    if (amph_gex()->threaded || !naps_now(all))
+        return;
+
+    const int core = sched_getcpu();
+    uint32_t other = core >= 0 ? predecessor(all, (uint32_t)core) : 0;
+
+    if (other)
+        amph_coll_share_nap(&all->share, other - 1, NAP_NS);
+}
+
+void amph_coll_after_yield(struct amph_colls *all)
+{
+    const int core = sched_getcpu();
+
+    if (core >= 0)
+        amph_coll_share_end_naps(&all->share, (uint32_t)core);
+}
+
+/* Polls without yielding, for KEEP_NS.  true: something completed. */
+static bool keep(struct amph_colls *all)
+{
+    const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
     const uint64_t start_ns = amph_now_ns();
 
     do {
@@ -115,6 +209,22 @@ bool amph_coll_keep_core(struct amph_colls *all, struct amph_waiter *w)
         amph_am_poll_in_wait(amph_gex()->ep.am);
     } while (amph_now_ns() - start_ns < KEEP_NS);
 
-    w->neighbours = false;
+    return false;
+}
+
+bool amph_coll_keep_core(struct amph_colls *all, struct amph_waiter *w)
+{
+    if (w->neighbours) {
+        if (core_is_needed(all))
+            sort(all);
+        else if (keep(all))
+            return true;
+        else
+            w->neighbours = false;
+    }
+
+    if (all->share.head)
+        amph_coll_share_yields(&all->share);
+
     return false;
 }

@@ -5,10 +5,14 @@
  */
 #include <criterion/criterion.h>
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/os/arena.h"
+#include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "extended/coll/coll.h"
 
@@ -123,6 +127,44 @@ Test(share, slots)
               "as if it were new");
     amph_coll_share_close(&s, &a);
     amph_coll_share_close(&s, &c);
+}
+
+/* A nap ends when the neighbour has yielded and another process of the same core notices that. */
+Test(share, naps)
+{
+    struct amph_share s;
+    int fd;
+    int status;
+
+    amph_job.page_bytes = 65536;
+    cr_assert_eq(amph_shm_create("unit", amph_coll_share_bytes(2), &fd), AMPH_OK);
+    cr_assert_eq(amph_coll_share_map(&s, 2, 0, 0, fd, true), AMPH_OK);
+    amph_coll_share_set_core(&s, 3);
+
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        const uint64_t start_ns = amph_now_ns();
+
+        amph_coll_share_nap(&s, 1, 60 * AMPH_NS_PER_S);
+        _exit(amph_now_ns() - start_ns < 30 * AMPH_NS_PER_S ? 0 : 1);
+    }
+
+    s.self = 1;
+    while (!amph_coll_share_naps(&s))
+        sched_yield();
+
+    amph_coll_share_end_naps(&s, 3);
+    cr_assert(amph_coll_share_napping(&s, 0), "the neighbour has not yielded yet");
+    amph_coll_share_yields(&s);
+    amph_coll_share_end_naps(&s, 4);
+    cr_assert(amph_coll_share_napping(&s, 0), "another core");
+    amph_coll_share_end_naps(&s, 3);
+    cr_assert_not(amph_coll_share_napping(&s, 0));
+
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "woken, not by the time");
+    cr_assert_not(amph_coll_share_naps(&s));
 }
 
 /* ---- messages ---- */
