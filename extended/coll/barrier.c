@@ -104,14 +104,14 @@ static bool local_stage(struct amph_barrier *b)
     return true;
 }
 
-static bool send_round(struct amph_barrier *b)
+/* Sends the combined value to slot `slot` of the inbox of neighbourhood `to`. */
+static bool send_value(struct amph_barrier *b, uint32_t to, uint32_t slot)
 {
     const struct amph_coll *c = b->coll;
-    uint32_t to = (uint32_t)(((uint64_t)c->mine + (1u << b->round)) % c->count);
     uint32_t peer = amph_coll_peer(c, c->first[to]);
     const uint64_t id = amph_gex_team_id_at(c->team, c->first[to]);
-    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id,       (int32_t)b->number,
-                             (int32_t)b->phase,   (int32_t)b->round, (int32_t)b->combined.kind,
+    const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id,   (int32_t)b->number,
+                             (int32_t)b->phase,   (int32_t)slot, (int32_t)b->combined.kind,
                              b->combined.id };
     const struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_BARRIER, .nargs = 7, .args = args
@@ -129,10 +129,13 @@ static bool send_round(struct amph_barrier *b)
 /* Dissemination among leaders.  true: the result is known. */
 static bool rounds_stage(struct amph_barrier *b)
 {
+    const struct amph_coll *c = b->coll;
     struct amph_barrier_value v;
 
-    for (; (UINT64_C(1) << b->round) < b->coll->count; b->round++, b->sent = false) {
-        if (!b->sent && !(b->sent = send_round(b)))
+    for (; (UINT64_C(1) << b->round) < c->count; b->round++, b->sent = false) {
+        const uint32_t to = (uint32_t)(((uint64_t)c->mine + (1u << b->round)) % c->count);
+
+        if (!b->sent && !(b->sent = send_value(b, to, b->round)))
             return false;
         if (!value_in(&b->inbox[b->phase & 1][b->round], b->phase, &v))
             return false;
@@ -141,6 +144,41 @@ static bool rounds_stage(struct amph_barrier *b)
     }
 
     return true;
+}
+
+/* The star's centre receives the values of all others, then sends them the result.  b->round counts
+ * both. */
+static bool centre_stage(struct amph_barrier *b)
+{
+    const uint32_t others = b->coll->count - 1;
+    struct amph_barrier_value v;
+
+    for (; b->round < others; b->round++) {
+        if (!value_in(&b->inbox[b->phase & 1][b->round], b->phase, &v))
+            return false;
+
+        b->combined = amph_coll_barrier_combine(b->combined, v);
+    }
+
+    for (; b->round < 2 * others; b->round++)
+        if (!send_value(b, b->round - others + 1, 0))
+            return false;
+
+    return true;
+}
+
+/* Where members outnumber cores, each round of dissemination needs a turn of every member: through a
+ * centre, one turn of each is enough.  true: the result is known. */
+static bool star_stage(struct amph_barrier *b)
+{
+    const uint32_t mine = b->coll->mine;
+
+    if (mine == 0)
+        return centre_stage(b);
+    if (!b->sent && !(b->sent = send_value(b, 0, mine - 1)))
+        return false;
+
+    return value_in(&b->inbox[b->phase & 1][0], b->phase, &b->combined);
 }
 
 static void publish_result(struct amph_barrier *b)
@@ -216,7 +254,7 @@ static void advance(struct amph_barrier *b, bool arriving)
         if (state_of(b) == LOCAL && local_stage(b))
             after_local(b, arriving);
 
-        if (state_of(b) == ROUNDS && rounds_stage(b)) {
+        if (state_of(b) == ROUNDS && (b->coll->star ? star_stage(b) : rounds_stage(b))) {
             publish_result(b);
             finish(b);
         }

@@ -5,8 +5,9 @@
  * A barrier has two stages.  Inside a neighbourhood each process writes its value into its own
  * cache line of a small shared object and reads the lines of the others.  Only the owner writes a
  * line, so an arrival costs each reader one transfer of a line.  Between neighbourhoods the leaders
- * (lowest ranks) exchange values by a dissemination algorithm over messages, and write the result
- * for their neighbourhoods.
+ * (lowest ranks) exchange values by messages, and write the result for their neighbourhoods: by a
+ * dissemination algorithm, or through the first leader if several of them share a host that has
+ * more processes than cores.
  *
  * The process that completes a stage wakes the sleeping ones (coll/share.h).
  *

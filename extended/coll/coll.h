@@ -186,6 +186,7 @@ struct amph_coll {
     uint32_t *nbrhd;       /* [size] neighbourhood of each rank */
     uint32_t *first;       /* [count] lowest rank of each neighbourhood */
     bool in_blocks;        /* the ranks of each neighbourhood are consecutive */
+    bool star; /* barriers between neighbourhoods go through the first one (coll/barrier.c) */
     struct amph_share_slot slot;
     uint64_t cell, min_done; /* the next free cell; the last cell that no member reads any more */
     struct amph_barrier barrier[AMPH_BARRIERS];

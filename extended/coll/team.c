@@ -11,6 +11,7 @@
 #include "base/os/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "boot/boot.h"
 #include "extended/coll/coll.h"
 
 enum {
@@ -138,6 +139,24 @@ static bool number_nbrhds(struct amph_coll *c)
     return true;
 }
 
+/* Do several leaders share a host, and has some host more processes than cores?  The answer is the
+ * same at all members.  The centre needs a slot of its inbox for each other leader. */
+static bool star_is_faster(const struct amph_coll *c)
+{
+    const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
+    bool shared = false;
+
+    if (!amph_gex()->crowded || c->count < 3 || c->count > AMPH_BARRIER_ROUNDS + 1)
+        return false;
+
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            shared |= proc[amph_coll_peer(c, c->first[i])].host ==
+                      proc[amph_coll_peer(c, c->first[j])].host;
+
+    return shared;
+}
+
 /* Lists the members of this process's neighbourhood.  false: no memory. */
 static bool list_local(struct amph_coll *c)
 {
@@ -181,6 +200,7 @@ static enum amph_status set_up(struct amph_coll *c)
     if (!number_nbrhds(c) || !list_local(c))
         return AMPH_ERR_NOMEM;
 
+    c->star = star_is_faster(c);
     for (uint32_t i = 0; i < AMPH_BARRIERS; i++) {
         c->barrier[i].coll = c;
         c->barrier[i].number = i;
