@@ -123,7 +123,10 @@ libiofwd_la_SOURCES = \
 	iofwd/wire/below.h \
 	iofwd/wire/near.h \
 	iofwd/wire/passthrough.h \
+	iofwd/wire/map_kinds.h \
 	iofwd/wire/versions.h \
+	iofwd/wire/writers.c \
+	iofwd/wire/writers.h \
 	iofwd/wire/watch.c \
 	iofwd/wire/watch.h \
 	iofwd/wire/watch_columns.h \

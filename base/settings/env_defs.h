@@ -164,7 +164,7 @@
         "all calls") \
     ENV(IOFWD_NEAR, "IOFWD_NEAR", BOOL, "1", "", 0, 0, "iofwd", \
         "a program on the host of standing servers, of their user and with their view of files, " \
-        "opens files that it only reads itself, and looks up names itself; 0, or " \
+        "opens files itself, and looks up and changes names itself; 0, or " \
         "IOFWD_PASSTHROUGH=0: the servers do that") \
     ENV(IOFWD_PIPES, "IOFWD_PIPES", INT, "16", "pipes", 0, 4096, "iofwd", \
         "maximum number of pipes of a server, through which large writes of processes on its " \

@@ -316,16 +316,16 @@ bool amph_client_lookups_give_up(void)
 
 /* ---- calls ---- */
 
-/* Does the kernel reach the directory of the path's last component without following a link? */
-static bool is_plain(struct amph_fwd_client *cl, const struct lookup *l)
+/* The way to the directory of the path's last component, as amph_fwd_below_way. */
+static int way(struct amph_fwd_client *cl, const struct lookup *l)
 {
     const struct amph_fwd_versions *v = amph_client_versions(cl);
     struct amph_fwd_plain_key key = { .base = (uint64_t)(l->base - state.base),
                                       .generation = l->generation };
     bool is_known = v && amph_fwd_version_take(&v->names, &key.names);
 
-    return amph_fwd_below_is_plain(&state.plains, &amph_client_state.host, l->base->fd, l->rel,
-                                   is_known ? &key : NULL, amph_client_state.versions.age_ns);
+    return amph_fwd_below_way(&state.plains, &amph_client_state.host, l->base->fd, l->rel,
+                              is_known ? &key : NULL, amph_client_state.versions.age_ns);
 }
 
 static int do_stat(const struct lookup *l, union amph_fwd_args *u)
@@ -425,7 +425,10 @@ static int look_up(struct amph_fwd_call *call, const struct lookup *l)
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 
-    int err = is_plain(call->client, l) ? call_fns[call->id].fn(l, &call->u) : FWD_BELOW_ASK;
+    int err = way(call->client, l);
+
+    if (!err)
+        err = call_fns[call->id].fn(l, &call->u);
 
     pthread_setcancelstate(cancel, NULL);
     if (atomic_load(&l->base->generation) != l->generation)

@@ -51,6 +51,10 @@ preload_sources = \
 	iofwd/interpose/fd/fdtab.h \
 	iofwd/wire/below.c \
 	iofwd/wire/below.h \
+	iofwd/wire/map_kinds.h \
+	iofwd/wire/versions.h \
+	iofwd/wire/writers.c \
+	iofwd/wire/writers.h \
 	iofwd/wire/near.h \
 	iofwd/wire/prefix.c \
 	iofwd/wire/prefix.h \
@@ -74,7 +78,11 @@ preload_sources = \
 	iofwd/interpose/path/near.h \
 	iofwd/interpose/path/near_dir.c \
 	iofwd/interpose/path/near_exports.c \
+	iofwd/interpose/path/near_change.c \
 	iofwd/interpose/path/near_exports.h \
+	iofwd/interpose/path/near_place.h \
+	iofwd/interpose/path/near_versions.c \
+	iofwd/interpose/path/near_versions.h \
 	iofwd/interpose/process/environ.c \
 	iofwd/interpose/fd/epoll.c \
 	iofwd/interpose/process/die.c \
@@ -133,6 +141,8 @@ preload_sources = \
 	iofwd/interpose/stdio/libc_text.c \
 	iofwd/interpose/stdio/lost_data.c \
 	iofwd/interpose/memory/map.c \
+	iofwd/interpose/memory/map_file.c \
+	iofwd/interpose/memory/map_file.h \
 	iofwd/interpose/path/names.c \
 	iofwd/interpose/loader/elf_deps.c \
 	iofwd/interpose/loader/elf_deps.h \
@@ -256,6 +266,7 @@ preload_scripts += \
 	tests/files/calls/fwd_links.sh \
 	tests/files/calls/fwd_lookups.sh \
 	tests/files/calls/fwd_near.sh \
+	tests/files/calls/fwd_near_writes.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/failover/fwd_left.sh \
 	tests/files/process/fwd_shares.sh \

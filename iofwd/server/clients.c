@@ -177,6 +177,9 @@ void amph_server_handle_release(struct amph_server *s, struct amph_server_handle
     if (!h->regular)
         amph_server_notify_drop_file(s, h);
 
+    if (h->exec.map_kinds)
+        close(h->exec.map_kinds - 1);
+
     close(h->fd);
     free(h);
 }

@@ -188,6 +188,7 @@ struct amph_server_handle {
         uint32_t offset_moves; /* calls that have moved the offset */
         struct amph_server_append_buffer *append_buffer; /* fs/append.c */
         int64_t map_space; /* fs/map.c: memory of the client's shared maps of it; 0: none */
+        int map_kinds;     /* fs/map.c: 1 + a descriptor that says that clients map its pages; 0: none */
     } exec;
 };
 
@@ -198,9 +199,8 @@ struct amph_server_pipe {
 };
 
 /*
- * A client.  The progress thread owns it.  Other threads compare its address, and the thread that
- * executes a request of the client reads `area` and `segment`, which do not change while a request
- * of the client is queued.
+ * A client.  The progress thread owns it.  Other threads compare its address, and the thread that executes a request
+ * of the client reads `area` and `segment`, which do not change while a request of the client is queued.
  */
 struct amph_server_peer {
     uint32_t index; /* in the endpoint and in server->progress.peer */

@@ -18,6 +18,7 @@
 #include "iofwd/server/fs/exports.h"
 #include "iofwd/server/near.h"
 #include "iofwd/wire/near.h"
+#include "iofwd/wire/versions.h"
 
 static bool print_place(FILE *out, const struct stat *st)
 {
@@ -64,7 +65,8 @@ char *amph_server_near_print(const char *spec)
     (void)amph_server_exports_protect(&exports, amph_env_str(AMPH_ENV_IOFWD_READONLY));
 
     FILE *out = open_memstream(&text, &len);
-    bool ok = out && print_here(out);
+    bool ok = out && print_here(out) &&
+              fprintf(out, FWD_NEAR_VERSIONS, amph_fwd_versions_id()) > 0;
 
     for (size_t i = 0; i < exports.n && ok; i++)
         print_export(out, &exports.item[i]);

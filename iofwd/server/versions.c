@@ -159,6 +159,9 @@ static void take_journal(struct amph_server *s)
 
 void amph_server_versions_repair(struct amph_server *s)
 {
+    if (s->versions)
+        (void)amph_fwd_writers_end_dead(s->versions);
+
     for (unsigned i = 0; s->versions && i < FWD_JOURNALS; i++) {
         struct amph_fwd_journal *journal = &s->versions->journal[i];
 
@@ -256,7 +259,7 @@ void amph_server_versions_open(struct amph_server *s)
 void amph_server_versions_close(struct amph_server *s)
 {
     if (s->versions_fd >= 0)
-        amph_fwd_versions_close(s->versions_fd);
+        amph_fwd_versions_close(s->versions, s->versions_fd);
 
     s->versions_fd = -1;
 }

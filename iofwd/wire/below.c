@@ -42,8 +42,13 @@ static bool is_current(const struct amph_fwd_plain *p, const char *rel, size_t l
            now_ns() - p->looked_ns <= max_age_ns;
 }
 
+static int failure(void)
+{
+    return errno == ENOENT ? ENOENT : FWD_BELOW_ASK;
+}
+
 /* Reaches the directory, whose path is the first len bytes, from the base without links. */
-static bool reach(const struct amph_fwd_host_calls *host, int base_fd, const char *rel, size_t len)
+static int reach(const struct amph_fwd_host_calls *host, int base_fd, const char *rel, size_t len)
 {
     const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                   .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
@@ -51,31 +56,33 @@ static bool reach(const struct amph_fwd_host_calls *host, int base_fd, const cha
     char path[PATH_MAX];
 
     if (len >= sizeof path)
-        return false;
+        return FWD_BELOW_ASK;
 
     memcpy(path, rel, len);
     path[len] = 0;
 
     int fd = host->openat2(base_fd, path, &how, sizeof how);
 
-    if (fd >= 0)
-        host->close(fd);
+    if (fd < 0)
+        return amph_fwd_below_climbs(path) ? FWD_BELOW_ASK : failure();
 
-    return fd >= 0;
+    host->close(fd);
+    return 0;
 }
 
 /* The same, remembered.  The item is this thread's. */
-static bool reach_and_keep(struct amph_fwd_plain *p, const struct amph_fwd_host_calls *host,
-                           int base_fd, const char *rel, size_t len,
-                           const struct amph_fwd_plain_key *key, uint64_t max_age_ns)
+static int reach_and_keep(struct amph_fwd_plain *p, const struct amph_fwd_host_calls *host,
+                          int base_fd, const char *rel, size_t len,
+                          const struct amph_fwd_plain_key *key, uint64_t max_age_ns)
 {
     if (is_current(p, rel, len, key, max_age_ns))
-        return true;
+        return 0;
 
     uint64_t now = now_ns();
+    int err = reach(host, base_fd, rel, len);
 
-    if (!reach(host, base_fd, rel, len))
-        return false;
+    if (err)
+        return err;
 
     p->known = true;
     p->key = *key;
@@ -83,18 +90,18 @@ static bool reach_and_keep(struct amph_fwd_plain *p, const struct amph_fwd_host_
     p->len = len;
     memcpy(p->path, rel, len);
 
-    return true;
+    return 0;
 }
 
-bool amph_fwd_below_is_plain(struct amph_fwd_plains *plains, const struct amph_fwd_host_calls *host,
-                             int base_fd, const char *rel, const struct amph_fwd_plain_key *key,
-                             uint64_t max_age_ns)
+int amph_fwd_below_way(struct amph_fwd_plains *plains, const struct amph_fwd_host_calls *host,
+                       int base_fd, const char *rel, const struct amph_fwd_plain_key *key,
+                       uint64_t max_age_ns)
 {
     const char *slash = strrchr(rel, '/');
     size_t len = slash ? (size_t)(slash - rel) : 0;
 
     if (len == 0)
-        return !slash;
+        return slash ? FWD_BELOW_ASK : 0;
     if (!key || len > FWD_PLAIN_BYTES)
         return reach(host, base_fd, rel, len);
 
@@ -103,18 +110,13 @@ bool amph_fwd_below_is_plain(struct amph_fwd_plains *plains, const struct amph_f
     if (atomic_exchange_explicit(&p->busy, true, memory_order_acquire))
         return reach(host, base_fd, rel, len);
 
-    bool plain = reach_and_keep(p, host, base_fd, rel, len, key, max_age_ns);
+    int err = reach_and_keep(p, host, base_fd, rel, len, key, max_age_ns);
 
     atomic_store_explicit(&p->busy, false, memory_order_release);
-    return plain;
+    return err;
 }
 
 /* ---- look-ups ---- */
-
-static int failure(void)
-{
-    return errno == ENOENT ? ENOENT : FWD_BELOW_ASK;
-}
 
 /* The server has to follow a link, for it may lead out of the export. */
 static bool is_for_server(mode_t mode, int flags)

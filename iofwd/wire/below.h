@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -64,15 +65,23 @@ struct amph_fwd_plains {
     struct amph_fwd_plain item[FWD_PLAIN_DIRECTORIES];
 };
 
-/* Does the kernel reach the directory of the path's last component without following a link?  rel: the path below
- * base_fd.  What was found is remembered for max_age_ns, unless key is NULL. */
-bool amph_fwd_below_is_plain(struct amph_fwd_plains *plains, const struct amph_fwd_host_calls *host,
-                             int base_fd, const char *rel, const struct amph_fwd_plain_key *key,
-                             uint64_t max_age_ns);
-
-/* ---- look-ups, where amph_fwd_below_is_plain ---- */
-
 #define FWD_BELOW_ASK (-1) /* only the server can answer */
+
+/* May a part of the path be ".."?  Then a missing part says nothing: in the name of a directory that was removed it
+ * leads to those that were above it. */
+static inline bool amph_fwd_below_climbs(const char *path)
+{
+    return strstr(path, "..");
+}
+
+/* The way to the directory of the path's last component.  0: the kernel reaches it without following a link; ENOENT:
+ * there is no such directory; FWD_BELOW_ASK.  rel: the path below base_fd.  What was found is remembered for
+ * max_age_ns, unless key is NULL. */
+int amph_fwd_below_way(struct amph_fwd_plains *plains, const struct amph_fwd_host_calls *host,
+                       int base_fd, const char *rel, const struct amph_fwd_plain_key *key,
+                       uint64_t max_age_ns);
+
+/* ---- look-ups, where amph_fwd_below_way returns 0 ---- */
 
 /* Return 0, ENOENT or FWD_BELOW_ASK; of a file that is no link, readlink returns EINVAL. */
 int amph_fwd_below_stat(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,

@@ -23,6 +23,7 @@
  *   show.c, .h       values of calls as text
  *   passthrough.h    what clients with descriptors of files share with their servers
  *   below.c, .h      look-ups below a directory that a process has open
+ *   map_kinds.h      which kind of shared maps a file has on a host
  *   near.h           what standing servers say about their exports to processes of their host
  *   request_name.c, .h  names of clients and requests in messages
  *   inode_flags.h    inode flags of lsattr and chattr
@@ -30,6 +31,7 @@
  *   watch.c, .h      what iofwd-ctl asks servers, and the answers
  *   watch_columns.h  columns of the answers
  *   versions.c, .h   versions of files, in memory that servers and clients of a host share
+ *   writers.c, .h    processes that change files by themselves, in the same memory
  *
  * The room has no writable state.  marshal.c builds one index at first use.
  */

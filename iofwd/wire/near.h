@@ -6,6 +6,7 @@
  *   here BOOT-ID [DEVICE INODE]... UID
  *                            the servers' host; their mount and user namespaces and root directory, as
  *                            FWD_NEAR_OBJECTS names them; their effective user
+ *   versions ID              the object of file versions (versions.h) that the servers use, in hexadecimal; 0: none
  *   export DEVICE INODE rw|ro NAME=DIR
  *                            one line an export: the identity of its directory, whether it may be changed, its name,
  *                            its path on the host
@@ -28,6 +29,7 @@
 /* The first lines of both kinds, without what follows: the places of the objects and the user; NAME=DIR. */
 #define FWD_NEAR_HERE "here %s"
 #define FWD_NEAR_PLACE " %" PRIu64 " %" PRIu64
+#define FWD_NEAR_VERSIONS "versions %" PRIx64 "\n"
 #define FWD_NEAR_EXPORT "export" FWD_NEAR_PLACE " %s %s=%s\n"
 #define FWD_NEAR_WRITABLE "rw"
 #define FWD_NEAR_READONLY "ro"

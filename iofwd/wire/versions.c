@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #include "base/auth.h"
+#include "iofwd/wire/map_kinds.h"
 
-#define DIRECTORY "/dev/shm/iofwd-%lu" /* also the interposer's, for shared maps */
-#define NAME "versions"
-#define LAYOUT (UINT64_C(0x56455253) << 32 | sizeof(struct amph_fwd_versions))
+#define DIRECTORY FWD_VERSIONS_DIRECTORY
+#define NAME FWD_VERSIONS_NAME
+#define LAYOUT FWD_VERSIONS_LAYOUT
 
 /* Opens the user's directory.  Returns -1 if it does not exist or if other users can write there. */
 static int open_directory(bool make)
@@ -54,6 +55,15 @@ static void end_all(struct amph_fwd_version *v)
     atomic_store(&v->ended, atomic_load(&v->begun));
 }
 
+static uint64_t pid_space(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+/* ---- the object ---- */
+
 /* Initialises a new object.  In one that killed servers have left, ends the changes that were under
  * way. */
 static void prepare(struct amph_fwd_versions *v)
@@ -75,7 +85,9 @@ static void prepare(struct amph_fwd_versions *v)
         amph_random(&id, sizeof id);
 
     v->id = id;
+    v->pid_space = pid_space();
     memset(v->journal, 0, sizeof v->journal);
+    amph_fwd_writers_begin_again(v);
 }
 
 static bool has_size(int fd, off_t size)
@@ -154,14 +166,16 @@ enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, i
     return st;
 }
 
-void amph_fwd_versions_close(int fd)
+void amph_fwd_versions_close(struct amph_fwd_versions *v, int fd)
 {
     int dir = open_directory(false);
 
     /* who gets this lock is the last one, and the name still leads to this file: only the holder of
      * the lock removes it */
-    if (dir >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    if (dir >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        atomic_store(&v->gone, 1);
         unlinkat(dir, NAME, 0);
+    }
 
     if (dir >= 0)
         close(dir);
@@ -169,7 +183,8 @@ void amph_fwd_versions_close(int fd)
     close(fd);
 }
 
-struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id, bool writable)
+/* Maps the object; NULL: there is none, or one of another version of this program. */
+static struct amph_fwd_versions *find(bool writable)
 {
     int dir = open_directory(false);
     int flags = writable ? O_RDWR : O_RDONLY;
@@ -183,10 +198,46 @@ struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id, bool writable)
     if (dir >= 0)
         close(dir);
 
-    if (v && (v->layout != LAYOUT || v->id != id)) {
+    if (v && v->layout != LAYOUT) {
         munmap(v, sizeof *v);
         v = NULL;
     }
 
     return v;
+}
+
+struct amph_fwd_versions *amph_fwd_versions_map(uint64_t id, bool writable)
+{
+    struct amph_fwd_versions *v = find(writable);
+
+    if (v && v->id != id) {
+        munmap(v, sizeof *v);
+        v = NULL;
+    }
+
+    return v;
+}
+
+uint64_t amph_fwd_versions_id(void)
+{
+    struct amph_fwd_versions *v = find(false);
+    uint64_t id = v ? v->id : 0;
+
+    if (v)
+        munmap(v, sizeof *v);
+
+    return id;
+}
+
+int amph_fwd_map_kinds_open(void)
+{
+    int dir = open_directory(true);
+    int fd = dir < 0 ? -1
+                     : openat(dir, FWD_MAP_KINDS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                              0600);
+
+    if (dir >= 0)
+        close(dir);
+
+    return fd;
 }

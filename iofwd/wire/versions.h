@@ -20,6 +20,12 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "iofwd/wire/writers.h"
+
+#define FWD_VERSIONS_DIRECTORY \
+    "/dev/shm/iofwd-%lu" /* of a user; also the interposer's, for shared maps */
+#define FWD_VERSIONS_NAME "versions"
+#define FWD_VERSIONS_LAYOUT (UINT64_C(0x56455253) << 32 | sizeof(struct amph_fwd_versions))
 
 #define FWD_VERSIONS_LINES 4096u
 #define FWD_VERSIONS_LINE_NONE UINT32_MAX
@@ -57,6 +63,9 @@ struct amph_fwd_versions_line {
 struct amph_fwd_versions {
     _Alignas(64) uint64_t layout;
     uint64_t id; /* of this object, random; 0: not yet initialised */
+    /* the inode of /proc/self/ns/pid of the servers, where writers have their numbers */
+    uint64_t pid_space;
+    _Atomic uint32_t gone; /* the last server has removed the object */
     /* names, and the attributes of what a path names */
     _Alignas(64) struct amph_fwd_version names;
     /* calls that shorten a file which only the call itself finds: while one is under way, no file's
@@ -64,6 +73,7 @@ struct amph_fwd_versions {
     struct amph_fwd_version cuts;
     struct amph_fwd_versions_line line[FWD_VERSIONS_LINES];
     struct amph_fwd_journal journal[FWD_JOURNALS];
+    struct amph_fwd_writer writer[FWD_WRITERS];
 };
 
 static inline uint32_t amph_fwd_versions_line_of(uint64_t dev, uint64_t ino)
@@ -105,7 +115,10 @@ static inline bool amph_fwd_version_is(const struct amph_fwd_version *v, uint32_
 enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, int *fd_p);
 /* Ends the use; the last server removes the object.  The memory stays mapped, since a worker may
  * still be in a call. */
-void amph_fwd_versions_close(int fd);
+void amph_fwd_versions_close(struct amph_fwd_versions *versions, int fd);
+
+/* The id of the user's object on this host; 0: there is none. */
+uint64_t amph_fwd_versions_id(void);
 
 /* Client: maps the object if it is the one with this id; else NULL.  Never unmapped.  writable: for a client
  * that changes files itself (passthrough.h); otherwise the memory is read-only. */

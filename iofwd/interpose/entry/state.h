@@ -59,11 +59,12 @@ struct amph_ip_state {
     int cwd_fd;
 
     /* Counters and limits that any thread reads and writes atomically. */
-    int maps;                 /* maps of forwarded files (memory/map.c) */
-    unsigned cancels;         /* threads cancelled up to now (cancel.c) */
-    unsigned turns;           /* descriptors that dup2 made forwarded or local (fd/fd.c) */
-    uint32_t mem_epoch;       /* increases whenever the program may have unmapped memory */
-    int mem_question;         /* how memory is asked for (fault_check.c) */
+    int maps;           /* maps of forwarded files (memory/map.c) */
+    int file_maps;      /* shared ones of files that the process has opened (memory/map_file.c) */
+    unsigned cancels;   /* threads cancelled up to now (cancel.c) */
+    unsigned turns;     /* descriptors that dup2 made forwarded or local (fd/fd.c) */
+    uint32_t mem_epoch; /* increases whenever the program may have unmapped memory */
+    int mem_question;   /* how memory is asked for (fault_check.c) */
     uint64_t file_size_limit; /* RLIMIT_FSIZE as last read; UINT64_MAX: unlimited */
     unsigned temp_names; /* counts the names that were tried for temporary files (path/temp.c) */
     bool libc_found;     /* the whole table of the C library's functions is filled (libc_real.c) */

@@ -22,6 +22,7 @@
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near_versions.h"
 
 #ifndef F_DUPFD_QUERY
 /* Are both descriptors of one open file?  The placeholders answer it. */
@@ -190,6 +191,11 @@ int amph_do_fcntl(int fd, int command, void *arg)
 
     if (amph_ip_hidden(fd) || amph_ip_is_cwd(fd))
         return amph_ip_fail(EBADF); /* the program does not know it */
+
+    if (amph_ip_written(fd)) {
+        int result = libc_fcntl64(fd, command, arg);
+        return copies ? amph_ip_near_writing_copied(fd, amph_ip_note_local(result)) : result;
+    }
 
     const struct command *c = command_of(command);
     /* the answer of the placeholder, or of the directory itself, is the right one */

@@ -21,6 +21,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/near_versions.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/die.h"
@@ -428,7 +429,7 @@ int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 
     if (!amph_ip_resolve_near(&w, dir, path, false))
         return -1;
-    if (!w.local && amph_ip_near_open(&w, flags, &near, &err))
+    if (!w.local && amph_ip_near_open(&w, flags, mode, &near, &err))
         return err ? amph_ip_resolve_end(&w, err) : opened_near(&w, &near, flags);
     if (!amph_ip_resolve_enter(&w))
         return -1;
@@ -493,8 +494,16 @@ int amph_ip_close(enum amph_client_route way, int fd)
         amph_ip_epoll_closed(fd);
 
     /* before the close: afterwards the number may be another thread's */
+    struct amph_ip_near_writing *writing = amph_ip_near_writing_leave(fd);
+
     amph_fdtab_mark(fd, FDTAB_UNKNOWN);
-    return close_by(way, fd);
+
+    int failed = close_by(way, fd);
+
+    if (AMPH_UNLIKELY(writing != NULL))
+        amph_ip_near_writing_give_up(writing);
+
+    return failed;
 }
 
 int amph_do_close(int fd)
@@ -642,6 +651,8 @@ int amph_do_dup(int fd)
 
     if (amph_ip_epoll(fd))
         return amph_ip_epoll_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
+    if (amph_ip_written(fd))
+        return amph_ip_near_writing_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
 
     int err = amph_ip_file_get(fd, &of);
 
@@ -722,8 +733,11 @@ static int dup_onto(enum onto how, int from, int to, int flags)
     if (of && from != to && to >= 0)
         return forwarded_onto(from, to, flags, of);
 
+    struct amph_ip_near_writing *writing = from == to ? NULL : amph_ip_near_writing_leave(to);
     int fd = local_onto(how, from, to, flags);
 
+    if (AMPH_UNLIKELY(writing != NULL))
+        amph_ip_near_writing_give_up(writing);
     if (AMPH_UNLIKELY(fd >= 0 && from != to && amph_fdtab_class(to) == FDTAB_EPOLL))
         amph_ip_epoll_closed(to);
 
@@ -737,6 +751,9 @@ static int dup_onto(enum onto how, int from, int to, int flags)
         let_go(before);
         if (amph_ip_epoll(from))
             amph_ip_epoll_copied(from, to);
+
+        if (!of)
+            amph_ip_near_writing_copied(from, to);
     }
 
     let_go(of);

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near_versions.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define FOLDER "/tmp/iofwd-sockets-"
@@ -292,26 +294,39 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
     return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
-/* Returns whether the message contains descriptors. */
-static bool passes_descriptors(const struct msghdr *msg)
+/* The message's descriptors; NULL: it has none, or they are of no interest. */
+static const struct cmsghdr *passed_descriptors(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
+    bool interests = amph_ip_client.loaded || atomic_load(&amph_ip_near_versions.n) > 0;
 
-    if (!amph_ip_client.loaded || !m.msg_control || !m.msg_controllen ||
+    if (!interests || !m.msg_control || !m.msg_controllen ||
         !amph_ip_can_read(m.msg_control, m.msg_controllen))
-        return false;
+        return NULL;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            return true;
+            return c;
 
-    return false;
+    return NULL;
+}
+
+/* The receiver uses the files of the descriptors, too. */
+static void share_passed(const struct cmsghdr *c)
+{
+    const int *fd = (const int *)CMSG_DATA(c);
+
+    if (amph_ip_client.loaded)
+        amph_ip_client.fwd.share();
+
+    for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
+        amph_ip_near_writing_keep(fd[i]);
 }
 
 bool amph_ip_message_is_forwarded(const struct msghdr *msg)
 {
     return msg && amph_ip_can_read(msg, sizeof *msg) &&
-           (passes_descriptors(msg) ||
+           (passed_descriptors(msg) ||
             amph_ip_socket_is_forwarded(msg->msg_name, msg->msg_namelen));
 }
 
@@ -331,8 +346,10 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     if (!msg || !amph_ip_can_read(msg, sizeof *msg))
         return libc_sendmsg(fd, msg, flags);
 
-    if (passes_descriptors(msg)) /* the receiver will use them, too */
-        amph_ip_client.fwd.share();
+    const struct cmsghdr *passed = passed_descriptors(msg);
+
+    if (passed)
+        share_passed(passed);
 
     if (!msg->msg_name)
         return libc_sendmsg(fd, msg, flags);

@@ -28,11 +28,14 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/query.h"
+#include "iofwd/interpose/memory/map_file.h"
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/near_versions.h"
+#include "iofwd/interpose/process/die.h"
 
 #define KEEP_OLD 4 /* MREMAP_DONTUNMAP */
 
@@ -44,6 +47,14 @@ struct amph_ip_map {
     struct amph_fd_file *of; /* a reference: the file stays open for the mapping */
     struct amph_ip_pages *pages;
     bool may_write; /* of is open for writing */
+};
+
+/* The arguments of mmap but for the file. */
+struct map_call {
+    void *at;
+    size_t len;
+    int prot, flags;
+    off_t off;
 };
 
 void amph_ip_maps_fork_lock(bool take)
@@ -353,14 +364,16 @@ static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_
 }
 
 /* Pages for a new mapping, and their descriptor. */
-static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, off_t size,
-                      bool may_write, struct amph_ip_pages **pages_p, int *fd_p)
+static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off,
+                      const struct stat *st, bool may_write, struct amph_ip_pages **pages_p,
+                      int *fd_p)
 {
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
 
-    int err = amph_ip_pages_join(&of->file, size, (prot & PROT_WRITE) && of->locked, pages_p);
+    int err = amph_ip_pages_join(&of->file, st, may_write, (prot & PROT_WRITE) && of->locked,
+                                 pages_p);
 
     if (!err) {
         err = prepare(*pages_p, of, len, prot, off);
@@ -376,16 +389,66 @@ static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off, 
     return err;
 }
 
+/* The maps of the file itself, by other processes, and this one would not show each other's changes. */
+static void *two_kinds(const char *path)
+{
+    amph_ip_die_say("%s is mapped (MAP_SHARED) by programs that open it by themselves and by "
+                    "others that do not, which "
+                    "cannot share memory; start all of them with IOFWD_NEAR=0",
+                    path[0] ? path : "a file");
+    return failed(ENODEV);
+}
+
+/* Maps a file that the process has open as fd. */
+static void *map_listed(enum amph_client_route way, const struct map_call *c, int fd,
+                        struct amph_ip_mapped_file *file)
+{
+    void *map = mmap_by(way, c->at, c->len, c->prot, c->flags, fd, c->off);
+
+    if (map == MAP_FAILED) {
+        amph_ip_map_file_leave(file);
+        return map;
+    }
+
+    if (amph_ip_map_file_add(file, map, c->len))
+        return map;
+
+    munmap_by(way, map, c->len);
+    return failed(ENOMEM);
+}
+
+/* Maps the file itself, if this process can open it (path/near.h).  Returns false if it cannot, or if others have
+ * maps of its pages. */
+static bool map_itself(enum amph_client_route way, const struct amph_fd_file *of,
+                       const struct map_call *c, const struct stat *st, bool writes, void **map_p)
+{
+    int fd = amph_ip_near_same(&of->file, st, writes ? O_RDWR : O_RDONLY);
+    struct amph_ip_mapped_file *file = fd < 0 ? NULL : amph_ip_map_file_enter(st, writes);
+
+    if (file)
+        *map_p = map_listed(way, c, fd, file);
+
+    int saved = errno;
+
+    if (fd >= 0)
+        amph_do_close(fd);
+
+    errno = saved;
+    return file;
+}
+
 /* No lock is held during the call that makes the mapping: a patched C library function may use
  * forwarded files. */
 static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
-                        int prot, int flags, off_t off, off_t size, bool may_write)
+                        int prot, int flags, off_t off, const struct stat *st, bool may_write)
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p;
     int fd;
-    int err = take_pages(of, len, prot, off, size, may_write, &p, &fd);
+    int err = take_pages(of, len, prot, off, st, may_write, &p, &fd);
 
+    if (err == EBUSY)
+        return two_kinds(of->path);
     if (err)
         return failed(err);
 
@@ -426,12 +489,18 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void 
     if (!shared)
         return map_private(way, of, at, len, prot, flags, off, st.st_size);
 
+    void *map;
+
+    if (map_itself(way, of, &(struct map_call){ at, len, prot, flags, off }, &st, access == O_RDWR,
+                   &map))
+        return map;
+
     amph_ip_coherent_begin();
 
     /* a shared map needs files that each task has open under the same number */
-    void *map = amph_ip_tables_many()
-                    ? failed(ENODEV)
-                    : map_shared(way, of, at, len, prot, flags, off, st.st_size, access == O_RDWR);
+    map = amph_ip_tables_many()
+              ? failed(ENODEV)
+              : map_shared(way, of, at, len, prot, flags, off, &st, access == O_RDWR);
 
     err = errno;
 
@@ -465,23 +534,42 @@ static int map_kind_error(int flags)
     }
 }
 
-/* A shared map of a file that the process has opened by itself is made as one of a forwarded file, if it is to be
- * read only: the descriptor permits no more. */
-static void *map_local(enum amph_client_route way, void *at, size_t len, int prot, int flags,
-                       int fd, off_t off)
+/* A shared map of a file that the process has opened by itself.  If others have maps of its pages, and it is only
+ * read, it becomes one of these. */
+static void *map_near(enum amph_client_route way, const struct map_call *c, int fd)
 {
-    bool is_shared = (flags & MAP_TYPE) != MAP_PRIVATE && !(prot & PROT_WRITE);
-    int lead = is_shared && amph_ip_near_has(fd) ? amph_ip_near_lead(fd) : -1;
+    struct stat st;
+    bool writes = (amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & O_ACCMODE) == O_RDWR;
+    struct amph_ip_mapped_file *file = libc_fstat(fd, &st) == 0
+                                           ? amph_ip_map_file_enter(&st, writes)
+                                           : NULL;
+
+    if (file) {
+        amph_ip_near_writing_keep(fd);
+        return map_listed(way, c, fd, file);
+    }
+
+    int lead = writes ? -1 : amph_ip_near_lead(fd);
 
     if (lead < 0)
-        return mmap_by(way, at, len, prot, flags, fd, off);
+        return two_kinds("");
 
-    void *map = amph_ip_mmap(way, at, len, prot, flags, lead, off);
+    void *map = amph_ip_mmap(way, c->at, c->len, c->prot, c->flags, lead, c->off);
     int saved = errno;
 
     amph_do_close(lead);
     errno = saved;
     return map;
+}
+
+static void *map_local(enum amph_client_route way, void *at, size_t len, int prot, int flags,
+                       int fd, off_t off)
+{
+    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+
+    return shared && amph_ip_near_has(fd)
+               ? map_near(way, &(struct map_call){ at, len, prot, flags, off }, fd)
+               : mmap_by(way, at, len, prot, flags, fd, off);
 }
 
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
@@ -491,6 +579,8 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
 
     if (flags & MAP_FIXED) {
         amph_ip_mem_forget();
+        if (amph_ip_map_files())
+            amph_ip_map_file_forget(at, len);
         if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
             forget(at, len);
     }
@@ -554,8 +644,12 @@ static int memory_changed(int result)
 
 int amph_ip_munmap(enum amph_client_route way, void *at, size_t len)
 {
-    if (have_maps() && ((uintptr_t)at & (page_bytes() - 1)) == 0)
+    bool aligned = ((uintptr_t)at & (page_bytes() - 1)) == 0;
+
+    if (have_maps() && aligned)
         forget(at, len);
+    if (amph_ip_map_files() && aligned)
+        amph_ip_map_file_forget(at, len);
 
     return memory_changed(munmap_by(way, at, len));
 }
@@ -690,15 +784,34 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
     amph_fdtab_put(was->of);
 }
 
+static void *move_map_of_file(enum amph_client_route way, struct amph_ip_mapped_file *file,
+                              void *old, size_t old_len, size_t len, int flags, void *at)
+{
+    void *map = mremap_by(way, old, old_len, len, flags, at);
+
+    amph_ip_map_file_move_end(file, old, old_len, map, len, flags & KEEP_OLD);
+    return map;
+}
+
 void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
                      void *at)
 {
+    struct amph_ip_mapped_file *file = NULL;
     struct moved v;
     int err = 0;
 
     amph_ip_mem_forget();
     if (amph_ip_thread.in_mremap)
         return amph_ip_kernel_mremap(old, old_len, len, flags, at);
+    if (amph_ip_map_files()) {
+        if (flags & MREMAP_FIXED)
+            amph_ip_map_file_forget(at, len);
+
+        file = amph_ip_map_file_move_begin(old, old_len);
+    }
+
+    if (file)
+        return move_map_of_file(way, file, old, old_len, len, flags, at);
     if (!have_maps())
         return mremap_by(way, old, old_len, len, flags, at);
 

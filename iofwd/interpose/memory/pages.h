@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/platform.h"
@@ -48,6 +49,7 @@ struct amph_ip_pages {
     /* control was opened by the parent: a lock on it does not exclude the parent */
     bool inherited;
     int data, control;
+    int kind; /* a descriptor of the object of wire/map_kinds.h, or -1 */
     struct amph_ip_pages_head *head;
     unsigned maps; /* of this process */
 };
@@ -66,6 +68,8 @@ struct amph_ip_pages_guard {
 #define AMPH_IP_PAGES_KNOWN 64
 
 struct amph_ip_map;
+struct amph_ip_file_map;
+struct amph_ip_mapped_file;
 
 /* The state of memory/, read and written under amph_ip_pages_lock; amph_ip_pages_forked runs in a
  * child of one thread. */
@@ -77,6 +81,11 @@ struct amph_ip_memory_state {
     struct amph_ip_pages *all; /* of this process */
     uint32_t epoch;            /* increases whenever `all` changes */
     bool swept;                /* what killed processes left has been removed */
+
+    /* map_file.c: of files that the process has opened by itself */
+    struct amph_ip_file_map *file_maps;
+    struct amph_ip_mapped_file *files;
+
     struct {
         uint64_t handle;
         uint32_t server, epoch;
@@ -94,12 +103,17 @@ void amph_ip_pages_unlock(const struct amph_ip_pages_guard *g);
 void amph_ip_pages_fork_lock(bool take); /* for a fork: only the mutex */
 void amph_ip_pages_forked(void);         /* in the child */
 
+/* Opens the directory in shared memory that all processes of this user on this host use, and makes it if necessary.
+ * -1: it cannot be used, or other users can write there. */
+int amph_ip_space_open(void);
+
 /* ---- memory/pages_shared.c: which pages, and who else uses them ---- */
 
-/* Adds a map of file, which is len_bytes long, and returns its pages.  Returns 0 or an errno value.
- * strict: all processes that lock the file must share one memory; ENODEV if they cannot. */
-int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
-                       struct amph_ip_pages **pages_p);
+/* Adds a map of a file, and returns its pages.  Returns 0 or an errno value; EBUSY: other processes have maps of the
+ * file itself (map_file.h).  st: the file's attributes at its server; writes: the map may be written; strict: all
+ * processes that lock the file must share one memory; ENODEV if they cannot. */
+int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, bool writes,
+                       bool strict, struct amph_ip_pages **pages_p);
 
 /* Removes one map.  With the last map of this process the pages are released, and the last process
  * removes them. */

@@ -5,8 +5,11 @@
  * Layer: iofwd (interposer).  Thread rule: as there.
  */
 #include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/memory/map_file.h"
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/wire/file.h"
+#include "iofwd/wire/map_kinds.h"
+#include "iofwd/wire/versions.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +31,6 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
 
-#define SPACE "/dev/shm/iofwd-%lu"
 #define NAME_LETTERS "0123456789abcdef."
 
 /* Bytes of the control file that processes lock: while they read or change the pages, and, for reading,
@@ -160,14 +162,12 @@ void amph_ip_pages_end(struct amph_ip_pages *p)
 
 /* ---- the directory of one user ---- */
 
-/* Opens the user's directory, which is made if necessary.  -1: it cannot be used, or other users can
- * write there. */
-static int open_space(void)
+int amph_ip_space_open(void)
 {
     char path[40];
     struct stat st;
 
-    snprintf(path, sizeof path, SPACE, (unsigned long)geteuid());
+    snprintf(path, sizeof path, FWD_VERSIONS_DIRECTORY, (unsigned long)geteuid());
     (void)!libc_mkdir(path, 0700);
 
     int dir = amph_ip_kernel_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -311,8 +311,9 @@ static void close_files(struct amph_ip_pages *p)
 
     own_close(p->data);
     own_close(p->control);
+    own_close(p->kind);
     p->head = NULL;
-    p->data = p->control = -1;
+    p->data = p->control = p->kind = -1;
 }
 
 static int open_named(struct amph_ip_pages *p, int dir)
@@ -370,7 +371,7 @@ static int open_alone(struct amph_ip_pages *p)
  * them. */
 static void retire(struct amph_ip_pages *p)
 {
-    int dir = p->named ? open_space() : -1;
+    int dir = p->named ? amph_ip_space_open() : -1;
 
     if (dir < 0)
         return;
@@ -497,7 +498,7 @@ static int make_pages(struct amph_ip_pages **p_p, int dir, const char *name, off
         return ENOMEM;
 
     strcpy(p->name, name);
-    p->data = p->control = -1;
+    p->data = p->control = p->kind = -1;
     if (dir >= 0 && !amph_ip_memory.swept)
         sweep(dir);
 
@@ -547,16 +548,27 @@ static int find_or_make(const struct amph_fwd_file *file, int dir, off_t len_byt
     return 0;
 }
 
-int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool strict,
-                       struct amph_ip_pages **pages_p)
+/* false: other processes have maps of the file itself. */
+static bool may_map_pages(struct amph_ip_pages *p, const struct stat *st, bool writes)
+{
+    if (p->kind < 0)
+        p->kind = amph_ip_map_kinds_open();
+
+    return p->kind < 0 ||
+           amph_fwd_map_kind_enter(p->kind, amph_fwd_map_kinds_at(st->st_dev, st->st_ino),
+                                   FWD_MAPS_OF_PAGES, writes, amph_ip_kernel_fcntl);
+}
+
+int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, bool writes,
+                       bool strict, struct amph_ip_pages **pages_p)
 {
     struct amph_ip_pages *p = NULL;
 
     if (is_limited())
         return ENOMEM;
 
-    int dir = open_space();
-    int err = find_or_make(file, dir, len_bytes, strict, &p);
+    int dir = amph_ip_space_open();
+    int err = find_or_make(file, dir, st->st_size, strict, &p);
 
     if (dir >= 0)
         amph_ip_kernel_close(dir);
@@ -565,6 +577,11 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, off_t len_bytes, bool s
         return err;
 
     p->maps++;
+    if (!may_map_pages(p, st, writes)) {
+        amph_ip_pages_leave(p);
+        return EBUSY;
+    }
+
     *pages_p = p;
     return 0;
 }

@@ -313,12 +313,18 @@ int amph_do_mkdirat(int dir, const char *path, mode_t mode)
 {
     struct amph_ip_resolved w;
 
-    if (!amph_ip_resolve(&w, dir, path, false))
+    int err;
+
+    if (!amph_ip_resolve_near(&w, dir, path, false))
+        return -1;
+    if (!w.local && amph_ip_near_mkdir(&w, mode, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.mkdir(CLIENT, AMPH_IP_AT(&w),
-                                           amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
+        err = amph_ip_client.fwd.mkdir(CLIENT, AMPH_IP_AT(&w),
+                                       amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -347,13 +353,19 @@ int amph_do_unlinkat(int dir, const char *path, int flags)
 {
     struct amph_ip_resolved w;
 
+    int err;
+
     if (flags & ~AT_REMOVEDIR)
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, false))
+    if (!amph_ip_resolve_near(&w, dir, path, false))
+        return -1;
+    if (!w.local && amph_ip_near_unlink(&w, flags, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.unlink(CLIENT, AMPH_IP_AT(&w), flags);
+        err = amph_ip_client.fwd.unlink(CLIENT, AMPH_IP_AT(&w), flags);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -375,7 +387,7 @@ int amph_do_remove(const char *path)
 }
 
 /* The two resolved paths of a call.  A pair of one local and one forwarded path fails with
- * EXDEV. */
+ * EXDEV.  Two forwarded ones must be entered (pair_enter) before a server makes the call. */
 struct pair {
     struct amph_ip_resolved from, to;
     bool mount; /* one is a prefix itself, the other lies outside of it */
@@ -442,10 +454,10 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
         return SIDE_FAILED;
     }
 
-    if (!amph_ip_resolve(&p->from, from_dir, from, from_empty_ok))
+    if (!amph_ip_resolve_near(&p->from, from_dir, from, from_empty_ok))
         return SIDE_FAILED;
 
-    bool ok = to && amph_ip_resolve(&p->to, to_dir, to, false);
+    bool ok = to && amph_ip_resolve_near(&p->to, to_dir, to, false);
 
     if (!to)
         errno = EFAULT;
@@ -470,6 +482,18 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 
     errno = err;
     return SIDE_FAILED;
+}
+
+/* Opens the client for two forwarded paths.  false with errno: the pair has ended. */
+static bool pair_enter(struct pair *p)
+{
+    bool entered = amph_ip_resolve_enter(&p->from);
+
+    if (entered && amph_ip_resolve_enter(&p->to))
+        return true;
+
+    amph_ip_resolve_end(entered ? &p->from : &p->to, errno);
+    return false;
 }
 
 static int pair_end(struct pair *p, int err)
@@ -533,7 +557,14 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
     if (side == SIDE_FAILED)
         return amph_ip_fail(rename_error(&p, errno, from_dir, from, to));
 
-    int err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
+    int err;
+
+    if (amph_ip_near_rename(&p.from, &p.to, flags, &err))
+        return pair_end(&p, err);
+    if (!pair_enter(&p))
+        return -1;
+
+    err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
 
     side = pair_went_out(&p, err, true);
     if (side == SIDE_LOCAL)
@@ -564,6 +595,9 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
 
         return amph_ip_fail(err);
     }
+
+    if (!pair_enter(&p))
+        return -1;
 
     int err = amph_ip_client.fwd.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
                                       flags & AT_SYMLINK_FOLLOW);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the process reads by itself; see near.h.
+ * Names that the process looks up by itself, and files that it opens to read them; see near.h.
  *
  * The address file says where the servers' exports are on this host (near_exports.c).  The process opens them with
  * its own rights, so it never sees more than it could without the servers.  Like a server it stays below the
@@ -31,17 +31,10 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
+#include "iofwd/interpose/path/near_place.h"
 #include "iofwd/wire/below.h"
 
 #define EXPORT_KEYS (UINT64_C(1) << 32) /* above the numbers of directories */
-
-/* Where a call starts, and the path below. */
-struct place {
-    int dir;
-    const char *rel;
-    struct amph_fwd_plain_key key; /* of the directory */
-    bool readonly;
-};
 
 /* ---- a call's place ---- */
 
@@ -52,14 +45,21 @@ static bool may_use(void)
            __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) == 0 && amph_ip_near_exports();
 }
 
-/* Finds where a path starts.  The file of a descriptor itself is the server's. */
-static bool find_place(const struct amph_ip_resolved *w, struct place *p)
+static uint32_t changes_now(void)
+{
+    return atomic_load_explicit(&amph_ip_near.memory->changes, memory_order_relaxed);
+}
+
+bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
 {
     if (w->by != AMPH_IP_BY_NAME || !may_use())
         return false;
 
     if (w->dir) {
-        *p = (struct place){ w->dirfd, w->path, { .base = w->dir->near }, w->dir->near_readonly };
+        *p = (struct amph_ip_near_place){ w->dirfd,
+                                          w->path,
+                                          { .base = w->dir->near, .generation = changes_now() },
+                                          w->dir->near_readonly };
         return w->dir->near && w->path[0];
     }
 
@@ -72,7 +72,8 @@ static bool find_place(const struct amph_ip_resolved *w, struct place *p)
 
         p->rel = p->rel[0] ? p->rel : ".";
         p->dir = amph_ip_near_export_fd(e);
-        p->key = (struct amph_fwd_plain_key){ .base = EXPORT_KEYS + i };
+        p->key = (struct amph_fwd_plain_key){ .base = EXPORT_KEYS + i,
+                                              .generation = changes_now() };
         p->readonly = e->readonly;
         return p->dir >= 0;
     }
@@ -80,20 +81,22 @@ static bool find_place(const struct amph_ip_resolved *w, struct place *p)
     return false;
 }
 
-static int open_below(const struct place *p, int flags)
+int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
+                            mode_t mode)
 {
     const struct open_how how = { .flags = (unsigned)flags,
+                                  .mode = flags & O_CREAT ? mode & 07777 : 0,
                                   .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
                                              RESOLVE_NO_MAGICLINKS };
 
-    return amph_ip_host_calls.openat2(p->dir, p->rel, &how, sizeof how);
+    return amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how);
 }
 
-/* Does the way to the last component contain no link?  Other programs may change that meanwhile. */
-static bool is_plain(const struct place *p)
+/* The way to the last component, as amph_fwd_below_way.  Other programs may change it meanwhile. */
+static int way(const struct amph_ip_near_place *p)
 {
-    return amph_fwd_below_is_plain(&amph_ip_near.memory->plains, &amph_ip_host_calls, p->dir,
-                                   p->rel, &p->key, amph_ip_near.age_ns);
+    return amph_fwd_below_way(&amph_ip_near.memory->plains, &amph_ip_host_calls, p->dir, p->rel,
+                              &p->key, amph_ip_near.age_ns);
 }
 
 /* Is the open directory itself meant? */
@@ -108,61 +111,91 @@ static bool is_answer(int err, int *err_p)
     return err != FWD_BELOW_ASK;
 }
 
+/* Finds the place of a look-up and the way there.  Returns 0, an error for the program, or FWD_BELOW_ASK. */
+static int begin(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
+{
+    return amph_ip_near_place(w, p) ? way(p) : FWD_BELOW_ASK;
+}
+
 /* ---- calls ---- */
 
 bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat *st, int *err_p)
 {
-    struct place p;
+    struct amph_ip_near_place p;
 
     if (is_directory_itself(w)) {
         *err_p = libc_fstat64(w->dirfd, st) == 0 ? 0 : errno;
         return true;
     }
 
-    return find_place(w, &p) && is_plain(&p) &&
-           is_answer(amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st), err_p);
+    int err = begin(w, &p);
+
+    if (!err)
+        err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
+
+    return is_answer(err, err_p);
 }
 
 bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned mask,
                         struct statx *stx, int *err_p)
 {
-    struct place p;
+    struct amph_ip_near_place p;
 
     if (is_directory_itself(w)) {
         *err_p = libc_statx(w->dirfd, "", AT_EMPTY_PATH, mask, stx) == 0 ? 0 : errno;
         return true;
     }
 
-    return find_place(w, &p) && is_plain(&p) &&
-           is_answer(amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx),
-                     err_p);
+    int err = begin(w, &p);
+
+    if (!err)
+        err = amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx);
+
+    return is_answer(err, err_p);
+}
+
+static int may_access(const struct amph_ip_near_place *p, int amode, int flags)
+{
+    const struct amph_fwd_host_calls *host = &amph_ip_host_calls;
+    int err = amph_fwd_below_access(host, p->dir, p->rel, amode & ~W_OK, flags);
+
+    if (err || !(amode & W_OK))
+        return err;
+    if (p->readonly || host->faccessat(p->dir, p->rel, amode, flags & AT_EACCESS) != 0)
+        return FWD_BELOW_ASK;
+
+    return 0;
 }
 
 bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags, int *err_p)
 {
-    struct place p;
+    struct amph_ip_near_place p;
 
-    return find_place(w, &p) && is_plain(&p) &&
-           is_answer(amph_fwd_below_access(&amph_ip_host_calls, p.dir, p.rel, amode, flags), err_p);
+    int err = begin(w, &p);
+
+    return is_answer(err ? err : may_access(&p, amode, flags), err_p);
 }
 
 bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_t cap_bytes,
                            size_t *len_p, int *err_p)
 {
-    struct place p;
+    const struct amph_fwd_host_calls *host = &amph_ip_host_calls;
+    struct amph_ip_near_place p;
+    int err = begin(w, &p);
 
-    return find_place(w, &p) && is_plain(&p) &&
-           is_answer(
-               amph_fwd_below_readlink(&amph_ip_host_calls, p.dir, p.rel, target, cap_bytes, len_p),
-               err_p);
+    if (!err)
+        err = amph_fwd_below_readlink(host, p.dir, p.rel, target, cap_bytes, len_p);
+
+    return is_answer(err, err_p);
 }
 
 /* Opens what is not a link, to make another call on it.  -1: the server has to make the call. */
 static int open_to_look(const struct amph_ip_resolved *w)
 {
-    struct place p;
+    struct amph_ip_near_place p;
 
-    return find_place(w, &p) ? open_below(&p, O_PATH | O_CLOEXEC) : -1;
+    return amph_ip_near_place(w, &p) ? amph_ip_near_open_below(&p, p.rel, O_PATH | O_CLOEXEC, 0)
+                                     : -1;
 }
 
 bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void *value,
@@ -188,20 +221,34 @@ bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void
     (O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_DIRECTORY | O_NOATIME | __O_LARGEFILE)
 #define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* allowed beside O_PATH */
 
+#define CHANGE_FLAGS (O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_SYNC)
+
 static bool may_open(int flags)
 {
     return !(flags & ~(FILE_FLAGS | (flags & O_DIRECTORY ? O_PATH : 0)));
 }
 
-/* Looks what is to be opened before that is done, because the open of a FIFO or a device would have effects.  The
- * descriptor of a file can also change its mode and the like, which the server refuses below a read-only export.
- * Returns 0, ENOENT or FWD_BELOW_ASK. */
-static int look_at(const struct place *p)
+static bool may_open_to_change(int flags)
+{
+    int access = flags & O_ACCMODE;
+
+    return (access == O_WRONLY || access == O_RDWR) &&
+           !(flags & ~(CHANGE_FLAGS | (FILE_FLAGS & ~O_DIRECTORY)));
+}
+
+int amph_ip_near_look_at(const struct amph_ip_near_place *p, struct stat *st)
+{
+    int err = way(p);
+
+    return err ? err : amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, 0, st);
+}
+
+/* May it be opened to be read?  The descriptor of a file can also change its mode and the like, which the server
+ * refuses below a read-only export. */
+static int look_to_read(const struct amph_ip_near_place *p)
 {
     struct stat st;
-    int err = is_plain(p) ? amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, 0, &st)
-                          : FWD_BELOW_ASK;
-
+    int err = amph_ip_near_look_at(p, &st);
     bool reads = !err && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !p->readonly));
 
     return err || reads ? err : FWD_BELOW_ASK;
@@ -240,29 +287,43 @@ static int opening_flags(int flags)
     return flags & O_DIRECTORY ? flags : flags | O_NONBLOCK;
 }
 
-bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_ip_near_opened *o,
-                       int *err_p)
+void amph_ip_near_note_file(int fd)
 {
-    struct place p;
+    if (fd < FDTAB_MAX)
+        atomic_fetch_or(&amph_ip_near.memory->files[fd / 64], UINT64_C(1) << fd % 64);
+}
 
-    if (!may_open(flags) || !find_place(w, &p))
-        return false;
-
-    *err_p = flags & O_DIRECTORY ? 0 : look_at(&p);
+static bool open_to_read(const struct amph_ip_resolved *w, const struct amph_ip_near_place *p,
+                         int flags, struct amph_ip_near_opened *o, int *err_p)
+{
+    *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    o->fd = open_below(&p, opening_flags(flags));
-    o->readonly = p.readonly;
+    o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
+    o->readonly = p->readonly;
     if (o->fd < 0)
         return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);
     if (is_right(o, flags) && (!o->directory || has_short_name(w))) {
-        if (!o->directory && o->fd < FDTAB_MAX)
-            atomic_fetch_or(&amph_ip_near.memory->files[o->fd / 64], UINT64_C(1) << o->fd % 64);
+        if (!o->directory)
+            amph_ip_near_note_file(o->fd);
 
         return true;
     }
 
     amph_ip_kernel_close(o->fd);
     return false;
+}
+
+bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, mode_t mode,
+                       struct amph_ip_near_opened *o, int *err_p)
+{
+    struct amph_ip_near_place p;
+    bool reads = may_open(flags);
+
+    if (!(reads || may_open_to_change(flags)) || !amph_ip_near_place(w, &p))
+        return false;
+
+    return reads ? open_to_read(w, &p, flags, o, err_p)
+                 : amph_ip_near_open_to_change(&p, flags, mode, o, err_p);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that the process reads by itself, because its servers run on the same host for the same user, with the
- * same view of its files, and export directories that it can open too: regular files that are opened only to be
- * read, directories, and what a name says (stat, access, readlink).  The servers, and the library that talks to
- * them, are not needed for these calls.
+ * Files that the process opens by itself, because its servers run on the same host for the same user, with the
+ * same view of its files, and export directories that it can open too: regular files, directories, what a name says
+ * (stat, access, readlink), and changes of names (unlink, rename, mkdir).  The servers, and the library that talks
+ * to them, are not needed for these calls.
  *
  * A regular file that is opened this way is a local one for the interposer.  A directory is a forwarded one whose
  * descriptor is not a placeholder but the directory itself (struct amph_fd_file, near); it gets a handle at its
@@ -43,12 +43,22 @@ struct amph_ip_near_opened {
     bool readonly; /* below an export that must not be changed */
 };
 
-bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, struct amph_ip_near_opened *o,
-                       int *err_p);
+bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, mode_t mode,
+                       struct amph_ip_near_opened *o, int *err_p);
+
+/* Each changes names; as the calls above. */
+bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p);
+bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_p);
+bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
+                         unsigned flags, int *err_p);
 
 /* Opens the file behind fd, which amph_ip_near_has, at its server, for reading.  Returns the descriptor of the
  * forwarded file; -1: the file has no name any more, or fd leads to another one. */
 int amph_ip_near_lead(int fd);
+
+/* Opens by this process the file that a server has open, which has these attributes there.  access: O_RDWR or
+ * O_RDONLY.  -1: that cannot be.  The caller closes the descriptor. */
+int amph_ip_near_same(const struct amph_fwd_file *file, const struct stat *st, int access);
 
 /* A new entry of the table for a directory that was opened with these flags; NULL: no memory. */
 struct amph_fd_file *amph_ip_near_file(int flags, bool readonly);
@@ -56,10 +66,12 @@ struct amph_fd_file *amph_ip_near_file(int flags, bool readonly);
 /* The name below a prefix of the directory behind fd.  false: it has none. */
 bool amph_ip_near_name(int fd, char name[PATH_MAX]);
 
-/* Lists the directories that a program would inherit which this one starts.  false: there are none. */
+/* Lists the directories, and the files that are open for writing, that a program would inherit which this one starts.
+ * false: there are none. */
 bool amph_ip_near_tell(char *text, size_t cap_bytes);
-/* Enters them in the table; constructor.  A number that is no directory below an export is left out. */
+/* Enters them in the tables; constructor.  A number of nothing below an export is left out. */
 void amph_ip_near_inherit_all(const char *text);
+/* Returns whether it is a directory of the table now. */
 bool amph_ip_near_inherit(int fd);
 
 /* Around a fork, whose child must not find the lock of amph_ip_near_reach held. */

@@ -27,6 +27,9 @@
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
+#include "iofwd/interpose/path/near_place.h"
+#include "iofwd/interpose/path/near_versions.h"
+#include "iofwd/interpose/path/resolve.h"
 
 /* The export that a file is below whose path on this host is real, and *rest_p of that path; NULL: none.  Exports may
  * have a directory in common: it is the one of known, the name by which the file was opened (or NULL), else the
@@ -113,11 +116,9 @@ struct told {
     size_t len, cap;
 };
 
-static void tell_one(int fd, struct amph_fd_file *of, void *arg)
+static void tell(struct told *told, int fd)
 {
-    struct told *told = arg;
-
-    if (!of->near || (amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC))
+    if (amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC) /* or -1: it is closed */
         return;
 
     int n = snprintf(told->text + told->len, told->cap - told->len, ":%d", fd);
@@ -125,31 +126,68 @@ static void tell_one(int fd, struct amph_fd_file *of, void *arg)
     if (n > 0 && (size_t)n < told->cap - told->len)
         told->len += (size_t)n;
     else
-        told->text[told->len] = 0; /* it is a local directory for the new program */
+        told->text[told->len] = 0; /* it is a local file for the new program */
+}
+
+static void tell_directory(int fd, struct amph_fd_file *of, void *arg)
+{
+    if (of->near)
+        tell(arg, fd);
+}
+
+/* A child may have one of them under another number, which is mostly one of the first three. */
+static void tell_files(struct told *told)
+{
+    if (atomic_load(&amph_ip_near_versions.n) == 0)
+        return;
+
+    for (int fd = 0; fd < 3; fd++)
+        tell(told, fd);
+
+    for (size_t i = 0; i < FWD_WRITER_FILES; i++) {
+        uint32_t number = atomic_load(&amph_ip_near_versions.item[i].number);
+
+        if (number > 3 && number != AMPH_IP_NEAR_NUMBER_TAKEN)
+            tell(told, (int)number - 1);
+    }
 }
 
 bool amph_ip_near_tell(char *text, size_t cap_bytes)
 {
     struct told told = { text, 0, cap_bytes };
 
-    if (atomic_load(&amph_ip_near.found) != AMPH_IP_NEAR_FOUND ||
-        amph_fdtab_current() != &amph_fdtab_first)
+    if (atomic_load(&amph_ip_near.found) != AMPH_IP_NEAR_FOUND)
         return false;
 
     text[0] = 0;
-    amph_fdtab_each(0, FDTAB_MAX - 1, tell_one, &told);
+    if (amph_fdtab_current() == &amph_fdtab_first)
+        amph_fdtab_each(0, FDTAB_MAX - 1, tell_directory, &told);
+
+    tell_files(&told);
     return told.len > 0;
+}
+
+static void inherit_file(int fd, const struct stat *st)
+{
+    int flags = amph_ip_kernel_fcntl(fd, F_GETFL, NULL);
+
+    if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+        return;
+
+    amph_ip_near_note_file(fd);
+    amph_ip_near_writing_inherit(fd, st);
 }
 
 bool amph_ip_near_inherit(int fd)
 {
     char name[PATH_MAX];
     struct stat st;
-    bool is_directory = fd >= 0 && fd < FDTAB_MAX && libc_fstat64(fd, &st) == 0 &&
-                        S_ISDIR(st.st_mode);
-    const struct amph_ip_near_export *e = is_directory ? export_of(fd, NULL, name) : NULL;
+    bool is_file = fd >= 0 && fd < FDTAB_MAX && libc_fstat64(fd, &st) == 0;
+    const struct amph_ip_near_export *e = is_file ? export_of(fd, NULL, name) : NULL;
 
-    if (!e || !amph_fdtab_reserve(fd))
+    if (e && S_ISREG(st.st_mode))
+        inherit_file(fd, &st);
+    if (!e || !S_ISDIR(st.st_mode) || !amph_fdtab_reserve(fd))
         return false;
 
     struct amph_fd_file *of = amph_ip_near_file(amph_ip_kernel_fcntl(fd, F_GETFL, NULL),
@@ -272,5 +310,47 @@ int amph_ip_near_lead(int fd)
     if (lead >= 0)
         amph_do_close(lead);
 
+    return -1;
+}
+
+/* Opens what has this name, a regular file, by this process.  -1: it cannot. */
+static int open_named(const char *name, int access)
+{
+    struct amph_ip_near_opened o;
+    struct amph_ip_resolved w;
+    int err;
+
+    if (!amph_ip_resolve_near(&w, AT_FDCWD, name, false))
+        return -1;
+
+    bool opened = !w.local && amph_ip_near_open(&w, access | O_CLOEXEC, 0, &o, &err) && !err;
+
+    amph_ip_resolve_end(&w, 0);
+    return opened ? o.fd : -1;
+}
+
+int amph_ip_near_same(const struct amph_fwd_file *file, const struct stat *st, int access)
+{
+    char name[PATH_MAX];
+    struct stat here;
+    size_t len;
+
+    if (!amph_ip_near_exports() ||
+        amph_ip_client.fwd.nameof(amph_ip_client.client, file, name, sizeof name - 1, &len) != 0)
+        return -1;
+
+    name[len < sizeof name - 1 ? len : sizeof name - 1] = 0;
+
+    int fd = open_named(name, access);
+
+    if (fd < 0)
+        return -1;
+
+    if (libc_fstat(fd, &here) == 0 && here.st_dev == st->st_dev && here.st_ino == st->st_ino) {
+        amph_ip_near_writing_keep(fd);
+        return fd;
+    }
+
+    amph_do_close(fd);
     return -1;
 }

@@ -138,6 +138,12 @@ static bool take_export(char *text)
     return e->name[0] == '/' && e->name[e->name_len] == '=' && e->dir[0] == '/';
 }
 
+static void take_versions(const char *text)
+{
+    amph_ip_near.versions = strtoull(text, NULL, 16);
+    amph_ip_near.says_versions = true;
+}
+
 /* Takes the lines in turn.  false: this process is another's, or a server has ended. */
 static bool take_lines(void)
 {
@@ -154,6 +160,8 @@ static bool take_lines(void)
             here = is_here(rest);
         else if (strncmp(line, "server ", 7) == 0)
             alive = is_alive(rest);
+        else if (strncmp(line, "versions ", 9) == 0)
+            take_versions(rest);
         else if (strncmp(line, "export ", 7) == 0 && !take_export(rest))
             return false;
     }
@@ -184,8 +192,7 @@ bool amph_ip_near_exports(void)
 
     bool found = make_memory() && !amph_ip_program_uses_api() && read_file() && take_lines();
 
-    amph_ip_debug("files that are only read are %s",
-                  found ? "opened by the process itself" : "opened by the servers");
+    amph_ip_debug("files are %s", found ? "opened by the process itself" : "opened by the servers");
     atomic_store_explicit(&amph_ip_near.found, found ? AMPH_IP_NEAR_FOUND : AMPH_IP_NEAR_OFF,
                           memory_order_release);
     errno = saved;

@@ -41,6 +41,7 @@ struct amph_ip_near_memory {
     struct amph_fwd_plains plains;
     /* Numbers of regular files that were opened; one that has been closed may be another file's. */
     _Atomic uint64_t files[FDTAB_MAX / 64];
+    _Atomic uint32_t changes; /* of names, by this process */
 };
 
 struct amph_ip_near {
@@ -49,6 +50,8 @@ struct amph_ip_near {
     struct amph_ip_near_memory *memory; /* while and after it is read; NULL: none */
     struct amph_ip_near_export export[FWD_PREFIX_MAX];
     size_t n;
+    bool says_versions;   /* the address file names the servers' object of file versions */
+    uint64_t versions;    /* its id; 0: they have none */
     uint64_t age_ns;      /* how long a directory on the way is taken to be free of links */
     uint32_t directories; /* opened so far */
     pthread_mutex_t lock; /* of a thread that opens one at its server; with signals blocked */

@@ -29,6 +29,7 @@
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/near_versions.h"
 
 static void prepare(void)
 {
@@ -58,6 +59,9 @@ static bool begin(void)
 static void end(bool loaded, pid_t pid)
 {
     int saved = errno;
+
+    if (pid == 0)
+        amph_ip_near_versions_forked();
 
     if (pid == 0)
         amph_ip_lost_forked();

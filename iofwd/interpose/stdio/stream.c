@@ -364,9 +364,12 @@ static FILE *stream_on(int fd, const char *mode)
         return NULL;
     }
 
-    if (mode[0] == 'a' && !strchr(mode, '+') && amph_ip_fd(fd))
+    int saved = errno;
+
+    if (mode[0] == 'a' && !strchr(mode, '+')) /* as fopen does, and fdopen does not */
         seek_fd(fd, 0, SEEK_END);
 
+    errno = saved; /* a FIFO has no offset */
     return f;
 }
 

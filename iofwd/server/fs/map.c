@@ -16,6 +16,7 @@
 
 #include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
+#include "iofwd/wire/map_kinds.h"
 #include "iofwd/server/state.h"
 
 /* Returns a number for the running kernel (its boot id).  Device numbers are unique within one
@@ -63,6 +64,26 @@ static bool is_marked(int fd, int64_t from, int64_t end)
     return from < end && (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK);
 }
 
+static int call_fcntl(int fd, int command, void *arg)
+{
+    return fcntl(fd, command, arg);
+}
+
+/* Do processes of this host map the file itself (wire/map_kinds.h)?  If not, none does until h is closed. */
+static bool is_mapped_itself(struct amph_server_handle *h)
+{
+    bool writes = (fcntl(h->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+    struct stat st;
+
+    if (!h->exec.map_kinds)
+        h->exec.map_kinds = amph_fwd_map_kinds_open() + 1;
+
+    return h->exec.map_kinds && fstat(h->fd, &st) == 0 &&
+           !amph_fwd_map_kind_enter(h->exec.map_kinds - 1,
+                                    amph_fwd_map_kinds_at(st.st_dev, st.st_ino), FWD_MAPS_OF_PAGES,
+                                    writes, call_fcntl);
+}
+
 /* Is the file mapped in another space?  If not, marks it as mapped in this one. */
 static bool mapped_elsewhere(struct amph_server_handle *h, int64_t space)
 {
@@ -106,7 +127,7 @@ int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_a
         return ERANGE;
 
     a->identity_len = (size_t)n;
-    a->elsewhere = a->space && mapped_elsewhere(a->file, a->space);
+    a->elsewhere = a->space && (is_mapped_itself(a->file) || mapped_elsewhere(a->file, a->space));
     return 0;
 }
 

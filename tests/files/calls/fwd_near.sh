@@ -81,6 +81,11 @@ up
     alone "du" 'du -a "$DIR" | sort'
     alone "tar" 'tar -C "$DIR" -cf - dir/sub | tar -tvf -'
     alone "a shell's redirection, test and cd" 'cd "$DIR/dir/sub" && pwd && read -r line <file1 && echo "$line" && test -r file2 && test ! -e none && cat <file3'
+    alone "files that are written" 'cd "$DIR" && echo new >new && echo more >>new && cat new && wc -c <new && rm new && ls'
+    alone "names that are changed" 'cd "$DIR" && mkdir -p made/x/y && echo a >made/x/y/a && mv made/x made/z && cat made/z/y/a && rm -r made && ls; rmdir dir;
+        mkdir dir; rm none; rm none/none; mkdir none/none; mv none dir/none; mv dir none/dir; rm dir'
+    alone "sqlite" 'for i in 1 2 3; do sqlite3 "$DIR/t.db" "create table if not exists t(a); insert into t values($i); select count(*) from t"; done; rm "$DIR/t.db"'
+    alone "gzip, dd and install" 'cd "$DIR" && cp dir/sub/file1 z && gzip z && zcat z.gz && dd if=/dev/zero of=z.gz bs=1k count=4 2>/dev/null && wc -c z.gz && mv z.gz y && rm y'
     alone "Python" 'python3 -c "
 import os, sys
 d = os.environ[\"DIR\"] + \"/dir\"
@@ -106,7 +111,6 @@ needed() {
 
 needed "a link" "text 1" by_run cat /fwd/links/sub/file1
 needed "a link that leads out means this host's tree" "No such file" by_run cat /fwd/links/below/up/file
-needed "a file that is written" "^$" by_run sh -c 'echo new >/fwd/new && rm /fwd/new && echo'
 needed "IOFWD_NEAR=0" "text 1" env IOFWD_NEAR=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
 needed "IOFWD_PASSTHROUGH=0" "text 1" env IOFWD_PASSTHROUGH=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
 needed "IOFWD_CONSISTENCY=session" "text 1" env IOFWD_CONSISTENCY=session timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1

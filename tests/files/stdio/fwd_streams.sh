@@ -20,12 +20,20 @@ mp_report $? "threads write while stdout's descriptor moves" "$mp_dir/out"
 
 # A stream that cannot become a forwarded one loses what is written: that is said, and the exit code is not 0.
 for mode in lost lost-at-exec lost-at-abort lost-in-parent; do
+    if fwd_is_near; then
+        mp_skip "data that cannot be written is not lost in silence: $mode" "near its servers the program has the file itself, so nothing is lost"
+        continue
+    fi
     fwd_servers "$mp_dir/kept" sh -c '"$0" "$1" /fwd; echo "code $?"' "$streams" "$mode" >"$mp_dir/out"
     grep -q 'amphora: .*stream.* was not written' "$mp_dir/out" && ! grep -q '^code 0$' "$mp_dir/out"
     mp_report $? "data that cannot be written is not lost in silence: $mode" "$mp_dir/out"
 done
-grep -q "child's code is 0" "$mp_dir/out"
-mp_report $? "a child does not answer for its parent" "$mp_dir/out"
+if fwd_is_near; then
+    mp_skip "a child does not answer for its parent" "nothing is lost"
+else
+    grep -q "child's code is 0" "$mp_dir/out"
+    mp_report $? "a child does not answer for its parent" "$mp_dir/out"
+fi
 
 if ! command -v g++ >/dev/null; then
     mp_skip "C++ streams" "no g++"

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a call of near.c or near_change.c starts: a directory that the process has open, and the path below it.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ */
+#ifndef AMPH_IOFWD_INTERPOSE_NEAR_PLACE_H
+#define AMPH_IOFWD_INTERPOSE_NEAR_PLACE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/resolve.h"
+#include "iofwd/wire/below.h"
+
+struct amph_ip_near_place {
+    int dir;
+    const char *rel;
+    struct amph_fwd_plain_key key; /* of the directory */
+    bool readonly;
+};
+
+/* Finds the place of a path.  false: the call is the server's.  The file of a descriptor itself is always that. */
+bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_place *p);
+
+/* Opens the path below the directory, without links.  -1 with errno.  The caller owns the descriptor. */
+int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
+                            mode_t mode);
+
+/* Looks what is there before it is opened, because the open of a FIFO or a device would have effects.  Returns 0,
+ * ENOENT or FWD_BELOW_ASK. */
+int amph_ip_near_look_at(const struct amph_ip_near_place *p, struct stat *st);
+
+/* Remembers that the process has opened a regular file by itself. */
+void amph_ip_near_note_file(int fd);
+
+/* near_change.c: opens a file to change it.  Returns as amph_ip_near_open. */
+bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, mode_t mode,
+                                 struct amph_ip_near_opened *o, int *err_p);
+
+#endif

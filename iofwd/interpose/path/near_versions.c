@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The versions that this process moves; see near_versions.h.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.  The versions are mapped once, by the
+ * thread that changes `state` first; until it is done the others leave their changes to the servers.  An entry
+ * belongs to the thread that has set its number to AMPH_IP_NEAR_NUMBER_TAKEN.
+ *
+ * A child that shares this process's memory until it starts another program has descriptors of its own, so what it
+ * closes and copies says nothing about the entries.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "iofwd/interpose/path/near_versions.h"
+
+#include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/memory/pages.h"
+#include "iofwd/interpose/path/near_exports.h"
+#include "iofwd/wire/writers.h"
+
+struct amph_ip_near_versions amph_ip_near_versions;
+
+/* ---- the object ---- */
+
+/* Maps the object that the address file names.  false: it is not there any more, is another program version's, or
+ * its servers number processes in another way. */
+static bool map_versions(uint64_t id)
+{
+    int dir = amph_ip_space_open();
+    int fd = dir < 0 ? -1
+                     : amph_ip_kernel_openat(dir, FWD_VERSIONS_NAME,
+                                             O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct amph_fwd_versions *v = MAP_FAILED;
+    struct stat st;
+
+    if (fd >= 0 && libc_fstat(fd, &st) == 0 && st.st_size == sizeof *v)
+        v = amph_ip_kernel_mmap(NULL, sizeof *v, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (fd >= 0)
+        amph_ip_kernel_close(fd);
+
+    if (dir >= 0)
+        amph_ip_kernel_close(dir);
+
+    if (v == MAP_FAILED)
+        return false;
+
+    if (v->layout == FWD_VERSIONS_LAYOUT && v->id == id &&
+        libc_fstatat64(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 && st.st_ino == v->pid_space) {
+        amph_ip_near_versions.map = v;
+        return true;
+    }
+
+    amph_ip_kernel_munmap(v, sizeof *v);
+    return false;
+}
+
+static bool look(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    nv->pid = (uint32_t)getpid();
+    if (!amph_ip_near.says_versions)
+        return false;
+    if (amph_ip_near.versions == 0)
+        return true;
+    if (!map_versions(amph_ip_near.versions))
+        return false;
+
+    nv->own = amph_fwd_writer_take(nv->map, nv->pid);
+    return nv->own;
+}
+
+/* Have the servers gone, whose object it was?  Others would not see in it what this process changes. */
+static bool is_gone(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    return nv->map && atomic_load_explicit(&nv->map->gone, memory_order_relaxed);
+}
+
+bool amph_ip_near_may_change(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+    int now = atomic_load_explicit(&nv->state, memory_order_acquire);
+    int saved = errno;
+
+    if (AMPH_LIKELY(now == AMPH_IP_NEAR_MOVES))
+        return !is_gone() && (!nv->map || nv->own) && nv->pid == (uint32_t)getpid();
+    if (now != AMPH_IP_NEAR_MOVES_NOT_YET ||
+        !atomic_compare_exchange_strong(&nv->state, &now, AMPH_IP_NEAR_MOVES_LOOKS))
+        return false;
+
+    bool moves = look();
+
+    amph_ip_debug("files are written by %s", moves ? "the process itself" : "the servers");
+    atomic_store_explicit(&nv->state, moves ? AMPH_IP_NEAR_MOVES : AMPH_IP_NEAR_MOVES_NOT,
+                          memory_order_release);
+    errno = saved;
+    return moves && !is_gone();
+}
+
+void amph_ip_near_change_begin(bool cuts)
+{
+    if (amph_ip_near_versions.own)
+        amph_fwd_writer_begin(amph_ip_near_versions.map, amph_ip_near_versions.own, cuts);
+}
+
+void amph_ip_near_change_end(bool cuts)
+{
+    if (amph_ip_near_versions.own)
+        amph_fwd_writer_end(amph_ip_near_versions.map, amph_ip_near_versions.own, cuts);
+}
+
+/* ---- files ---- */
+
+static unsigned place_of(const struct amph_ip_near_writing *e)
+{
+    return (unsigned)(e - amph_ip_near_versions.item);
+}
+
+static bool take(struct amph_ip_near_writing *e, uint32_t number)
+{
+    return atomic_compare_exchange_strong(&e->number, &number, AMPH_IP_NEAR_NUMBER_TAKEN);
+}
+
+void amph_ip_near_writing_give_up(struct amph_ip_near_writing *e)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (e == &nv->more)
+        return;
+    if (nv->own)
+        amph_fwd_writer_close(nv->map, nv->own, place_of(e));
+
+    atomic_store(&e->number, 0);
+    atomic_fetch_sub(&nv->n, 1);
+}
+
+/* Is the descriptor still one of the file? */
+static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
+{
+    struct stat st;
+
+    return libc_fstat((int)number - 1, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+}
+
+/* Gives up the entries whose descriptors were closed unseen. */
+static void sweep(void)
+{
+    for (size_t i = 0; i < FWD_WRITER_FILES; i++) {
+        struct amph_ip_near_writing *e = &amph_ip_near_versions.item[i];
+        uint32_t number = atomic_load(&e->number);
+
+        if (number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN && !is_open(e, number) &&
+            take(e, number))
+            amph_ip_near_writing_give_up(e);
+    }
+}
+
+/* Has this process a file of these versions that is used unseen? */
+static bool is_kept(uint32_t line)
+{
+    const struct amph_fwd_writer *own = amph_ip_near_versions.own;
+    bool kept = false;
+
+    for (unsigned i = 0; i < FWD_WRITER_FILES && own; i++)
+        kept |= atomic_load(&own->line[i]) == (FWD_WRITER_KEPT | (line + 1));
+
+    return kept;
+}
+
+/* All files count as changed from now on: what clients hold of them is of no use without the versions of names and of
+ * cuts. */
+static struct amph_ip_near_writing *take_all(void)
+{
+    if (!atomic_exchange(&amph_ip_near_versions.all, true))
+        amph_ip_near_change_begin(true);
+
+    return &amph_ip_near_versions.more;
+}
+
+static struct amph_ip_near_writing *find_free(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    for (unsigned i = 0; i < FWD_WRITER_FILES; i++) {
+        bool kept = nv->own && atomic_load(&nv->own->line[i]);
+
+        if (!kept && take(&nv->item[i], 0)) {
+            atomic_fetch_add(&nv->n, 1);
+            return &nv->item[i];
+        }
+    }
+
+    return take_all();
+}
+
+struct amph_ip_near_writing *amph_ip_near_writing_reserve(void)
+{
+    int saved = errno;
+
+    if (atomic_load(&amph_ip_near_versions.n))
+        sweep();
+
+    errno = saved;
+    return find_free();
+}
+
+void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const struct stat *st)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (e == &nv->more)
+        return;
+
+    e->dev = st->st_dev;
+    e->ino = st->st_ino;
+    e->line = amph_fwd_versions_line_of(e->dev, e->ino);
+    if (nv->own)
+        amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+
+    atomic_store_explicit(&e->number, (uint32_t)fd + 1, memory_order_release);
+}
+
+static bool is_ours(void)
+{
+    return amph_ip_near_versions.pid == (uint32_t)getpid();
+}
+
+struct amph_ip_near_writing *amph_ip_near_writing_leave(int fd)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (AMPH_LIKELY(!amph_ip_near_writes(fd)) || !is_ours())
+        return NULL;
+
+    for (size_t i = 0; i < FWD_WRITER_FILES; i++)
+        if (take(&nv->item[i], (uint32_t)fd + 1))
+            return &nv->item[i];
+
+    return NULL;
+}
+
+void amph_ip_near_writing_keep(int fd)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+    struct amph_ip_near_writing *e = nv->own ? amph_ip_near_writing_leave(fd) : NULL;
+
+    if (!e)
+        return;
+
+    if (is_kept(e->line)) {
+        amph_ip_near_writing_give_up(e);
+        return;
+    }
+
+    /* the line stays in the record, and so the entry is not free (find_free) */
+    atomic_fetch_or(&nv->own->line[place_of(e)], FWD_WRITER_KEPT);
+    atomic_store(&e->number, 0);
+    atomic_fetch_sub(&nv->n, 1);
+}
+
+int amph_ip_near_writing_copied(int fd, int copy)
+{
+    struct stat st;
+
+    if (copy < 0 || copy == fd || !amph_ip_near_writes(fd) || !is_ours())
+        return copy;
+
+    struct amph_ip_near_writing *e = amph_ip_near_writing_reserve();
+
+    if (libc_fstat(copy, &st) == 0)
+        amph_ip_near_writing_fill(e, copy, &st);
+    else
+        amph_ip_near_writing_give_up(e);
+
+    return copy;
+}
+
+void amph_ip_near_writing_inherit(int fd, const struct stat *st)
+{
+    if (amph_ip_near_may_change())
+        amph_ip_near_writing_fill(amph_ip_near_writing_reserve(), fd, st);
+}
+
+/* What another thread of the parent was doing with an entry ends here. */
+static void begin_again(struct amph_ip_near_writing *e)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+    uint32_t number = atomic_load(&e->number);
+
+    if (number == AMPH_IP_NEAR_NUMBER_TAKEN) {
+        atomic_store(&e->number, 0);
+        atomic_fetch_sub(&nv->n, 1);
+    } else if (number && nv->own) {
+        amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+    }
+}
+
+/* The files that the parent uses unseen. */
+static void keep_again(struct amph_fwd_versions *v, const struct amph_fwd_writer *parents,
+                       struct amph_fwd_writer *own)
+{
+    for (unsigned i = 0; i < FWD_WRITER_FILES; i++) {
+        uint32_t line = atomic_load((_Atomic uint32_t *)&parents->line[i]);
+
+        if (!(line & FWD_WRITER_KEPT))
+            continue;
+
+        amph_fwd_writer_open(v, own, i, (line & ~FWD_WRITER_KEPT) - 1);
+        atomic_fetch_or(&own->line[i], FWD_WRITER_KEPT);
+    }
+}
+
+void amph_ip_near_versions_forked(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (atomic_load(&nv->state) == AMPH_IP_NEAR_MOVES_LOOKS)
+        atomic_store(&nv->state, AMPH_IP_NEAR_MOVES_NOT_YET);
+    if (atomic_load(&nv->state) != AMPH_IP_NEAR_MOVES)
+        return;
+
+    const struct amph_fwd_writer *parents = nv->own;
+
+    nv->pid = (uint32_t)getpid();
+    if (nv->map)
+        nv->own = amph_fwd_writer_take(nv->map, nv->pid);
+
+    if (parents && nv->own)
+        keep_again(nv->map, parents, nv->own);
+    if (atomic_load(&nv->all))
+        amph_ip_near_change_begin(true);
+
+    for (size_t i = 0; i < FWD_WRITER_FILES; i++)
+        begin_again(&nv->item[i]);
+}
