@@ -40,7 +40,7 @@ libamphora_la_SOURCES += \
 	extended/coll/chain.c \
 	extended/coll/choice.c \
 	extended/coll/gex.c \
-	extended/coll/flat.c \
+	extended/coll/flat.c extended/coll/star.c \
 	extended/coll/fold.c \
 	extended/gasnet1/coll.c \
 	extended/coll/local.c \

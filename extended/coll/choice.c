@@ -13,24 +13,27 @@
 #include "extended/coll/coll.h"
 
 #define ANY SIZE_MAX
+#define STAR_BYTES AMPH_COLL_EAGER /* of a message from or to the centre */
 
 /* Trees take log2(n) steps and send all the data in each; chains send the data once, in pieces. */
 /* clang-format off */
 static const struct amph_coll_choice choices[] = {
-    { AMPH_COLL_SYNC, ANY, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_coll_tree_broadcast, 0 },
-    { AMPH_COLL_BROADCAST, ANY, ANY, amph_coll_chain_broadcast, 0 },
-    { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_coll_tree_reduce, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_REDUCE, ANY, ANY, amph_coll_chain_reduce, 1 },
-    { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_coll_chain_reduce_all, 1 },
-    { AMPH_COLL_SCAN, 16u << 10, ANY, amph_coll_double_scan, AMPH_SCRATCH_LOG },
-    { AMPH_COLL_SCAN, ANY, ANY, amph_coll_chain_scan, 1 },
-    { AMPH_COLL_SCATTER, ANY, ANY, amph_coll_flat_scatter, 0 },
-    { AMPH_COLL_GATHER, ANY, ANY, amph_coll_flat_gather, 0 },
-    { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_coll_bruck_gather_all, AMPH_SCRATCH_ALL },
-    { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_coll_flat_gather_all, 0 },
-    { AMPH_COLL_EXCHANGE, ANY, ANY, amph_coll_flat_exchange, 0 },
+    { AMPH_COLL_SYNC, ANY, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG, false },
+    { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_coll_tree_broadcast, 0, false },
+    { AMPH_COLL_BROADCAST, ANY, ANY, amph_coll_chain_broadcast, 0, false },
+    { AMPH_COLL_REDUCE, 1024, STAR_BYTES, amph_coll_star_reduce, AMPH_SCRATCH_ALL, true },
+    { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_coll_tree_reduce, AMPH_SCRATCH_LOG, false },
+    { AMPH_COLL_REDUCE, ANY, ANY, amph_coll_chain_reduce, 1, false },
+    { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG, false },
+    { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_coll_chain_reduce_all, 1, false },
+    { AMPH_COLL_SCAN, 16u << 10, ANY, amph_coll_double_scan, AMPH_SCRATCH_LOG, false },
+    { AMPH_COLL_SCAN, ANY, ANY, amph_coll_chain_scan, 1, false },
+    { AMPH_COLL_SCATTER, ANY, ANY, amph_coll_flat_scatter, 0, false },
+    { AMPH_COLL_GATHER, ANY, ANY, amph_coll_flat_gather, 0, false },
+    { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_coll_bruck_gather_all, AMPH_SCRATCH_ALL, false },
+    { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_coll_flat_gather_all, 0, false },
+    { AMPH_COLL_EXCHANGE, 1024, STAR_BYTES, amph_coll_star_exchange, AMPH_SCRATCH_PAIRS, true },
+    { AMPH_COLL_EXCHANGE, ANY, ANY, amph_coll_flat_exchange, 0, false },
 };
 /* clang-format on */
 
@@ -38,11 +41,13 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
                                                 size_t len, uint32_t piece)
 {
     const struct amph_coll_choice *row = choices;
+    const bool star = op->coll && op->coll->star;
 
     if (op->fold.elem_bytes > piece)
         len = 0; /* elements longer than a message cannot be split into pieces */
 
-    while (row->kind != op->kind || len > row->max_bytes || len > row->max_total / count)
+    while (row->kind != op->kind || len > row->max_bytes || len > row->max_total / count ||
+           (row->star && !star))
         row++;
 
     return row;
@@ -57,6 +62,8 @@ size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, 
 
     if (choice->scratch_blocks == AMPH_SCRATCH_LOG)
         return rounds * len;
+    if (choice->scratch_blocks == AMPH_SCRATCH_PAIRS)
+        return 2 * (size_t)count * count * len;
 
     return (choice->scratch_blocks == AMPH_SCRATCH_ALL ? count : choice->scratch_blocks) * len;
 }

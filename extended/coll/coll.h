@@ -9,7 +9,8 @@
  *   op.c                       the queue of a team's operations, and the stages of each kind
  *   choice.c                   which algorithm applies
  *   local.c                    the stage inside a neighbourhood, through shared memory
- *   tree.c, chain.c, flat.c    the stage between neighbourhoods, by messages
+ *   tree.c, chain.c, flat.c,
+ *   star.c                     the stage between neighbourhoods, by messages
  *   mail.c                     these messages
  *   fold.c                     the operators
  *   gex.c, gasnet1/coll.c      the calls of the two APIs
@@ -186,7 +187,9 @@ struct amph_coll {
     uint32_t *nbrhd;       /* [size] neighbourhood of each rank */
     uint32_t *first;       /* [count] lowest rank of each neighbourhood */
     bool in_blocks;        /* the ranks of each neighbourhood are consecutive */
-    bool star; /* barriers between neighbourhoods go through the first one (coll/barrier.c) */
+    /* participants that share no memory outnumber cores: barriers and small data between
+     * neighbourhoods go through one of them (coll/barrier.c, coll/star.c) */
+    bool star;
     struct amph_share_slot slot;
     uint64_t cell, min_done; /* the next free cell; the last cell that no member reads any more */
     struct amph_barrier barrier[AMPH_BARRIERS];
@@ -364,15 +367,17 @@ struct amph_coll_choice {
     size_t max_total; /* maximum size of a segment times the number of participants */
     void (*begin)(struct amph_coll_op *op);
     size_t scratch_blocks; /* scratch memory in segments, or AMPH_SCRATCH_... */
+    bool star;             /* only for teams that have coll->star */
 };
-#define AMPH_SCRATCH_LOG ((size_t)-1) /* a segment for each round of doubling, and one more */
-#define AMPH_SCRATCH_ALL ((size_t)-2) /* a segment for each participant */
+#define AMPH_SCRATCH_LOG ((size_t)-1)   /* a segment for each round of doubling, and one more */
+#define AMPH_SCRATCH_ALL ((size_t)-2)   /* a segment for each participant */
+#define AMPH_SCRATCH_PAIRS ((size_t)-3) /* two segments for each pair of participants */
 /* Returns the row for a segment of len bytes.  piece: payload of a message. */
 const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, uint32_t count,
                                                 size_t len, uint32_t piece);
 size_t amph_coll_scratch(const struct amph_coll_choice *choice, uint32_t count, size_t len);
 
-/* ---- coll/tree.c, coll/chain.c, coll/flat.c: each begin sets op->net.step ---- */
+/* ---- coll/tree.c, coll/chain.c, coll/flat.c, coll/star.c: each begin sets op->net.step ---- */
 void amph_coll_tree_broadcast(struct amph_coll_op *op);
 void amph_coll_tree_reduce(struct amph_coll_op *op);
 void amph_coll_double_reduce_all(struct amph_coll_op *op);
@@ -386,6 +391,8 @@ void amph_coll_flat_gather(struct amph_coll_op *op);
 void amph_coll_flat_gather_all(struct amph_coll_op *op);
 void amph_coll_flat_exchange(struct amph_coll_op *op);
 void amph_coll_bruck_gather_all(struct amph_coll_op *op);
+void amph_coll_star_reduce(struct amph_coll_op *op);
+void amph_coll_star_exchange(struct amph_coll_op *op);
 
 /* Returns the rank of participant i in op's stage between neighbourhoods. */
 uint32_t amph_coll_net_rank(const struct amph_coll_op *op, uint32_t i);

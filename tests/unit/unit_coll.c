@@ -83,16 +83,22 @@ Test(choice, always_one)
     static const size_t len[] = { 0, 1, 8192, 8193, 32768, 65536, AMPH_COLL_SEGMENT, 100u << 20 };
     static const uint32_t count[] = { 2, 3, 1000, GASNET_MAXNODES };
 
+    struct amph_coll star = { .star = true };
+    struct amph_coll *const coll[] = { NULL, &star };
+
     for (int kind = 0; kind < AMPH_COLL_KINDS; kind++)
         for (size_t i = 0; i < AMPH_COUNTOF(len); i++)
-            for (size_t j = 0; j < AMPH_COUNTOF(count); j++) {
-                struct amph_coll_op op = { .kind = (enum amph_coll_kind)kind };
-                const struct amph_coll_choice *row = amph_coll_choose(&op, count[j], len[i], 65408);
+            for (size_t j = 0; j < 2 * AMPH_COUNTOF(count); j++) {
+                struct amph_coll_op op = { .kind = (enum amph_coll_kind)kind, .coll = coll[j % 2] };
+                const uint32_t n = count[j / 2];
+                const struct amph_coll_choice *row = amph_coll_choose(&op, n, len[i], 65408);
 
                 cr_assert(row->kind == op.kind && row->begin, "kind %d, %zu bytes, %u participants",
-                          kind, len[i], count[j]);
-                if (kind != AMPH_COLL_SYNC && len[i] <= AMPH_COLL_SEGMENT)
-                    cr_assert_leq(amph_coll_scratch(row, count[j], len[i]), AMPH_COLL_SEGMENT,
+                          kind, len[i], n);
+                cr_assert(!row->star || op.coll, "only where participants outnumber cores");
+                if (kind != AMPH_COLL_SYNC && len[i] <= AMPH_COLL_SEGMENT &&
+                    row->scratch_blocks != AMPH_SCRATCH_PAIRS)
+                    cr_assert_leq(amph_coll_scratch(row, n, len[i]), AMPH_COLL_SEGMENT,
                                   "scratch is bounded");
             }
 }
