@@ -456,6 +456,11 @@ static inline bool amph_rdp_is_bulky(const struct amph_rdp *r)
 {
     return r->bulky > 0;
 }
+/* When the progress side last read the clock, a few looks ago at most.  For this side only. */
+static inline uint64_t amph_rdp_looked_ns(const struct amph_rdp *r)
+{
+    return r->now;
+}
 /* Delivers messages that wait, and handles deadlines that have passed. */
 unsigned amph_rdp_progress(struct amph_rdp *r, unsigned lanes, unsigned budget);
 /* Does a time-out wait until the receive queue has been drained? */

@@ -23,6 +23,8 @@
 #define LOSS_SCALE 10000u
 /* Bulk from this length on is received in place: a copy of it takes longer than another system call. */
 #define PLACE_MIN 8192u
+/* A process that has not looked for as long polls seldom. */
+#define LATE_NS (100 * AMPH_NS_PER_US)
 
 static enum amph_status amph_udp_probe(char *why, size_t why_len)
 {
@@ -104,7 +106,8 @@ static unsigned wire_lossy(void *ctx, const struct amph_port_out *v, unsigned n)
 
 /* ---- instances ---- */
 
-static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget);
+static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
+                             uint64_t looked_ns);
 
 /* Accepted messages must be delivered even if the sender leaves at once: waits a little for
  * retransmissions. */
@@ -115,7 +118,7 @@ static void linger(struct amph_udp_cx *u)
 
     while (!amph_rdp_finish(u->rdp) && amph_now_ns() < end) {
         amph_rdp_progress(u->rdp, 0, 0);
-        if (receive_some(u, 0, 1) == 0)
+        if (receive_some(u, 0, 1, amph_rdp_looked_ns(u->rdp)) == 0)
             poll(&pfd, pfd.fd >= 0, 1);
     }
 
@@ -407,28 +410,38 @@ static bool is_alone(const struct amph_udp_cx *u, const struct amph_port_set *se
     return came == 1 && (amph_rdp_is_bulky(u->rdp) || set->in[0].len_bytes >= PLACE_MIN);
 }
 
+/* Did only a part of what is queued come?  The port gives short datagrams one by one until several have come.  A
+ * process that polls often finds the next one in its next poll, without a system call for an empty
+ * queue in this one; one that has not looked since looked_ns, long ago, would make it wait. */
+static bool others_may_wait(const struct amph_udp_cx *u, unsigned came, uint64_t looked_ns)
+{
+    return came == 1 && amph_rdp_looked_ns(u->rdp) - looked_ns > LATE_NS;
+}
+
 /* Handles received datagrams, at most `budget` messages, into the sets of this level.  *any_p: it received
  * something.  *emptied_p: the queue has been found empty, and what was in it has been handled.  Returns the
  * number of messages.  After some datagrams that came alone it ends, so that their senders, which may wait for
  * room, get acknowledgements. */
 static unsigned receive_into(struct amph_udp_cx *u, struct amph_port_set **own, unsigned lanes,
-                             unsigned budget, bool *any_p, bool *emptied_p)
+                             unsigned budget, uint64_t looked_ns, bool *any_p, bool *emptied_p)
 {
     unsigned n = 0;
     unsigned alone = 0;
+    unsigned came = 0;
     bool dry = false;
 
     for (;;) {
         struct amph_port_set *set = unfinished(u);
 
         if (!set) {
-            if (dry) {
+            if (dry && (++alone >= AMPH_PORT_BATCH || !others_may_wait(u, came, looked_ns))) {
                 *emptied_p = (*own)->emptied;
                 return n;
             }
 
             enum amph_rdp_next next = receive_bulk(u, lanes, budget, &n, any_p);
-            unsigned came = next == RDP_NEXT_ELSEWHERE ? u->port->ops->recv(u->port, own) : 0;
+
+            came = next == RDP_NEXT_ELSEWHERE ? u->port->ops->recv(u->port, own) : 0;
 
             if (!came) {
                 *emptied_p = next != RDP_NEXT_HANDLED;
@@ -436,7 +449,7 @@ static unsigned receive_into(struct amph_udp_cx *u, struct amph_port_set **own, 
             }
 
             dry = came < AMPH_PORT_BATCH &&
-                  (!is_alone(u, *own, came) || ++alone == AMPH_PORT_BATCH);
+                  (!is_alone(u, *own, came) || ++alone >= AMPH_PORT_BATCH);
 
             continue;
         }
@@ -450,7 +463,8 @@ static unsigned receive_into(struct amph_udp_cx *u, struct amph_port_set **own, 
     }
 }
 
-static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget)
+static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned budget,
+                             uint64_t looked_ns)
 {
     bool any = false;
     bool emptied = false;
@@ -460,7 +474,7 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
 
     uint64_t since_ns = amph_rdp_wants_drain(u->rdp) ? amph_now_ns() : 0;
     struct amph_port_set **own = &u->set[u->depth++];
-    unsigned n = receive_into(u, own, lanes, budget, &any, &emptied);
+    unsigned n = receive_into(u, own, lanes, budget, looked_ns, &any, &emptied);
 
     u->depth--;
     if (emptied && AMPH_UNLIKELY(since_ns))
@@ -477,10 +491,11 @@ static unsigned receive_some(struct amph_udp_cx *u, unsigned lanes, unsigned bud
 static unsigned amph_udp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget)
 {
     struct amph_udp_cx *u = amph_udp_of(cx);
+    const uint64_t looked_ns = amph_rdp_looked_ns(u->rdp);
     unsigned n = amph_rdp_progress(u->rdp, lanes, budget);
 
     if (n < budget)
-        n += receive_some(u, lanes, budget - n);
+        n += receive_some(u, lanes, budget - n, looked_ns);
 
     uint32_t refused = u->port->ops->refused(u->port);
 
