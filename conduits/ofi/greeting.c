@@ -186,6 +186,9 @@ static int guarded_accept(int listener, struct sockaddr *sa, socklen_t *len)
 {
     int fd = accept(listener, sa, len);
 
+    if (fd >= 0)
+        amph_ofi_accepted(fd);
+
     if (fd < 0 || !is_guarded(listener))
         return fd;
 

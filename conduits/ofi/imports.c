@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Workarounds for faults of libfabric: a slow start, addresses on big-endian hosts, half-open
- * connections, and (greeting.c) incomplete greetings.
+ * connections, pacing inside a host, and (greeting.c) incomplete greetings.
  * Layer: conduits (ofi).  Thread rule: amph_ofi_prepare runs once in a process and serialises itself.
  *
  * Each one redirects a function that libfabric imports (its slot in the global offset table) to a
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "conduits/inet.h"
 #include "conduits/ofi/ofi.h"
 
 struct swap {
@@ -303,19 +304,78 @@ void amph_ofi_keep_alive(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-static int connect_alive(int fd, const struct sockaddr *sa, socklen_t len)
-{
-    if (sa->sa_family == AF_INET || sa->sa_family == AF_INET6)
-        amph_ofi_keep_alive(fd);
+/* ---- connections inside this host ---- */
 
-    return connect(fd, sa, len);
+static bool has_address_of(int fd, const struct sockaddr_storage *other)
+{
+    struct sockaddr_storage own = { 0 };
+    socklen_t len = sizeof own;
+    uint8_t blob[2][AMPH_INET_BLOB_BYTES];
+
+    if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 || own.ss_family != other->ss_family)
+        return false;
+
+    size_t bytes = amph_conduit_inet_put(&own, blob[0]);
+
+    amph_conduit_inet_put(other, blob[1]);
+    return amph_conduit_inet_same_host(blob[0], blob[1], bytes);
+}
+
+/* The system's congestion control may be one that estimates the rate of a path and sends no faster (BBR).  Inside
+ * the host there is no path, but a peer that polls seldom makes the estimate low for long.  Reno is in
+ * every kernel and allowed to every process. */
+static void send_without_pace(int fd, const struct sockaddr_storage *peer)
+{
+    static const char name[] = "reno";
+
+    if (has_address_of(fd, peer) &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, sizeof name - 1) != 0)
+        amph_debug("tcp: the congestion control %s was refused: %m", name);
+}
+
+static bool is_internet(const struct sockaddr *sa)
+{
+    return sa->sa_family == AF_INET || sa->sa_family == AF_INET6;
+}
+
+void amph_ofi_accepted(int fd)
+{
+    struct sockaddr_storage peer = { 0 };
+    socklen_t len = sizeof peer;
+
+    if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+        is_internet((struct sockaddr *)&peer))
+        send_without_pace(fd, &peer);
+}
+
+/* ---- libfabric's calls of connect ---- */
+
+static int connect_prepared(int fd, const struct sockaddr *sa, socklen_t len)
+{
+    struct sockaddr_storage peer = { 0 };
+
+    if (!is_internet(sa) || len > sizeof peer)
+        return connect(fd, sa, len);
+
+    amph_ofi_keep_alive(fd);
+
+    int ret = connect(fd, sa, len);
+    int err = errno;
+
+    /* now the connection has an address of its own */
+    memcpy(&peer, sa, len);
+    send_without_pace(fd, &peer);
+    errno = err;
+
+    return ret;
 }
 
 static void prepare(void)
 {
     start_libfabric();
-    if (!amph_ofi_swap_import("connect", (void *)(uintptr_t)connect_alive))
-        amph_debug("libfabric's connect was not found; half-open connections are not detected");
+    if (!amph_ofi_swap_import("connect", (void *)(uintptr_t)connect_prepared))
+        amph_debug("libfabric's connect was not found; half-open connections are not detected, and "
+                   "connections inside this host are paced");
 
     if (AMPH_BIG_ENDIAN && sizeof(size_t) == 8 &&
         !amph_ofi_swap_import("getsockname", (void *)(uintptr_t)getsockname_of_size))

@@ -351,6 +351,8 @@ void amph_ofi_interfaces_hold(void);
 void amph_ofi_interfaces_release(void);
 /* Makes the kernel check a TCP connection that is idle; accepted sockets inherit it from their listener. */
 void amph_ofi_keep_alive(int fd);
+/* A connection that libfabric has accepted: prepares it as those that libfabric makes. */
+void amph_ofi_accepted(int fd);
 /* Returns true if the kernel lists a device in that directory. */
 bool amph_ofi_has_devices(const char *tree);
 

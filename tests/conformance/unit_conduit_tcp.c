@@ -719,6 +719,33 @@ Test(tcp, simultaneous_connections)
     stop();
 }
 
+/* Both ends of a connection inside the host have Reno, whatever the system's congestion control is. */
+Test(tcp, connections_inside_the_host_are_not_paced)
+{
+    unsigned ends = 0;
+
+    start(2, false);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].from[0] == 1);
+
+    for (int fd = 0; fd < 1024; fd++) {
+        char name[16] = "";
+        socklen_t len = sizeof name;
+        struct sockaddr_storage peer;
+        socklen_t peer_len = sizeof peer;
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) != 0 ||
+            getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) != 0)
+            continue;
+
+        cr_assert_eq(strcmp(name, "reno"), 0, "descriptor %d has %s", fd, name);
+        ends++;
+    }
+
+    cr_assert_geq(ends, 2);
+    stop();
+}
+
 /* More senders of large messages than there are receive buffers: none is forgotten. */
 Test(tcp, many_senders_to_one)
 {
