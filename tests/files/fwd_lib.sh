@@ -104,7 +104,7 @@ fwd_both() {
     mp_report $? "$fwd_name: same files ($(wc -l <"$mp_dir/f/tree") lines)" "$mp_dir/out"
     cp "$mp_dir/stats" "$mp_dir/out"
     if fwd_is_near; then
-        [ ! -e /fwd ] # what the program has written is in the servers' directory, without this name: it made the calls itself
+        [ ! /fwd -ef "$mp_dir/f/kept" ] # what the program has written is there, although it has not this name on this host
     else
         test "$(fwd_counted calls)" -gt 0 && test "$(fwd_counted "bytes written")" -gt 0
     fi

@@ -19,8 +19,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -189,31 +191,50 @@ bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_
     return is_answer(err, err_p);
 }
 
-/* Opens what is not a link, to make another call on it.  -1: the server has to make the call. */
-static int open_to_look(const struct amph_ip_resolved *w)
-{
-    struct amph_ip_near_place p;
-
-    return amph_ip_near_place(w, &p) ? amph_ip_near_open_below(&p, p.rel, O_PATH | O_CLOEXEC, 0)
-                                     : -1;
-}
-
-bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void *value,
-                        size_t cap_bytes, ssize_t *len_p, int *err_p)
+/* The path by way of the directory's descriptor.  false: it is too long. */
+static bool path_by_fd(const struct amph_ip_near_place *p, char path[PATH_MAX])
 {
     struct amph_ip_by_fd n;
-    int fd = open_to_look(w);
+    int len = snprintf(path, PATH_MAX, "%s/%s", amph_ip_name_by_fd(p->dir, &n), p->rel);
 
-    if (fd < 0)
-        return false;
+    return len > 0 && len < PATH_MAX;
+}
 
-    const char *file = amph_ip_name_by_fd(fd, &n);
+/* What a failed call means.  Without /proc no file seems to exist; and the server may have more rights. */
+static int xattr_error(const struct amph_ip_near_place *p, int err)
+{
+    struct stat st;
 
-    *len_p = name ? libc_getxattr(file, name, value, cap_bytes)
-                  : libc_listxattr(file, value, cap_bytes);
-    *err_p = *len_p < 0 ? errno : 0;
-    amph_ip_kernel_close(fd);
-    return true;
+    if (err == ENOENT)
+        return amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, AT_SYMLINK_NOFOLLOW, &st) ==
+                       ENOENT
+                   ? ENOENT
+                   : FWD_BELOW_ASK;
+
+    return err == EACCES || err == EPERM || err == ELOOP || err == ENAMETOOLONG ? FWD_BELOW_ASK
+                                                                                : err;
+}
+
+/* A link that is to be followed is the server's. */
+bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char *name, void *value,
+                        size_t cap_bytes, ssize_t *len_p, int *err_p)
+{
+    struct amph_ip_near_place p;
+    char path[PATH_MAX];
+    struct stat st;
+    int err = begin(w, &p);
+
+    if (!err && !(flags & AT_SYMLINK_NOFOLLOW))
+        err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st);
+    if (!err && !path_by_fd(&p, path))
+        err = FWD_BELOW_ASK;
+    if (err)
+        return is_answer(err, err_p);
+
+    *len_p = name ? libc_lgetxattr(path, name, value, cap_bytes)
+                  : libc_llistxattr(path, value, cap_bytes);
+
+    return is_answer(*len_p < 0 ? xattr_error(&p, errno) : 0, err_p);
 }
 
 /* The flags of an open that the process may make, if the file is of the right type. */

@@ -33,7 +33,7 @@ bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_
                            size_t *len_p, int *err_p);
 /* The value of an attribute; name NULL: the names of all.  The kernel writes to the program's memory, or refuses it
  * (EFAULT). */
-bool amph_ip_near_xattr(const struct amph_ip_resolved *w, const char *name, void *value,
+bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char *name, void *value,
                         size_t cap_bytes, ssize_t *len_p, int *err_p);
 
 /* A file that has been opened.  The descriptor is the program's. */

@@ -65,7 +65,7 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
         return flags ? libc_lgetxattr(w.path, name, buf, cap)
                      : libc_getxattr(w.path, name, buf, cap);
 
-    if (amph_ip_near_xattr(&w, name, buf, cap, &got, &err))
+    if (amph_ip_near_xattr(&w, flags, name, buf, cap, &got, &err))
         return amph_ip_resolve_end(&w, err) ? -1 : got;
 
     if (!amph_ip_resolve_enter(&w))
@@ -116,7 +116,7 @@ ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
     if (w.local)
         return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
 
-    if (amph_ip_near_xattr(&w, NULL, buf, cap, &got, &err))
+    if (amph_ip_near_xattr(&w, flags, NULL, buf, cap, &got, &err))
         return amph_ip_resolve_end(&w, err) ? -1 : got;
 
     if (!amph_ip_resolve_enter(&w))
