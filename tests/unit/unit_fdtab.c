@@ -279,6 +279,25 @@ Test(fdtab, recount_after_fork)
     cr_assert_eq(closes, 1);
 }
 
+/* A file that another thread of the parent was about to close is none of the child's, nor is what its memory
+ * becomes. */
+Test(fdtab, recount_of_a_file_without_descriptor)
+{
+    struct amph_fd_file *left = opened(5);
+    struct amph_fwd_file file = left->file;
+
+    amph_fdtab_recount();
+    cr_assert_null(amph_fdtab_find(&file));
+
+    struct amph_fd_file *of = amph_fdtab_new();
+
+    cr_assert_eq(of, left);
+    cr_assert(!of->ready);
+    cr_assert_null(amph_fdtab_find(&file));
+    amph_fdtab_put(of);
+    cr_assert_eq(closes, 0);
+}
+
 /* Whatever the bounds, and with tables of which some are missing. */
 Test(fdtab, each_within_bounds)
 {

@@ -385,4 +385,10 @@ void amph_fdtab_recount(void)
         }
 
     amph_fdtab_each(0, FDTAB_MAX - 1, count_one, NULL);
+
+    /* a thread of the parent was opening or closing these */
+    for (struct amph_fdtab_pool *p = amph_ip_fds.pools; p; p = p->next)
+        for (int i = 0; i < POOL_FILES; i++)
+            if (p->file[i].refs == 0)
+                p->file[i].ready = false;
 }

@@ -47,9 +47,9 @@ struct amph_fd_file {
      * `ready`; 0: another file */
     uint32_t near;
     bool near_readonly; /* it is below an export that must not be changed */
-    bool locked;  /* a record lock was taken through this open file */
-    bool closing; /* the coming exec closes one of its descriptors */
-    int oflags;   /* as it was opened */
+    bool locked;        /* a record lock was taken through this open file */
+    bool closing;       /* the coming exec closes one of its descriptors */
+    int oflags;         /* as it was opened */
     /* absolute, clean, in the forwarded name space; "" if not known or too long */
     char path[AMPH_IP_PATH_INLINE];
 };
@@ -160,7 +160,8 @@ bool amph_fdtab_copy(struct amph_fdtab *to, const struct amph_fdtab *from);
 void amph_fdtab_empty(struct amph_fdtab *table);
 
 /* Counts the references again in a forked child, where there is only the caller's table: calls in
- * progress in the parent's other threads do not exist here. */
+ * progress in the parent's other threads do not exist here, nor does a file that one of them was
+ * opening or closing. */
 void amph_fdtab_recount(void);
 
 #endif

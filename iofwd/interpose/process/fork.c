@@ -69,11 +69,12 @@ static void end(bool loaded, pid_t pid)
     if (pid == 0)
         amph_ip_log_forked();
 
-    if (pid == 0)
+    if (pid == 0) {
         amph_ip_tables_forked();
+        amph_fdtab_recount();
+    }
 
     if (loaded && pid == 0) {
-        amph_fdtab_recount();
         amph_ip_maps_recount();
         amph_ip_forget_locks();
         amph_ip_client.fwd.fork_child();
