@@ -298,6 +298,19 @@ Test(fdtab, recount_of_a_file_without_descriptor)
     cr_assert_eq(closes, 0);
 }
 
+/* What a look at a descriptor has shown says nothing about the file that was opened in the meantime. */
+Test(fdtab, learn_leaves_a_known_class)
+{
+    amph_fdtab_mark(7, FDTAB_UNKNOWN);
+    cr_assert_eq(amph_fdtab_learn(7, FDTAB_LOCAL), FDTAB_LOCAL);
+    cr_assert_eq(amph_fdtab_class(7), FDTAB_LOCAL);
+
+    amph_fdtab_set(8, opened(6), FDTAB_FORWARDED);
+    cr_assert_eq(amph_fdtab_learn(8, FDTAB_INHERITED), FDTAB_FORWARDED);
+    cr_assert_eq(amph_fdtab_class(8), FDTAB_FORWARDED);
+    cr_assert_eq(amph_fdtab_learn(FDTAB_MAX, FDTAB_LOCAL), FDTAB_LOCAL);
+}
+
 /* Whatever the bounds, and with tables of which some are missing. */
 Test(fdtab, each_within_bounds)
 {

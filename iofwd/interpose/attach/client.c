@@ -194,10 +194,8 @@ static void mark_one(int fd, void *arg)
     char text[AMPH_FWD_TEXT_BYTES];
     enum amph_fdtab_class cls = amph_fdtab_class(fd);
 
-    if (cls == FDTAB_UNKNOWN && amph_ip_placeholder_text(fd, text, sizeof text)) {
-        amph_fdtab_mark(fd, FDTAB_INHERITED);
-        cls = FDTAB_INHERITED;
-    }
+    if (cls == FDTAB_UNKNOWN && amph_ip_placeholder_text(fd, text, sizeof text))
+        cls = amph_fdtab_learn(fd, FDTAB_INHERITED);
 
     if (cls == FDTAB_INHERITED)
         ++*(int *)arg;

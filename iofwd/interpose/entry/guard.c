@@ -101,7 +101,7 @@ bool amph_ip_fd_slow(int fd)
 
         cls = amph_ip_placeholder_text(fd, text, sizeof text) ? FDTAB_INHERITED : FDTAB_LOCAL;
         errno = saved;
-        amph_fdtab_mark(fd, cls);
+        cls = amph_fdtab_learn(fd, cls);
     }
 
     return cls == FDTAB_FORWARDED || cls == FDTAB_INHERITED;

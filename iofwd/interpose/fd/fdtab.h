@@ -106,6 +106,20 @@ static inline void amph_fdtab_mark(int fd, enum amph_fdtab_class cls)
         __atomic_store_n(&amph_fdtab_current()->classes[fd], cls, __ATOMIC_RELAXED);
 }
 
+/* Gives fd the class that a look at the kernel's descriptor has shown, unless a thread that has opened it
+ * has given it one meanwhile.  Returns its class. */
+static inline enum amph_fdtab_class amph_fdtab_learn(int fd, enum amph_fdtab_class cls)
+{
+    uint8_t now = FDTAB_UNKNOWN;
+
+    if ((unsigned)fd >= FDTAB_MAX ||
+        __atomic_compare_exchange_n(&amph_fdtab_current()->classes[fd], &now, (uint8_t)cls, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return cls;
+
+    return (enum amph_fdtab_class)now;
+}
+
 /* Returns a new open file with one reference for the caller; NULL: no memory. */
 struct amph_fd_file *amph_fdtab_new(void);
 
