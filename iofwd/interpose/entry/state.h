@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -118,6 +119,12 @@ struct amph_ip_state {
     } recorder;
 };
 
+/* A fork that is under way (process/fork.c). */
+struct amph_ip_forking {
+    bool loaded;   /* a client exists and takes part */
+    sigset_t mask; /* the program's */
+};
+
 /* What a thread has of its own, besides what every caught call reads (above). */
 struct amph_ip_thread {
     struct amph_ip_trace_frame *trace;   /* of the call that it is in, or NULL (entry/trace.c) */
@@ -138,7 +145,8 @@ struct amph_ip_thread {
         int rounds;                 /* of the destructors at its end */
     } table;                        /* fd/own_table.c */
     struct {
-        bool taken, loaded;
+        bool taken;
+        struct amph_ip_forking now;
     } fork;                    /* process/fork.c: from one handler of fork to the next */
     struct amph_fwd_exec exec; /* process/connections.c: of the program that it executes */
     struct {

@@ -216,6 +216,14 @@ struct amph_ip_loaded_copy {
 struct amph_ip_loader_state amph_ip_loader = { .lock = PTHREAD_MUTEX_INITIALIZER,
                                                .error_once = PTHREAD_ONCE_INIT };
 
+void amph_ip_loader_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&amph_ip_loader.lock);
+    else
+        pthread_mutex_unlock(&amph_ip_loader.lock);
+}
+
 static void *still_loaded(const struct stat *st, char *name)
 {
     void *held = NULL;

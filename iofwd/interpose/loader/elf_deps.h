@@ -105,4 +105,7 @@ struct amph_ip_loader_state {
 
 extern struct amph_ip_loader_state amph_ip_loader AMPH_HIDDEN;
 
+/* Around a fork, whose child must not find the lock held. */
+void amph_ip_loader_fork_lock(bool take);
+
 #endif

@@ -15,6 +15,7 @@
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -30,6 +31,8 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/near_versions.h"
+#include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/process/state.h"
 
 static void prepare(void)
 {
@@ -39,10 +42,21 @@ static void prepare(void)
     amph_ip_client_adopt();
 }
 
-/* Returns whether a client exists and takes part; then all its locks are held, also by the child's
- * only thread. */
-static bool begin(void)
+/* Takes the locks that a child must not find held by another thread, and those of the client, if there is one.  Signals
+ * are blocked until they are given back: a handler that uses files could wait for one of them. */
+static void begin(struct amph_ip_forking *f)
 {
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &f->mask);
+    f->loaded = __atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE);
+    if (f->loaded) /* those without a handler may end a wait for a server */
+        amph_ip_client.fwd.set_program_mask(&f->mask);
+
+    amph_ip_shells_fork_lock(true);
+    amph_ip_spawn_fork_lock(true);
+    amph_ip_loader_fork_lock(true);
     amph_ip_stream_fork_lock(true);
     amph_ip_maps_fork_lock(true);
     amph_ip_epoll_fork_lock(true);
@@ -50,13 +64,17 @@ static bool begin(void)
     amph_ip_tables_forking();
     amph_ip_near_fork_lock(true);
     amph_ip_client_fork_lock(true);
-    if (amph_ip_client.loaded)
-        amph_ip_client.fwd.fork_before();
 
-    return amph_ip_client.loaded;
+    /* another thread may have loaded it meanwhile */
+    if (!f->loaded && amph_ip_client.loaded)
+        amph_ip_client.fwd.set_program_mask(&f->mask);
+
+    f->loaded = amph_ip_client.loaded;
+    if (f->loaded)
+        amph_ip_client.fwd.fork_before();
 }
 
-static void end(bool loaded, pid_t pid)
+static void end(const struct amph_ip_forking *f, pid_t pid)
 {
     int saved = errno;
 
@@ -74,11 +92,11 @@ static void end(bool loaded, pid_t pid)
         amph_fdtab_recount();
     }
 
-    if (loaded && pid == 0) {
+    if (f->loaded && pid == 0) {
         amph_ip_maps_recount();
         amph_ip_forget_locks();
         amph_ip_client.fwd.fork_child();
-    } else if (loaded) {
+    } else if (f->loaded) {
         amph_ip_client.fwd.fork_parent(pid);
     }
 
@@ -91,32 +109,52 @@ static void end(bool loaded, pid_t pid)
     amph_ip_epoll_fork_lock(false);
     amph_ip_maps_fork_lock(false);
     amph_ip_stream_fork_lock(false);
+    amph_ip_loader_fork_lock(false);
+    amph_ip_spawn_fork_lock(false);
+    amph_ip_shells_fork_lock(false);
+
+    if (f->loaded)
+        amph_ip_client.fwd.set_program_mask(NULL);
+
+    pthread_sigmask(SIG_SETMASK, &f->mask, NULL);
     errno = saved;
 }
 
 static void before_fork(void)
 {
-    amph_ip_thread.fork.taken = amph_ip_state.on && !amph_ip_inside;
-    if (amph_ip_thread.fork.taken)
-        amph_ip_thread.fork.loaded = begin();
+    struct amph_ip_forking now;
+    bool takes = amph_ip_state.on && !amph_ip_inside;
+
+    if (takes) {
+        begin(&now);
+
+        /* no handler, which might fork too, runs from here on */
+        amph_ip_thread.fork.now = now;
+        amph_ip_thread.fork.taken = true;
+    }
 
     errno = 0; /* in_parent reads in errno whether there is a child */
 }
 
-static void in_parent(void)
+/* Once the signals are let in, a handler may fork. */
+static void end_fork(pid_t pid)
 {
-    if (amph_ip_thread.fork.taken)
-        end(amph_ip_thread.fork.loaded, errno ? -1 : 1);
+    struct amph_ip_forking now = amph_ip_thread.fork.now;
+    bool taken = amph_ip_thread.fork.taken;
 
     amph_ip_thread.fork.taken = false;
+    if (taken)
+        end(&now, pid);
+}
+
+static void in_parent(void)
+{
+    end_fork(errno ? -1 : 1);
 }
 
 static void in_child(void)
 {
-    if (amph_ip_thread.fork.taken)
-        end(amph_ip_thread.fork.loaded, 0);
-
-    amph_ip_thread.fork.taken = false;
+    end_fork(0);
 }
 
 void amph_ip_fork_watch(void)
@@ -146,26 +184,28 @@ pid_t amph_do__Fork(void)
     if (!amph_ip_state.on || amph_ip_inside || amph_ip_thread.fork.taken)
         return libc__Fork();
 
-    prepare();
+    struct amph_ip_forking f;
 
-    bool loaded = begin();
+    prepare();
+    begin(&f);
+
     pid_t pid = libc__Fork();
 
-    end(loaded, pid);
+    end(&f, pid);
     return pid;
 }
 
 struct child {
     int (*fn)(void *);
     void *arg;
-    bool loaded;
+    struct amph_ip_forking forking;
 };
 
 static int run_child(void *p)
 {
     struct child *c = p; /* the child's copy of the parent's stack */
 
-    end(c->loaded, 0);
+    end(&c->forking, 0);
     amph_do_exit_now(c->fn(c->arg));
     return 0;
 }
@@ -198,12 +238,14 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
 
     /* Two memories cannot both describe one descriptor table: the child gets a copy of the
      * table. */
-    prepare();
+    struct child c = { .fn = fn, .arg = arg };
 
-    struct child c = { fn, arg, begin() };
+    prepare();
+    begin(&c.forking);
+
     pid_t pid = libc_clone(run_child, stack, flags & ~CLONE_FILES, &c, parent_tid, tls, child_tid);
 
-    end(c.loaded, pid);
+    end(&c.forking, pid);
     return pid;
 }
 
@@ -250,6 +292,7 @@ long amph_do_fork_call(long number, const long *a)
 {
     long b[6] = { a[0], a[1], a[2], a[3], a[4], a[5] };
     struct clone_args args;
+    struct amph_ip_forking f;
 
     if (number == SYS_clone3) {
         /* Calls that the kernel will refuse, and children with memory or a stack of the caller's
@@ -270,10 +313,10 @@ long amph_do_fork_call(long number, const long *a)
     }
 
     prepare();
+    begin(&f);
 
-    bool loaded = begin();
     long pid = libc_syscall(number, b[0], b[1], b[2], b[3], b[4], b[5]);
 
-    end(loaded, (pid_t)pid);
+    end(&f, (pid_t)pid);
     return pid;
 }

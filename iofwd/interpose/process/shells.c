@@ -36,6 +36,14 @@ struct amph_ip_shell {
     pid_t pid;
 };
 
+void amph_ip_shells_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&amph_ip_process.shells.lock);
+    else
+        pthread_mutex_unlock(&amph_ip_process.shells.lock);
+}
+
 static void each_of_none(const struct amph_fwd_kept *kept,
                          void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
 {
@@ -98,8 +106,9 @@ static void ignore_signals(bool on)
 {
     struct amph_ip_shells *s = &amph_ip_process.shells;
     const struct sigaction ignore = { .sa_handler = SIG_IGN };
+    sigset_t before;
 
-    pthread_mutex_lock(&s->lock);
+    amph_ip_process_lock(&s->lock, &before);
     if (on && s->waiting++ == 0) {
         sigaction(SIGINT, &ignore, &s->interrupt);
         sigaction(SIGQUIT, &ignore, &s->quit);
@@ -108,7 +117,7 @@ static void ignore_signals(bool on)
         sigaction(SIGQUIT, &s->quit, NULL);
     }
 
-    pthread_mutex_unlock(&s->lock);
+    amph_ip_process_unlock(&s->lock, &before);
 }
 
 struct waiting {
@@ -197,12 +206,13 @@ static int close_others(posix_spawn_file_actions_t *actions)
 {
     struct amph_ip_shells *s = &amph_ip_process.shells;
     int err = 0;
+    sigset_t before;
 
-    pthread_mutex_lock(&s->lock);
+    amph_ip_process_lock(&s->lock, &before);
     for (const struct amph_ip_shell *shell = s->first; shell && !err; shell = shell->next)
         err = amph_do_spawn_addclose(actions, fileno(shell->stream));
 
-    pthread_mutex_unlock(&s->lock);
+    amph_ip_process_unlock(&s->lock, &before);
     return err;
 }
 
@@ -248,18 +258,20 @@ static FILE *open_shell(struct amph_ip_shell *shell, const char *command, const 
 static void add_shell(struct amph_ip_shell *shell)
 {
     struct amph_ip_shells *s = &amph_ip_process.shells;
+    sigset_t before;
 
-    pthread_mutex_lock(&s->lock);
+    amph_ip_process_lock(&s->lock, &before);
     shell->next = s->first;
     s->first = shell;
-    pthread_mutex_unlock(&s->lock);
+    amph_ip_process_unlock(&s->lock, &before);
 }
 
 static struct amph_ip_shell *remove_shell(const FILE *stream)
 {
     struct amph_ip_shells *s = &amph_ip_process.shells;
+    sigset_t before;
 
-    pthread_mutex_lock(&s->lock);
+    amph_ip_process_lock(&s->lock, &before);
 
     struct amph_ip_shell **at = &s->first;
 
@@ -271,7 +283,7 @@ static struct amph_ip_shell *remove_shell(const FILE *stream)
     if (shell)
         *at = shell->next;
 
-    pthread_mutex_unlock(&s->lock);
+    amph_ip_process_unlock(&s->lock, &before);
     return shell;
 }
 

@@ -94,6 +94,14 @@ static int do_tcsetpgrp(const struct action *a)
 
 /* ---- keeping the list ---- */
 
+void amph_ip_spawn_fork_lock(bool take)
+{
+    if (take)
+        pthread_mutex_lock(&amph_ip_process.actions.lock);
+    else
+        pthread_mutex_unlock(&amph_ip_process.actions.lock);
+}
+
 static struct amph_ip_action_list **find(const posix_spawn_file_actions_t *actions)
 {
     struct amph_ip_action_list **at = &amph_ip_process.actions.lists;
@@ -109,6 +117,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
                   const char *path)
 {
     struct action *a = err ? NULL : malloc(sizeof *a);
+    sigset_t before;
 
     if (!a)
         return err ? err : ENOMEM;
@@ -119,7 +128,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         return ENOMEM;
     }
 
-    pthread_mutex_lock(&amph_ip_process.actions.lock);
+    amph_ip_process_lock(&amph_ip_process.actions.lock, &before);
 
     struct amph_ip_action_list *l = *find(actions);
 
@@ -135,7 +144,7 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
         l->end = &a->next;
     }
 
-    pthread_mutex_unlock(&amph_ip_process.actions.lock);
+    amph_ip_process_unlock(&amph_ip_process.actions.lock, &before);
     if (l)
         return 0;
 
@@ -146,7 +155,9 @@ static int record(const posix_spawn_file_actions_t *actions, int err, struct act
 
 static void drop(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&amph_ip_process.actions.lock);
+    sigset_t before;
+
+    amph_ip_process_lock(&amph_ip_process.actions.lock, &before);
 
     struct amph_ip_action_list **at = find(actions);
     struct amph_ip_action_list *l = *at;
@@ -154,7 +165,7 @@ static void drop(const posix_spawn_file_actions_t *actions)
     if (l)
         *at = l->next;
 
-    pthread_mutex_unlock(&amph_ip_process.actions.lock);
+    amph_ip_process_unlock(&amph_ip_process.actions.lock, &before);
     for (struct action *a = l ? l->first : NULL, *next; a; a = next) {
         next = a->next;
         free(a->path);
@@ -223,10 +234,13 @@ int amph_do_spawn_addtcsetpgrp(posix_spawn_file_actions_t *actions, int fd)
 
 static struct action *actions_of(const posix_spawn_file_actions_t *actions)
 {
-    pthread_mutex_lock(&amph_ip_process.actions.lock);
+    sigset_t before;
+
+    amph_ip_process_lock(&amph_ip_process.actions.lock, &before);
+
     struct amph_ip_action_list *l = actions ? *find(actions) : NULL;
 
-    pthread_mutex_unlock(&amph_ip_process.actions.lock);
+    amph_ip_process_unlock(&amph_ip_process.actions.lock, &before);
     return l ? l->first : NULL;
 }
 
@@ -302,7 +316,7 @@ static void keep_open(int fd, struct amph_fd_file *of, void *arg)
 static void each_kept(const struct amph_fwd_kept *kept,
                       void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
 {
-    struct keeping k = { .first = actions_of(kept->arg), .take = take, .arg = arg };
+    struct keeping k = { .first = kept->arg, .take = take, .arg = arg };
 
     amph_fdtab_each(0, FDTAB_MAX - 1, keep_open, &k);
     for (const struct action *a = k.first; a; a = a->next)
@@ -312,7 +326,7 @@ static void each_kept(const struct amph_fwd_kept *kept,
 
 void amph_ip_spawn_kept(const posix_spawn_file_actions_t *actions, struct amph_fwd_kept *kept_p)
 {
-    *kept_p = (struct amph_fwd_kept){ .each = each_kept, .arg = (void *)actions };
+    *kept_p = (struct amph_fwd_kept){ .each = each_kept, .arg = actions_of(actions) };
 }
 
 bool amph_ip_spawn_gives_std(const posix_spawn_file_actions_t *actions)

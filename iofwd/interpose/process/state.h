@@ -96,4 +96,24 @@ struct amph_ip_process_state {
 
 extern struct amph_ip_process_state amph_ip_process AMPH_HIDDEN;
 
+/* Takes or gives back a lock that forks take too: no handler of this thread may fork meanwhile. */
+static inline void amph_ip_process_lock(pthread_mutex_t *lock, sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+    pthread_mutex_lock(lock);
+}
+
+static inline void amph_ip_process_unlock(pthread_mutex_t *lock, const sigset_t *before)
+{
+    pthread_mutex_unlock(lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* Around a fork, whose child may start programs: shells.c; spawn.c. */
+void amph_ip_shells_fork_lock(bool take);
+void amph_ip_spawn_fork_lock(bool take);
+
 #endif
