@@ -104,6 +104,7 @@ struct amph_client_state {
     struct {
         struct amph_client_sigguard guard;
         uint32_t number; /* of the child */
+        bool has_boot;   /* the client's boot_lock is held */
         int number_pipe
             [2]; /* by which a program that is started learns its process's number, or -1 */
     } fork;

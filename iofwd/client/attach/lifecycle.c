@@ -308,6 +308,11 @@ void amph_fwd_fork_before(void)
     for (uint32_t i = 0; cl && i < cl->nlinks; i++)
         if (atomic_load(&cl->link[i].state) == AMPH_CLIENT_LINK_READY)
             amph_client_link_child(cl, &cl->link[i], &amph_client_state.fork.number);
+
+    /* the child closes its copy of the job, which another thread may be reading now */
+    amph_client_state.fork.has_boot = cl != NULL;
+    if (cl)
+        pthread_mutex_lock(&cl->boot_lock);
 }
 
 static void leave_fork(bool child)
@@ -323,6 +328,10 @@ void amph_fwd_fork_parent(pid_t pid_or_error)
 {
     struct amph_fwd_client *cl = atomic_load(&amph_client_state.client);
 
+    if (amph_client_state.fork.has_boot)
+        pthread_mutex_unlock(&cl->boot_lock);
+
+    amph_client_state.fork.has_boot = false;
     if (pid_or_error < 0)
         amph_client_failover_fork(true);
 
@@ -366,6 +375,8 @@ void amph_fwd_fork_child(void)
         amph_arena_forget_area();
         atomic_store(&amph_client_state.client, NULL);
     }
+
+    amph_client_state.fork.has_boot = false;
 
     amph_client_state.new_image = false;
     leave_fork(true);
