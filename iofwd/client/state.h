@@ -27,6 +27,7 @@ struct amph_client_nb;
 struct amph_client_stripe_rule;
 struct amph_fwd_passthrough_file;
 struct iofwd_file;
+struct locked_file;
 struct passed_file;
 
 #define AMPH_CLIENT_LAYERS_MAX 8
@@ -175,6 +176,13 @@ struct amph_client_passed_call {
     int cancel;
 };
 
+/* A wait for a record lock in this process's kernel: what its end has to undo (data/record_locks.c). */
+struct amph_client_lock_wait {
+    const void *frame; /* where it is on the stack; NULL: no wait */
+    struct locked_file *file;
+    int cancel;
+};
+
 /* State of a thread. */
 struct amph_client_thread {
     struct amph_client_moves offset_moves; /* call.c, bulk.c, recovery/ */
@@ -187,6 +195,7 @@ struct amph_client_thread {
     uint64_t traced_calls;                      /* trace.c: printed or recorded */
     struct amph_fwd_trace_sum *trace_sum;       /* trace.c: of the call that it traces, or NULL */
     struct amph_client_passed_call passed_call; /* data/passthrough.c: the innermost one */
+    struct amph_client_lock_wait lock_wait;     /* data/record_locks.c: the innermost one */
     struct {
         unsigned depth;   /* depth of nested guarded sections */
         sigset_t program; /* the signals that the program itself blocks */

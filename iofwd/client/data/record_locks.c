@@ -57,8 +57,9 @@
 /* A file on which the process itself holds locks, or is about to. */
 struct locked_file {
     bool used, held;
-    unsigned
-        waits; /* threads that wait for a lock; one that a signal handler's jump has ended stays counted */
+    /* threads that wait for a lock; one that a signal handler's jump has ended is counted until the thread
+     * makes its next lock call from the same place */
+    unsigned waits;
     int fd; /* a passed descriptor to read and write */
     dev_t dev;
     ino_t ino;
@@ -84,6 +85,9 @@ struct lock_call {
     int fd;
     struct amph_fwd_passthrough_file *shared; /* where the call is counted, or NULL */
     struct flock lock;
+    int cancel; /* the program's cancellation state */
+    struct amph_client_lock_wait
+        outer; /* the wait that a signal handler with this call has interrupted */
 };
 
 static int control(int fd, int command, struct flock *lock)
@@ -411,6 +415,8 @@ static enum outcome conflict(struct lock_call *c, const struct amph_client_link 
 
     if (waits) {
         c->f->waits++;
+        c->outer = amph_client_thread.lock_wait;
+        amph_client_thread.lock_wait = (struct amph_client_lock_wait){ c, c->f, c->cancel };
         return WAITS;
     }
 
@@ -481,6 +487,7 @@ static int wait_here(struct lock_call *c)
 
     pthread_setcancelstate(cancel, NULL);
     amph_client_record_locks_enter(&g);
+    amph_client_thread.lock_wait = c->outer;
     c->f->waits--;
     c->f->held |= !err;
     amph_client_check(c->cl);
@@ -495,6 +502,24 @@ static int wait_here(struct lock_call *c)
     return err;
 }
 
+/* Ends the wait that a signal handler of this thread has left by a jump.  It has if the present call is in the
+ * same place on the stack. */
+static void end_left_wait(const struct lock_call *c)
+{
+    struct amph_client_lock_wait left = amph_client_thread.lock_wait;
+    struct amph_client_sigguard g;
+
+    if (AMPH_LIKELY(left.frame != c))
+        return;
+
+    pthread_setcancelstate(left.cancel, NULL);
+    amph_client_record_locks_enter(&g);
+    amph_client_thread.lock_wait.frame = NULL;
+    left.file->waits--;
+    release_if_free(left.file);
+    amph_client_record_locks_leave(&g);
+}
+
 static int set_lock(const struct amph_layer *self, struct amph_fwd_call *call, struct lock_call *c,
                     const struct flock *lock, bool waits)
 {
@@ -507,6 +532,7 @@ static int set_lock(const struct amph_layer *self, struct amph_fwd_call *call, s
         amph_fwd_lock_end(&c->lock);
 
     amph_client_record_locks_enter(&g);
+    c->cancel = g.cancel;
     c->e = amph_client_passed_find(&c->file->part[0]);
 
     enum outcome outcome = takes ? take(c, waits, &err) : give_back(c, &err);
@@ -648,6 +674,7 @@ int amph_client_record_lock(const struct amph_layer *self, struct amph_fwd_call 
     if (file->nparts != 1 || c.cl->failover || table_of(call) != 0 || amph_thread_fd_table() != 0)
         return amph_layer_pass(self->next, call);
 
+    end_left_wait(&c);
     amph_client_check_at_times(c.cl);
     return lock_fns[call->id](self, call, &c);
 }
@@ -681,6 +708,7 @@ bool amph_client_record_locks_allow(struct amph_fwd_client *cl, const struct pas
 void amph_client_record_locks_forget(void)
 {
     amph_client_kept_forget();
+    amph_client_thread.lock_wait.frame = NULL;
     memset(locks.file, 0, sizeof locks.file);
     atomic_store(&locks.nfiles, 0);
     atomic_store(&locks.nremote, 0);
