@@ -19,7 +19,9 @@
 #include "iofwd/wire/passthrough.h"
 #include "iofwd/wire/versions.h"
 
-#define PASSED_FILES 128u /* files that are looked at, by their handles */
+#define PASSED_FILES 128u /* files that are looked at, in sets by their handles */
+#define PASSED_WAYS 8u    /* files in a set */
+#define PASSED_SETS (PASSED_FILES / PASSED_WAYS)
 
 enum passed_state {
     COUNTS, /* calls go to the server */
@@ -46,6 +48,7 @@ struct passed_file {
 
 struct amph_client_passthrough {
     struct passed_file entry[PASSED_FILES];
+    _Atomic bool adds[PASSED_SETS]; /* a thread gives one of the set's entries to a file */
     /* of a thread that asks a server for a descriptor, also of a directory, or sets record locks; signals are
      * blocked */
     pthread_mutex_t lock;
@@ -60,7 +63,7 @@ extern struct amph_client_passthrough amph_client_passthrough AMPH_HIDDEN;
 
 /* ---- passthrough.c ---- */
 
-/* Returns the entry of this file, or NULL: another file has its place. */
+/* Returns the entry of this file, or NULL: other files have all that it could have. */
 struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part);
 /* Likewise, but gives it no entry if it has none. */
 struct passed_file *amph_client_passed_peek(const struct amph_fwd_ref *part);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -48,9 +49,9 @@ struct amph_client_passthrough amph_client_passthrough = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-static struct passed_file *entry_of(uint64_t handle)
+static unsigned set_of(uint64_t handle)
 {
-    return &amph_client_passthrough.entry[amph_client_hash(handle) % PASSED_FILES];
+    return amph_client_hash(handle) % PASSED_SETS;
 }
 
 /* ---- asking for a descriptor ---- */
@@ -292,24 +293,52 @@ static void clear(struct passed_file *e)
 
 struct passed_file *amph_client_passed_peek(const struct amph_fwd_ref *part)
 {
-    struct passed_file *e = entry_of(part->handle);
+    struct passed_file *set = &amph_client_passthrough.entry[set_of(part->handle) * PASSED_WAYS];
 
-    return atomic_load(&e->handle) == part->handle && e->server == part->server ? e : NULL;
+    for (unsigned i = 0; i < PASSED_WAYS; i++)
+        if (atomic_load(&set[i].handle) == part->handle && set[i].server == part->server)
+            return &set[i];
+
+    return NULL;
 }
 
-struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part)
+/* May another file get this entry? */
+static bool is_replaceable(const struct passed_file *e)
 {
-    struct passed_file *e = entry_of(part->handle);
+    uint32_t state = atomic_load(&e->state);
+
+    return (state == COUNTS || state == REFUSED) && !atomic_load(&e->locks_remote);
+}
+
+/* The entry of a set that a new file gets: an unused one, or that of a file without a descriptor, which differs from
+ * file to file.  NULL: there is none. */
+static struct passed_file *choose(struct passed_file *set, uint64_t handle)
+{
+    struct passed_file *chosen = NULL;
+
+    for (unsigned i = 0; i < PASSED_WAYS; i++) {
+        struct passed_file *e = &set[(handle + i) % PASSED_WAYS];
+
+        if (!is_replaceable(e))
+            continue;
+        if (atomic_load(&e->handle) == 0)
+            return e;
+        if (!chosen)
+            chosen = e;
+    }
+
+    return chosen;
+}
+
+/* Gives the entry to another file, unless it is used meanwhile. */
+static bool replace(struct passed_file *e, const struct amph_fwd_ref *part)
+{
     uint64_t before = atomic_load(&e->handle);
-
-    if (before == part->handle)
-        return e->server == part->server ? e : NULL;
-
     uint32_t now = atomic_load(&e->state);
 
     if ((now != COUNTS && now != REFUSED) || atomic_load(&e->locks_remote) ||
         !atomic_compare_exchange_strong(&e->state, &now, ASKS))
-        return NULL;
+        return false;
 
     bool taken = atomic_load(&e->handle) == before;
 
@@ -321,7 +350,42 @@ struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part)
     }
 
     atomic_store_explicit(&e->state, taken ? COUNTS : now, memory_order_release);
-    return taken ? e : NULL;
+    return taken;
+}
+
+/* Only one thread at a time, so that a file gets one entry.  With signals blocked. */
+static struct passed_file *add(const struct amph_fwd_ref *part, struct passed_file *set)
+{
+    struct passed_file *e = amph_client_passed_peek(part);
+
+    if (e)
+        return e;
+
+    e = choose(set, part->handle);
+    return e && replace(e, part) ? e : NULL;
+}
+
+struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part)
+{
+    unsigned number = set_of(part->handle);
+    struct passed_file *set = &amph_client_passthrough.entry[number * PASSED_WAYS];
+    struct passed_file *e = amph_client_passed_peek(part);
+    sigset_t all, before;
+
+    if (AMPH_LIKELY(e != NULL) || !choose(set, part->handle))
+        return e;
+
+    /* a handler that jumps away would leave the set to nobody */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+
+    if (!atomic_exchange(&amph_client_passthrough.adds[number], true)) {
+        e = add(part, set);
+        atomic_store(&amph_client_passthrough.adds[number], false);
+    }
+
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return e;
 }
 
 /* Begins to use the file's descriptor: until leave, it is not given up.  Returns false if the entry has none. */
@@ -659,6 +723,8 @@ static void passthrough_event(const struct amph_layer *self, enum amph_layer_eve
     /* it has memory of its own, which the parent does not share */
     for (unsigned i = 0; i < PASSED_FILES; i++)
         clear(&amph_client_passthrough.entry[i]);
+    for (unsigned i = 0; i < PASSED_SETS; i++)
+        atomic_store(&amph_client_passthrough.adds[i], false);
 }
 
 static const struct amph_layer layer = {

@@ -761,17 +761,49 @@ static void section_shared(void)
     by_shell();
 }
 
+/* Many files at a time, each of which is used enough to get its descriptor. */
+static void section_many(void)
+{
+    enum {
+        FILES = 24,
+        CALLS = 1000
+    };
+    char name[32];
+    int fd[FILES];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "many.%d", i);
+        fd[i] = make(name, O_RDWR | O_TRUNC);
+    }
+
+    for (int at = 0; at < CALLS; at++)
+        for (int i = 0; i < FILES; i++)
+            IS(pwrite(fd[i], &name[0], 1, at), 1);
+
+    for (int i = 0; i < FILES; i++)
+        IS(close(fd[i]), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "calls", section_calls },         { "shared", section_shared },
-        { "threads", section_threads },     { "signals", section_signals },
-        { "processes", section_processes }, { "closes", section_closes },
-        { "maps", section_maps },           { "few", section_few },
-        { "few-local", section_few_local }, { "only", section_only },
-        { "until", section_until },         { "failover", section_failover },
-        { "forever", section_forever },     { "small", section_small },
-        { "leaves", section_leaves },       { "child-leaves", section_child_leaves },
+        { "calls", section_calls },
+        { "shared", section_shared },
+        { "threads", section_threads },
+        { "signals", section_signals },
+        { "processes", section_processes },
+        { "closes", section_closes },
+        { "maps", section_maps },
+        { "many", section_many },
+        { "few", section_few },
+        { "few-local", section_few_local },
+        { "only", section_only },
+        { "until", section_until },
+        { "failover", section_failover },
+        { "forever", section_forever },
+        { "small", section_small },
+        { "leaves", section_leaves },
+        { "child-leaves", section_child_leaves },
     };
 
     if (argc < 4)

@@ -14,6 +14,7 @@ fwd_passed "signal handlers, jumps, cancelled threads" 10000 signals
 fwd_passed "child processes of all kinds" 20 processes
 fwd_passed "descriptors that are closed" 1000 closes
 fwd_passed "shared maps" 500 maps
+fwd_passed "many files" 23000 many
 fwd_passed "in a session" 3000 calls IOFWD_CONSISTENCY=session
 fwd_passed "in a session, shared" 100 shared IOFWD_CONSISTENCY=session
 IOFWD_STRIPE=2
