@@ -34,6 +34,20 @@
 
 struct amph_ip_client amph_ip_client = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static const char *error_name(int err)
+{
+    switch (err) {
+    case ENOMEM:
+        return "ENOMEM";
+    case EMFILE:
+        return "EMFILE";
+    case ENFILE:
+        return "ENFILE";
+    default:
+        return "EIO";
+    }
+}
+
 /* Prints why forwarded calls fail; once a process, since every later call fails for the same reason. */
 static void complain(const char *what, const char *why, int err)
 {
@@ -42,7 +56,7 @@ static void complain(const char *what, const char *why, int err)
     if (__atomic_exchange_n(&amph_ip_client.complained, 1, __ATOMIC_RELAXED))
         return;
 
-    const char *name = err == ENOMEM ? "ENOMEM" : "EIO";
+    const char *name = error_name(err);
     int n = amph_ip_state.optional
                 ? snprintf(line, sizeof line, "amphora: %s: %s\n", what, why)
                 : snprintf(line, sizeof line,
@@ -72,6 +86,21 @@ static bool is_address_space_full(void)
         amph_ip_kernel_munmap(at, enough);
 
     return at == MAP_FAILED && errno == ENOMEM;
+}
+
+/* The errno value for a client that could not be loaded. */
+static int load_error(void)
+{
+    if (is_address_space_full())
+        return ENOMEM;
+
+    int fd = amph_ip_kernel_openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE ? errno : EIO;
+
+    amph_ip_kernel_close(fd);
+    return EIO;
 }
 
 static uint32_t own_table_number(void)
@@ -108,7 +137,7 @@ static int load(void)
     const struct amph_fwd_interface *table = amph_ip_client_bind(&what, &why);
 
     if (!table) {
-        int err = is_address_space_full() ? ENOMEM : EIO;
+        int err = load_error();
 
         complain(what, why, err);
         return err;

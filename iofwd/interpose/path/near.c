@@ -5,7 +5,8 @@
  * The address file says where the servers' exports are on this host (near_exports.c).  The process opens them with
  * its own rights, so it never sees more than it could without the servers.  Like a server it stays below the
  * export: the kernel resolves each path below the export's directory and follows no link (openat2).  Where there
- * is a link, an error but ENOENT, a FIFO, a socket or a device, the server makes the call.
+ * is a link, a FIFO, a socket or a device, or an error but ENOENT and a lack of descriptors, the server makes the
+ * call.
  *
  * A shared map of such a file goes to the server, because all processes of the host shall see in it what others
  * change in theirs (memory/pages.h).
@@ -30,6 +31,7 @@
 #include "iofwd/interpose/path/near.h"
 
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
@@ -91,7 +93,11 @@ int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel,
                                   .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
                                              RESOLVE_NO_MAGICLINKS };
 
-    return amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how);
+    int fd = amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how);
+
+    return fd < 0 && amph_ip_client_made_room()
+               ? amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how)
+               : fd;
 }
 
 /* The way to the last component, as amph_fwd_below_way.  Other programs may change it meanwhile. */
@@ -308,6 +314,11 @@ static int opening_flags(int flags)
     return flags & O_DIRECTORY ? flags : flags | O_NONBLOCK;
 }
 
+static int open_failure(int err)
+{
+    return err == ENOENT || amph_ip_near_lacks_descriptors(err) ? err : FWD_BELOW_ASK;
+}
+
 void amph_ip_near_note_file(int fd)
 {
     if (fd < FDTAB_MAX)
@@ -324,7 +335,7 @@ static bool open_to_read(const struct amph_ip_resolved *w, const struct amph_ip_
     o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
     o->readonly = p->readonly;
     if (o->fd < 0)
-        return is_answer(errno == ENOENT ? ENOENT : FWD_BELOW_ASK, err_p);
+        return is_answer(open_failure(errno), err_p);
     if (is_right(o, flags) && (!o->directory || has_short_name(w))) {
         if (!o->directory)
             amph_ip_near_note_file(o->fd);

@@ -74,7 +74,7 @@ static int open_file(const struct amph_ip_near_place *p, int flags, mode_t mode,
     o->fd = amph_ip_near_open_below(p, p->rel, flags | (is_opened_aside(flags) ? O_NONBLOCK : 0),
                                     mode);
     if (o->fd < 0)
-        return open_error(errno, p->rel, flags);
+        return amph_ip_near_lacks_descriptors(errno) ? errno : open_error(errno, p->rel, flags);
 
     if (!is_right(o->fd, flags, &st)) {
         amph_ip_kernel_close(o->fd);

@@ -7,6 +7,7 @@
 #ifndef AMPH_IOFWD_INTERPOSE_NEAR_PLACE_H
 #define AMPH_IOFWD_INTERPOSE_NEAR_PLACE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -28,6 +29,12 @@ bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_pl
 /* Opens the path below the directory, without links.  -1 with errno.  The caller owns the descriptor. */
 int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
                             mode_t mode);
+
+/* Has an open failed as it would at the server, whose files need a descriptor each, too? */
+static inline bool amph_ip_near_lacks_descriptors(int err)
+{
+    return err == EMFILE || err == ENFILE;
+}
 
 /* Looks what is there before it is opened, because the open of a FIFO or a device would have effects.  Returns 0,
  * ENOENT or FWD_BELOW_ASK. */

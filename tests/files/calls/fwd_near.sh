@@ -71,6 +71,40 @@ alone() {
     mp_report $? "$alone_name: by the program alone ($(wc -l <"$mp_dir/local") lines)" "$mp_dir/out"
 }
 
+# uses up its descriptors, and makes other calls then; reads: none for which a server is needed
+export FULL="$mp_dir/full.py"
+cat >"$FULL" <<'END'
+import os, resource, sys
+at = sys.argv[1] + "/dir/sub"
+
+def attempt(what, call):
+    try:
+        call()
+        print(what, "succeeds")
+    except OSError as e:
+        print(what, "fails:", e.strerror)
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+files = []
+try:
+    while len(files) < 64:
+        files.append(os.open(at + "/file1", os.O_RDONLY))
+except OSError as e:
+    print("open fails:", e.strerror)
+attempt("listdir", lambda: os.listdir(at))
+attempt("stat", lambda: os.stat(at + "/file2"))
+if sys.argv[2] == "changes":
+    attempt("open to write", lambda: os.open(at + "/file2", os.O_WRONLY))
+    attempt("open of a new file", lambda: os.open(at + "/new", os.O_WRONLY | os.O_CREAT))
+    attempt("mkdir", lambda: os.mkdir(at + "/made"))
+for file in files:
+    os.close(file)
+print(len(os.listdir(at)))
+if sys.argv[2] == "changes":
+    attempt("mkdir", lambda: os.mkdir(at + "/made"))
+    attempt("rmdir", lambda: os.rmdir(at + "/made"))
+END
+
 up
 # shellcheck disable=SC2016 # for the shell inside
 {
@@ -94,6 +128,7 @@ for at, dirs, files in os.walk(d):
     print(at, sorted(files), [open(os.path.join(at, f)).read() for f in sorted(files)])
 os.chdir(d)
 print(os.getcwd(), os.listdir(\"sub\").__len__(), os.stat(\"sub/file1\").st_size)"'
+    alone "a program that opens as many files as it may" 'python3 "$FULL" "$DIR" reads'
 }
 
 # ---- where the server is needed ----
@@ -111,6 +146,10 @@ needed() {
 
 needed "a link" "text 1" by_run cat /fwd/links/sub/file1
 needed "a link that leads out means this host's tree" "No such file" by_run cat /fwd/links/below/up/file
+by_run python3 "$FULL" /fwd changes >"$mp_dir/out" 2>&1
+grep -q "libiofwd cannot be loaded.*fail with EMFILE" "$mp_dir/out" && grep -q "mkdir fails: Too many open files" "$mp_dir/out" &&
+    [ "$(grep -c "^open .*fails: Too many open files" "$mp_dir/out")" = 3 ] && grep -q "mkdir succeeds" "$mp_dir/out" && grep -q "rmdir succeeds" "$mp_dir/out"
+mp_report $? "a call for which no descriptor is left says so, and succeeds when there are some again" "$mp_dir/out"
 needed "IOFWD_NEAR=0" "text 1" env IOFWD_NEAR=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
 needed "IOFWD_PASSTHROUGH=0" "text 1" env IOFWD_PASSTHROUGH=0 timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
 needed "IOFWD_CONSISTENCY=session" "text 1" env IOFWD_CONSISTENCY=session timeout 60 "$builddir/iofwd-run" -servers "$address" cat /fwd/dir/sub/file1
