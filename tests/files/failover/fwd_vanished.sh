@@ -86,6 +86,12 @@ for n in range(1 << 40):
 ' "$1"
 END
 
+end_server() {
+    kill "$(cat "$mp_dir/pid")"
+    mp_until 20 test ! -e "/proc/$server"
+    rm -f "$mp_dir/pid"
+}
+
 # forwarding CONDUIT WHAT: a client that writes, and a server on the other host
 forwarding() {
     forwarding_name="$1${2:+, $2}"
@@ -98,9 +104,10 @@ forwarding() {
     fwd_on_host $near timeout 100 "$builddir/iofwd-run" -servers "$mp_dir/addresses" sh "$mp_dir/${2:-lines}" "$mp_dir/ready" \
         >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
-    if ! mp_until 30 test -s "$mp_dir/ready" || ! mp_until 30 held; then
+    if ! mp_until 60 test -s "$mp_dir/ready" || ! mp_until 60 held; then
         echo "the client did not begin" >>"$mp_dir/out"
         mp_report 1 "a server vanishes: $forwarding_name" "$mp_dir/out"
+        end_server
         return
     fi
     cut
@@ -116,9 +123,7 @@ forwarding() {
     echo "after $(($(mp_now_ms) - begin)) ms" >"$mp_dir/out"
     mp_report $bad "the server drops the files of the client that vanished: $forwarding_name" "$mp_dir/out"
     mend
-    kill "$(cat "$mp_dir/pid")"
-    mp_until 20 test ! -e "/proc/$server"
-    rm -f "$mp_dir/pid"
+    end_server
 }
 forwarding tcp
 forwarding tcp blocks
@@ -142,7 +147,7 @@ computing() {
     fwd_on_host $near timeout 150 "$AMPHORA_RUN" -n 2 -conduit "$1" -hosts "$mp_dir/hosts" -ssh "$mp_dir/ssh" -timeout 140 \
         "$builddir/tests/${3:-am/am_reset}" "$2" "$mp_dir" >"$mp_dir/out" 2>&1 </dev/null &
     client=$!
-    mp_until 30 test -e "$mp_dir/ready" || echo "the job did not begin" >>"$mp_dir/out"
+    mp_until 60 test -e "$mp_dir/ready" || echo "the job did not begin" >>"$mp_dir/out"
 }
 
 # ends_after_cut NAME TEXT: the job ends with a sentence, at most one of each process
@@ -190,19 +195,27 @@ for what in messages puts; do
     name="a compute process is stopped: tcp, $what"
     mp_wanted "$name" || continue
     computing tcp $what
-    kill -STOP "$(cat "$mp_dir/receiver")"
-    sleep 25 # this long nothing must happen
-    kill -CONT "$(cat "$mp_dir/receiver")"
+    if kill -STOP "$(cat "$mp_dir/receiver")" 2>>"$mp_dir/out"; then
+        sleep 25 # this long nothing must happen
+        kill -CONT "$(cat "$mp_dir/receiver")"
+        stopped=0
+    else
+        stopped=1
+    fi
     : >"$mp_dir/enough"
-    wait $client
+    wait $client && [ $stopped = 0 ]
     mp_report $? "$name" "$mp_dir/out"
 done
 
 name="a compute process vanishes while it is stopped: tcp"
 if mp_wanted "$name"; then
     computing tcp puts
-    kill -STOP "$(cat "$mp_dir/receiver")"
-    sleep 3 # the window fills up, and probes begin
-    ends_after_cut "$name" "$host"
+    if kill -STOP "$(cat "$mp_dir/receiver")" 2>>"$mp_dir/out"; then
+        sleep 3 # the window fills up, and probes begin
+        ends_after_cut "$name" "$host"
+    else
+        kill $client
+        mp_report 1 "$name" "$mp_dir/out"
+    fi
 fi
 mp_done
