@@ -28,6 +28,7 @@ struct amph_ip_client {
     bool adopted;         /* inherited placeholders are in the table; written under lock */
     pthread_mutex_t lock; /* of loading and adopting */
     int complained;       /* the reason why calls fail is printed; atomic */
+    bool no_openat2;      /* the kernel, or what stands in for it, does not know openat2; atomic */
     char why[128];        /* load.c: that reason, where libiofwd is another version's */
 
     /* log_lines.c: lines of the client's log that are not written yet */

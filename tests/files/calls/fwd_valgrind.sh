@@ -4,7 +4,8 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 names="cat: no report and no leak
 cp: no report and no leak
-memory that is not there"
+memory that is not there
+a call that valgrind does not know is tried once"
 if ! command -v valgrind >/dev/null; then
     fwd_skip_all "there is no valgrind"
 elif nm -D "$builddir/.libs/libiofwd_preload.so" | grep -q __asan; then
@@ -30,7 +31,23 @@ cp_text() {
     checked cp /fwd/text /fwd/copy && cmp "$mp_dir/kept/copy" "$mp_dir/kept/text"
 }
 
+# near its servers, and with look-ups by the client, a program makes one call of openat2 for each name
+tried_once() {
+    mkdir -p "$mp_dir/kept/a/b" && touch "$mp_dir/kept/a/b/1" "$mp_dir/kept/a/b/2" "$mp_dir/kept/a/b/3"
+    for near in 0 1; do
+        "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/address" >/dev/null || return
+        IOFWD_NEAR=$near timeout -k 5 110 "$builddir/iofwd-run" -servers "$mp_dir/address" valgrind --error-exitcode=99 \
+            find /fwd -type f >"$mp_dir/got" 2>"$mp_dir/report"
+        code=$?
+        "$builddir/iofwd-ctl" stop -servers "$mp_dir/address" >/dev/null
+        cat "$mp_dir/report"
+        [ $code = 0 ] && [ "$(grep -c /fwd/a/b/ "$mp_dir/got")" = 3 ] && [ "$(grep -c "unhandled.* syscall: 437" "$mp_dir/report")" -le 1 ] ||
+            return
+    done
+}
+
 mp_try "cat: no report and no leak" cat_text
 mp_try "cp: no report and no leak" cp_text
 mp_try "memory that is not there" checked "$builddir/tests/files/calls/fwd_valgrind" /fwd/text
+mp_try "a call that valgrind does not know is tried once" tried_once
 mp_done
