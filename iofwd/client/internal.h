@@ -321,9 +321,9 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
 int amph_client_spread(struct amph_fwd_client *cl, struct amph_client_link *home,
                        struct amph_client_data *d);
 
-/* client/lock_holder.c: if the holder of a lock is another server's process, replaces it by that
- * server's client */
-void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+/* client/lock_holder.c: if the holder of a lock is another server's process, replaces it by that server's client.
+ * false: that is on another host */
+bool amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                              struct flock *found, bool asks_home);
 
 /* client/readiness.c */

@@ -51,7 +51,7 @@ static uint64_t ask(struct amph_fwd_client *cl, struct amph_client_link *link,
     return amph_rd_u64(&r);
 }
 
-void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
+bool amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
                              struct flock *found, bool asks_home)
 {
     struct stat st;
@@ -60,7 +60,7 @@ void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_f
 
     if (found->l_type == F_UNLCK || found->l_pid <= 0 ||
         amph_client_once(cl, AMPH_FWD_FSTAT, &look) != 0)
-        return;
+        return true;
 
     for (uint32_t i = 0; i < cl->nlinks; i++) {
         uint32_t server = cl->first + i;
@@ -77,10 +77,14 @@ void amph_client_lock_holder(struct amph_fwd_client *cl, const struct amph_fwd_f
             holder = ask(cl, link, &st, found);
         }
 
-        if (holder && holder != FWD_HOLDER_UNKNOWN)
-            found->l_pid = (pid_t)holder;
+        if (holder == FWD_HOLDER_UNKNOWN)
+            return true;
 
-        if (holder)
-            return;
+        if (holder) {
+            found->l_pid = (pid_t)holder;
+            return !(holder & FWD_HOLDER_ELSEWHERE);
+        }
     }
+
+    return true;
 }

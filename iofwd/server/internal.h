@@ -861,7 +861,7 @@ bool amph_server_lock_owner(int fd, struct flock *found);
 
 /* Returns the process of the client that holds such a lock through this server, or 0.  Any
  * thread. */
-uint32_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type);
+uint64_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type);
 
 /* ---- notify/readiness.c: readiness notifications (progress thread) ---- */
 

@@ -98,7 +98,7 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
     amph_wr_init(&w, out + n, FWD_MSG_MAX - n);
 
     bool mine = !r.bad && pid == (uint64_t)getpid();
-    uint32_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from,
+    uint64_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from,
                                                      (off_t)len, (short)type)
                            : 0;
 

@@ -90,6 +90,8 @@ enum {
     UINT64_MAX /* FWD_SERVICE_HOLDER: this server's lock, which is just being acquired or released \
                 */
 
+#define FWD_HOLDER_ELSEWHERE (UINT64_C(1) << 32) /* beside its number: it is on another host than the server */
+
 /* The active-message handlers of iofwd. */
 enum {
     FWD_AM_REQUEST = 96,

@@ -376,9 +376,10 @@ static bool is_of_ended(const struct lock_call *c, pid_t server)
     if (found.l_type == F_UNLCK)
         return true;
 
-    amph_client_lock_holder(c->cl, c->file, &found, true);
+    bool here = amph_client_lock_holder(c->cl, c->file, &found, true);
+
     return found.l_pid == server ||
-           (found.l_pid > 0 && kill(found.l_pid, 0) != 0 && errno == ESRCH);
+           (here && found.l_pid > 0 && kill(found.l_pid, 0) != 0 && errno == ESRCH);
 }
 
 static int try_again(struct lock_call *c, pid_t server)

@@ -75,21 +75,22 @@ static bool holds(const struct amph_server_lock_agent *lk, dev_t dev, ino_t ino,
     return k && amph_fwd_ranges_holds(&k->held, r);
 }
 
-/* Returns the process of the client that holds the lock through this server, or 0. */
-static uint32_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
+/* Returns the process of the client that holds the lock through this server, as FWD_SERVICE_HOLDER, or 0. */
+static uint64_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
 {
-    uint32_t pid = 0;
+    uint64_t found = 0;
 
     pthread_mutex_lock(&amph_server_state.agents_lock);
-    for (const struct amph_server_lock_agent *lk = amph_server_state.agents; lk && !pid;
+    for (const struct amph_server_lock_agent *lk = amph_server_state.agents; lk && !found;
          lk = lk->next)
-        pid = holds(lk, dev, ino, r) ? lk->pid : 0;
+        if (holds(lk, dev, ino, r))
+            found = lk->pid | (lk->elsewhere ? FWD_HOLDER_ELSEWHERE : 0);
 
     pthread_mutex_unlock(&amph_server_state.agents_lock);
-    return pid;
+    return found;
 }
 
-uint32_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
+uint64_t amph_server_lock_holder(dev_t dev, ino_t ino, off_t from, off_t len, short type)
 {
     bool to_end = len <= 0 || len > FWD_RANGE_END - from;
     return holder(dev, ino,
@@ -106,10 +107,10 @@ bool amph_server_lock_owner(int fd, struct flock *found)
         !range_of(fd, found, &r))
         return true;
 
-    uint32_t pid = holder(st.st_dev, st.st_ino, &r);
+    pid_t pid = (pid_t)holder(st.st_dev, st.st_ino, &r);
 
     if (pid)
-        found->l_pid = (pid_t)pid;
+        found->l_pid = pid;
 
     return pid;
 }

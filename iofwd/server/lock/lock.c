@@ -15,6 +15,7 @@
  * Thread rule: amph_server_lock_* by the progress thread; each agent is a thread of its own.
  */
 #include <errno.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,6 +86,7 @@ static struct amph_server_lock_agent *make_agent(struct amph_server *s, struct a
 
     lk->server = s;
     lk->pid = p->pid;
+    lk->elsewhere = kill((pid_t)p->pid, 0) != 0 && errno == ESRCH;
     lk->table = table;
     lk->server_sock = pair[0];
     lk->sock = pair[1];

@@ -66,8 +66,9 @@ struct amph_server_lock_agent {
     struct amph_server_lock_agent *next;   /* lock/held.c's, and its lock */
     struct amph_server_lock_agent *beside; /* progress thread's: the client's next agent */
     uint32_t table;                        /* the number of the client's descriptor table */
-    uint32_t pid;                          /* the client's */
-    int server_sock;                       /* the server's end of the socket to the agent */
+    uint32_t pid;                          /* the client's, on its own host */
+    bool elsewhere;  /* which is another one: here no process has this number */
+    int server_sock; /* the server's end of the socket to the agent */
     /* orders memory: data written before a message is visible after it, which the socket alone does
      * not guarantee in C */
     _Atomic uint32_t handed;

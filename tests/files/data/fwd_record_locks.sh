@@ -147,7 +147,46 @@ loses() {
     return 1
 }
 
+# A lock of a client on another host, whose number no process has here: it is not taken for one that has ended (100 ms each time).
+far_lock() {
+    mkdir -p "$mp_dir/far"
+    "$builddir/iofwd-server" -daemon -servers 1 -conduit tcp -iofwd "/fwd=$mp_dir/far" -address-file "$mp_dir/far.address" >/dev/null || return
+    mkfifo "$mp_dir/far.go"
+    # shellcheck disable=SC2016 # for the shell inside
+    AMPHORA_SMP=0 timeout 60 unshare -p -f sh -c 'echo $(($(cat /proc/sys/kernel/pid_max) - 50)) >/proc/sys/kernel/ns_last_pid; "$@"; exit' sh \
+        "$builddir/iofwd-run" -servers "$mp_dir/far.address" python3 -c '
+import fcntl, sys
+f = open("/fwd/f", "w+")
+fcntl.lockf(f, fcntl.LOCK_EX)
+print("held", flush=True)
+open(sys.argv[1]).read()' "$mp_dir/far.go" >"$mp_dir/far.says" 2>&1 &
+    mp_until 20 grep -q held "$mp_dir/far.says"
+    IOFWD_NEAR=0 timeout 60 "$builddir/iofwd-run" -servers "$mp_dir/far.address" python3 -c '
+import fcntl, os, time
+g = open("/fwd/g", "w+") # with a lock of its own the process must not leave its calls to the server
+fcntl.lockf(g, fcntl.LOCK_EX)
+f = open("/fwd/f", "r+")
+began = time.monotonic()
+refused = 0
+for i in range(30):
+    try:
+        fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        refused += 1
+print(refused, "refused,", "at once" if time.monotonic() - began < 1.5 else time.monotonic() - began)' >"$mp_dir/far.refused" 2>&1
+    echo >"$mp_dir/far.go"
+    wait
+    "$builddir/iofwd-ctl" stop -servers "$mp_dir/far.address" >/dev/null
+    cat "$mp_dir/far.says" "$mp_dir/far.refused"
+    grep -q "^30 refused, at once$" "$mp_dir/far.refused"
+}
+
 mp_try "a program that is executed loses locks, which is said" loses
+if unshare -p -f true 2>/dev/null && [ -w /proc/sys/kernel/ns_last_pid ]; then
+    mp_try "a lock of a client on another host is refused at once" far_lock
+else
+    mp_skip "a lock of a client on another host is refused at once" "this user may make no process namespace"
+fi
 AMPHORA_ON_SERVER_DEATH=eio
 export AMPHORA_ON_SERVER_DEATH
 start_server
