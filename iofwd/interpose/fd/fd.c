@@ -737,7 +737,7 @@ static int dup_onto(enum onto how, int from, int to, int flags)
     int fd = local_onto(how, from, to, flags);
 
     if (AMPH_UNLIKELY(writing != NULL))
-        amph_ip_near_writing_give_up(writing);
+        amph_ip_near_writing_left(writing, to, fd >= 0);
     if (AMPH_UNLIKELY(fd >= 0 && from != to && amph_fdtab_class(to) == FDTAB_EPOLL))
         amph_ip_epoll_closed(to);
 

@@ -151,7 +151,8 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
     return libc_fstat((int)number - 1, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
 }
 
-/* Gives up the entries whose descriptors were closed unseen. */
+/* Gives up the entries whose descriptors were closed unseen.  It looks again when it has taken one: until then another
+ * thread can have given it to another file with the same number. */
 static void sweep(void)
 {
     for (size_t i = 0; i < FWD_WRITER_FILES; i++) {
@@ -160,7 +161,7 @@ static void sweep(void)
 
         if (number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN && !is_open(e, number) &&
             take(e, number))
-            amph_ip_near_writing_give_up(e);
+            amph_ip_near_writing_left(e, (int)number - 1, !is_open(e, number));
     }
 }
 
@@ -246,6 +247,14 @@ struct amph_ip_near_writing *amph_ip_near_writing_leave(int fd)
             return &nv->item[i];
 
     return NULL;
+}
+
+void amph_ip_near_writing_left(struct amph_ip_near_writing *e, int fd, bool closed)
+{
+    if (closed)
+        amph_ip_near_writing_give_up(e);
+    else
+        atomic_store_explicit(&e->number, (uint32_t)fd + 1, memory_order_release);
 }
 
 void amph_ip_near_writing_keep(int fd)

@@ -66,6 +66,8 @@ void amph_ip_near_writing_give_up(struct amph_ip_near_writing *e);
 
 /* Around the close of a descriptor that is not forwarded; NULL: it has no entry. */
 struct amph_ip_near_writing *amph_ip_near_writing_leave(int fd);
+/* closed: whether the call has closed fd. */
+void amph_ip_near_writing_left(struct amph_ip_near_writing *e, int fd, bool closed);
 
 /* copy, if it is one, has become another descriptor of the file behind fd.  Returns copy. */
 int amph_ip_near_writing_copied(int fd, int copy);

@@ -97,7 +97,8 @@ writer("os.write(f, b\"0\" * 60000)")
 check("the server has made no call", calls(), before)
 holder("g = os.open(\"/fwd/a\", os.O_RDONLY)")
 changes = [("os.pwrite(f, b\"1\" * 60000, 0)", "1", 60000), ("os.lseek(f, 0, 0), os.write(f, b\"2\" * 60000)", "2", 60000),
-           ("os.ftruncate(f, 50000)", "2", 50000), ("h = os.dup(f)", "2", 50000), ("os.close(f)", "2", 50000),
+           ("os.ftruncate(f, 50000)", "2", 50000), ("os.dup2(999, f)", "2", 50000),
+           ("os.pwrite(f, b\"0\" * 50000, 0)", "0", 50000), ("h = os.dup(f)", "0", 50000), ("os.close(f)", "0", 50000),
            ("os.pwrite(h, b\"3\" * 50000, 0)", "3", 50000),
            ("f = os.open(\"/fwd/a\", os.O_WRONLY | os.O_TRUNC)", "", 0), ("os.write(f, b\"4\" * 70000)", "4", 70000),
            ("os.dup2(f, 200)", "4", 70000), ("os.close(f), os.close(h)", "4", 70000), ("os.pwrite(200, b\"5\" * 70000, 0)", "5", 70000),
