@@ -540,9 +540,12 @@ static void *map_near(enum amph_client_route way, const struct map_call *c, int 
 {
     struct stat st;
     bool writes = (amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & O_ACCMODE) == O_RDWR;
-    struct amph_ip_mapped_file *file = libc_fstat(fd, &st) == 0
-                                           ? amph_ip_map_file_enter(&st, writes)
-                                           : NULL;
+
+    /* the program may have closed it, and the number is free or that of something else */
+    if (libc_fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return mmap_by(way, c->at, c->len, c->prot, c->flags, fd, c->off);
+
+    struct amph_ip_mapped_file *file = amph_ip_map_file_enter(&st, writes);
 
     if (file) {
         amph_ip_near_writing_keep(fd);

@@ -220,6 +220,19 @@ static void section_maps(void)
     munmap(map, 10);
     reads = open(in("file"), O_RDONLY);
     say_text("unmapped", reads);
+    close(fd);
+    close(reads);
+
+    /* numbers that have been such files */
+    T(mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+    IS(errno, EBADF);
+
+    int ends[2];
+
+    IS(pipe(ends), 0);
+    IS(ends[0] == fd || ends[1] == fd, 1);
+    T(mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+    IS(errno, ENODEV);
 }
 
 /* Processes see in shared maps what others write in theirs, whichever is there first. */
