@@ -50,10 +50,10 @@ static inline bool amph_fwd_map_kind_is_locked(int fd, off_t byte, amph_fwd_fcnt
 }
 
 /* The holder of fd, a descriptor of the object, is going to map the file that begins at `at`.  writes: the map may be
- * written.  false: others have maps of the other kind.  It locks first: of two that map at a time at least one sees
- * the other. */
+ * written; reads: by fd there are maps already, which are only read.  false: others have maps of the other kind.  It
+ * locks first: of two that map at a time at least one sees the other. */
 static inline bool amph_fwd_map_kind_enter(int fd, off_t at, enum amph_fwd_map_kind kind,
-                                           bool writes, amph_fwd_fcntl_fn call)
+                                           bool writes, bool reads, amph_fwd_fcntl_fn call)
 {
     off_t other = at + (kind == FWD_MAPS_OF_FILE ? FWD_MAPS_OF_PAGES : FWD_MAPS_OF_FILE);
 
@@ -64,7 +64,9 @@ static inline bool amph_fwd_map_kind_enter(int fd, off_t at, enum amph_fwd_map_k
     if (!amph_fwd_map_kind_is_locked(fd, writes ? other : other + 2, call))
         return true;
 
-    amph_fwd_map_kind_lock(fd, F_UNLCK, at + kind, call);
+    if (!reads)
+        amph_fwd_map_kind_lock(fd, F_UNLCK, at + kind, call);
+
     amph_fwd_map_kind_lock(fd, F_UNLCK, at + kind + 2, call);
     return false;
 }

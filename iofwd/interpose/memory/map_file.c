@@ -97,8 +97,11 @@ static void put(struct amph_ip_mapped_file *f)
 /* false: others have maps of its pages. */
 static bool may_map(const struct amph_ip_mapped_file *f, bool writes)
 {
-    return f->lock < 0 || amph_fwd_map_kind_enter(f->lock, amph_fwd_map_kinds_at(f->dev, f->ino),
-                                                  FWD_MAPS_OF_FILE, writes, amph_ip_kernel_fcntl);
+    bool reads = f->uses > 1;
+
+    return f->lock < 0 ||
+           amph_fwd_map_kind_enter(f->lock, amph_fwd_map_kinds_at(f->dev, f->ino), FWD_MAPS_OF_FILE,
+                                   writes, reads, amph_ip_kernel_fcntl);
 }
 
 struct amph_ip_mapped_file *amph_ip_map_file_enter(const struct stat *st, bool writes)
@@ -117,8 +120,9 @@ struct amph_ip_mapped_file *amph_ip_map_file_enter(const struct stat *st, bool w
         f->uses++;
 
     if (f && enters) {
-        f->writes |= writes;
-        if (!may_map(f, writes)) {
+        if (may_map(f, writes)) {
+            f->writes |= writes;
+        } else {
             put(f);
             f = NULL;
         }

@@ -556,7 +556,7 @@ static bool may_map_pages(struct amph_ip_pages *p, const struct stat *st, bool w
 
     return p->kind < 0 ||
            amph_fwd_map_kind_enter(p->kind, amph_fwd_map_kinds_at(st->st_dev, st->st_ino),
-                                   FWD_MAPS_OF_PAGES, writes, amph_ip_kernel_fcntl);
+                                   FWD_MAPS_OF_PAGES, writes, p->maps > 1, amph_ip_kernel_fcntl);
 }
 
 int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, bool writes,

@@ -81,7 +81,7 @@ static bool is_mapped_itself(struct amph_server_handle *h)
     return h->exec.map_kinds && fstat(h->fd, &st) == 0 &&
            !amph_fwd_map_kind_enter(h->exec.map_kinds - 1,
                                     amph_fwd_map_kinds_at(st.st_dev, st.st_ino), FWD_MAPS_OF_PAGES,
-                                    writes, call_fcntl);
+                                    writes, false, call_fcntl);
 }
 
 /* Is the file mapped in another space?  If not, marks it as mapped in this one. */

@@ -225,6 +225,14 @@ near("n = open(\"/fwd/link\", \"r+b\")")
 check("by a link, which a server follows", near("k = mmap.mmap(n.fileno(), 5000)"), "None")
 near("k[0:4] = b\"link\"")
 check("one memory", near("m[0:4]"), repr(b"link"))
+near("k.close(), m.close()")
+near("m = mmap.mmap(r.fileno(), 5000, access=mmap.ACCESS_READ)")
+check("both kinds are only read", other("g = open(\"/fwd/m\", \"rb\"); m = mmap.mmap(g.fileno(), 5000, access=mmap.ACCESS_READ)"), "None")
+for times in range(2):
+    refused(near, "mmap.mmap(f.fileno(), 5000)")
+other("m.close(), g.close()")
+other("g = open(\"/fwd/m\", \"r+b\")")
+refused(other, "mmap.mmap(g.fileno(), 5000)")
 near.end()
 other.end()'
 
