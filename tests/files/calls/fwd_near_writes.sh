@@ -241,8 +241,11 @@ writer = Process(1)
 writer("f = os.open(\"/fwd/r\", os.O_RDWR | os.O_CREAT, 0o644)")
 writer("os.write(f, b\"0\" * 5000)")
 lines = [l.split() for l in open(address)]
-pids = [int(l[1]) for l in lines if l[0] == "watch"] + [int(l[2]) for l in lines if l[0] == "server"]
-subprocess.run(["kill", "-9"] + [str(pid) for pid in pids]) # a server may end when its watch does
+# whichever is left would remove the versions
+watch = [int(l[1]) for l in lines if l[0] == "watch"]
+pids = [int(l[2]) for l in lines if l[0] == "server"] + watch
+os.kill(watch[0], signal.SIGSTOP)
+subprocess.run(["kill", "-9"] + [str(pid) for pid in pids])
 for pid in pids:
     subprocess.run(["timeout", "20", "tail", "-f", "--pid=" + str(pid), "/dev/null"], check=True) # until it has gone
 subprocess.run([run.replace("iofwd-run", "iofwd-server"), "-daemon", "-servers", "1", "-iofwd", "/fwd=" + kept, "-address-file", address,
