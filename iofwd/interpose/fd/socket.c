@@ -294,39 +294,46 @@ ssize_t amph_do_sendto(int fd, const void *buf, size_t n, int flags, const struc
     return addr && !to ? -1 : met(libc_sendto(fd, buf, n, flags, to, len), addr, to);
 }
 
-/* The message's descriptors; NULL: it has none, or they are of no interest. */
-static const struct cmsghdr *passed_descriptors(const struct msghdr *msg)
+/* The next part of the message, after c or from its beginning, that has descriptors; NULL: there is none. */
+static struct cmsghdr *next_passed(struct msghdr *m, struct cmsghdr *c)
+{
+    c = c ? CMSG_NXTHDR(m, c) : CMSG_FIRSTHDR(m);
+    while (c && (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS))
+        c = CMSG_NXTHDR(m, c);
+
+    return c;
+}
+
+/* Does the message contain descriptors that may be forwarded, or open for writing by the process itself? */
+static bool passes_descriptors(const struct msghdr *msg)
 {
     struct msghdr m = *msg;
     bool interests = amph_ip_client.loaded || atomic_load(&amph_ip_near_versions.n) > 0;
 
-    if (!interests || !m.msg_control || !m.msg_controllen ||
-        !amph_ip_can_read(m.msg_control, m.msg_controllen))
-        return NULL;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            return c;
-
-    return NULL;
+    return interests && m.msg_control && m.msg_controllen &&
+           amph_ip_can_read(m.msg_control, m.msg_controllen) && next_passed(&m, NULL);
 }
 
 /* The receiver uses the files of the descriptors, too. */
-static void share_passed(const struct cmsghdr *c)
+static void share_passed(const struct msghdr *msg)
 {
-    const int *fd = (const int *)CMSG_DATA(c);
+    struct msghdr m = *msg;
 
     if (amph_ip_client.loaded)
         amph_ip_client.fwd.share();
 
-    for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
-        amph_ip_near_writing_keep(fd[i]);
+    for (struct cmsghdr *c = next_passed(&m, NULL); c; c = next_passed(&m, c)) {
+        const int *fd = (const int *)CMSG_DATA(c);
+
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
+            amph_ip_near_writing_keep(fd[i]);
+    }
 }
 
 bool amph_ip_message_is_forwarded(const struct msghdr *msg)
 {
     return msg && amph_ip_can_read(msg, sizeof *msg) &&
-           (passed_descriptors(msg) ||
+           (passes_descriptors(msg) ||
             amph_ip_socket_is_forwarded(msg->msg_name, msg->msg_namelen));
 }
 
@@ -346,10 +353,8 @@ ssize_t amph_do_sendmsg(int fd, const struct msghdr *msg, int flags)
     if (!msg || !amph_ip_can_read(msg, sizeof *msg))
         return libc_sendmsg(fd, msg, flags);
 
-    const struct cmsghdr *passed = passed_descriptors(msg);
-
-    if (passed)
-        share_passed(passed);
+    if (passes_descriptors(msg))
+        share_passed(msg);
 
     if (!msg->msg_name)
         return libc_sendmsg(fd, msg, flags);
