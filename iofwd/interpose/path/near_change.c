@@ -100,8 +100,7 @@ bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, 
 
     struct amph_ip_near_writing *e = amph_ip_near_writing_reserve();
 
-    if (names)
-        amph_ip_near_change_begin(flags & O_TRUNC);
+    struct amph_fwd_writer *record = names ? amph_ip_near_change_begin(flags & O_TRUNC) : NULL;
 
     o->directory = false;
     o->readonly = false;
@@ -110,7 +109,7 @@ bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, 
         amph_ip_near_writing_give_up(e);
 
     if (names)
-        amph_ip_near_change_end(flags & O_TRUNC);
+        amph_ip_near_change_end(record, flags & O_TRUNC);
 
     return *err_p != FWD_BELOW_ASK;
 }
@@ -163,12 +162,12 @@ static void close_parent(const struct parent *d)
 
 /* After a change of names: what was found on the way to a directory holds no more.  Returns what the program gets, or
  * FWD_BELOW_ASK. */
-static int end_change(int failed)
+static int end_change(struct amph_fwd_writer *record, int failed)
 {
     static const int expected[] = { ENOENT, EEXIST, ENOTEMPTY, EISDIR, ENOTDIR };
     int err = failed ? errno : 0;
 
-    amph_ip_near_change_end(false);
+    amph_ip_near_change_end(record, false);
     if (!err) {
         atomic_fetch_add(&amph_ip_near.memory->changes, 1);
         return 0;
@@ -189,8 +188,9 @@ bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    amph_ip_near_change_begin(false);
-    *err_p = end_change(libc_unlinkat(d.fd, d.name, flags));
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = end_change(record, libc_unlinkat(d.fd, d.name, flags));
     close_parent(&d);
     return *err_p != FWD_BELOW_ASK;
 }
@@ -203,8 +203,9 @@ bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    amph_ip_near_change_begin(false);
-    *err_p = end_change(libc_mkdirat(d.fd, d.name, mode));
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = end_change(record, libc_mkdirat(d.fd, d.name, mode));
     close_parent(&d);
     return *err_p != FWD_BELOW_ASK;
 }
@@ -224,9 +225,11 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
         return *err_p != FWD_BELOW_ASK;
     }
 
-    amph_ip_near_change_begin(false);
-    *err_p = end_change(flags ? libc_renameat2(d[0].fd, d[0].name, d[1].fd, d[1].name, flags)
-                              : libc_renameat(d[0].fd, d[0].name, d[1].fd, d[1].name));
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = end_change(record, flags
+                                    ? libc_renameat2(d[0].fd, d[0].name, d[1].fd, d[1].name, flags)
+                                    : libc_renameat(d[0].fd, d[0].name, d[1].fd, d[1].name));
     close_parent(&d[0]);
     close_parent(&d[1]);
     return *err_p != FWD_BELOW_ASK;

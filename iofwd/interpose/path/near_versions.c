@@ -106,16 +106,20 @@ bool amph_ip_near_may_change(void)
     return moves && !is_gone();
 }
 
-void amph_ip_near_change_begin(bool cuts)
+struct amph_fwd_writer *amph_ip_near_change_begin(bool cuts)
 {
-    if (amph_ip_near_versions.own)
-        amph_fwd_writer_begin(amph_ip_near_versions.map, amph_ip_near_versions.own, cuts);
+    struct amph_fwd_writer *own = amph_ip_near_versions.own;
+
+    if (own)
+        amph_fwd_writer_begin(amph_ip_near_versions.map, own, cuts);
+
+    return own;
 }
 
-void amph_ip_near_change_end(bool cuts)
+void amph_ip_near_change_end(struct amph_fwd_writer *record, bool cuts)
 {
-    if (amph_ip_near_versions.own)
-        amph_fwd_writer_end(amph_ip_near_versions.map, amph_ip_near_versions.own, cuts);
+    if (record && record == amph_ip_near_versions.own)
+        amph_fwd_writer_end(amph_ip_near_versions.map, record, cuts);
 }
 
 /* ---- files ---- */
@@ -182,7 +186,7 @@ static bool is_kept(uint32_t line)
 static struct amph_ip_near_writing *take_all(void)
 {
     if (!atomic_exchange(&amph_ip_near_versions.all, true))
-        amph_ip_near_change_begin(true);
+        (void)amph_ip_near_change_begin(true);
 
     return &amph_ip_near_versions.more;
 }
@@ -346,7 +350,7 @@ void amph_ip_near_versions_forked(void)
     if (parents && nv->own)
         keep_again(nv->map, parents, nv->own);
     if (atomic_load(&nv->all))
-        amph_ip_near_change_begin(true);
+        (void)amph_ip_near_change_begin(true);
 
     for (size_t i = 0; i < FWD_WRITER_FILES; i++)
         begin_again(&nv->item[i]);

@@ -55,9 +55,10 @@ extern struct amph_ip_near_versions amph_ip_near_versions AMPH_HIDDEN;
 /* May this process change files by itself?  The first call maps the versions. */
 bool amph_ip_near_may_change(void);
 
-/* Around a change of names; cuts: it may also shorten a file. */
-void amph_ip_near_change_begin(bool cuts);
-void amph_ip_near_change_end(bool cuts);
+/* Around a change of names; cuts: it may also shorten a file.  begin returns what end needs: a child that a signal
+ * handler has forked in between, and that returns from there, has another record, without this change. */
+struct amph_fwd_writer *amph_ip_near_change_begin(bool cuts);
+void amph_ip_near_change_end(struct amph_fwd_writer *record, bool cuts);
 
 /* An entry for a file that is going to be opened for writing.  It must be filled in, or given up. */
 struct amph_ip_near_writing *amph_ip_near_writing_reserve(void);
