@@ -172,7 +172,7 @@ void amph_fwd_versions_close(struct amph_fwd_versions *v, int fd)
 
     /* who gets this lock is the last one, and the name still leads to this file: only the holder of
      * the lock removes it */
-    if (dir >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (dir >= 0 && !amph_fwd_writers_any(v) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
         atomic_store(&v->gone, 1);
         unlinkat(dir, NAME, 0);
     }
@@ -232,9 +232,9 @@ uint64_t amph_fwd_versions_id(void)
 int amph_fwd_map_kinds_open(void)
 {
     int dir = open_directory(true);
-    int fd = dir < 0 ? -1
-                     : openat(dir, FWD_MAP_KINDS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-                              0600);
+    int fd = dir < 0
+                 ? -1
+                 : openat(dir, FWD_MAP_KINDS_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (dir >= 0)
         close(dir);

@@ -113,7 +113,8 @@ static inline bool amph_fwd_version_is(const struct amph_fwd_version *v, uint32_
 /* Server: opens the object, or makes it.  On AMPH_OK the caller owns the descriptor, whose lock
  * says that the object is in use.  AMPH_ERR_NOENT: this host has no usable place for it. */
 enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, int *fd_p);
-/* Ends the use; the last server removes the object.  The memory stays mapped, since a worker may
+/* Ends the use; the last server removes the object, unless processes have files open for writing by themselves, of
+ * which the next servers must know.  The memory stays mapped, since a worker may
  * still be in a call. */
 void amph_fwd_versions_close(struct amph_fwd_versions *versions, int fd);
 

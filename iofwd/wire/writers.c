@@ -137,6 +137,28 @@ void amph_fwd_writers_end_dead(struct amph_fwd_versions *v)
         (void)take_dead(v, &v->writer[i], 0);
 }
 
+static bool is_idle(const struct amph_fwd_writer *w)
+{
+    bool idle = atomic_load((_Atomic uint32_t *)&w->names) == 0;
+
+    for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
+        idle &= atomic_load((_Atomic uint32_t *)&w->line[i]) == 0;
+
+    return idle;
+}
+
+bool amph_fwd_writers_any(const struct amph_fwd_versions *v)
+{
+    for (unsigned i = 0; i < FWD_WRITERS; i++) {
+        uint32_t owner = atomic_load((_Atomic uint32_t *)&v->writer[i].owner);
+
+        if (owner && owner != FWD_WRITER_TAKEN && !is_dead(owner) && !is_idle(&v->writer[i]))
+            return true;
+    }
+
+    return false;
+}
+
 static void begin_all(struct amph_fwd_versions *v, struct amph_fwd_writer *w)
 {
     atomic_fetch_add(&v->names.begun, atomic_load(&w->names));

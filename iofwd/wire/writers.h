@@ -47,6 +47,9 @@ void amph_fwd_writer_open(struct amph_fwd_versions *v, struct amph_fwd_writer *w
                           uint32_t line);
 void amph_fwd_writer_close(struct amph_fwd_versions *v, struct amph_fwd_writer *w, unsigned i);
 
+/* Server: has a process that exists changes under way, or files open for writing? */
+bool amph_fwd_writers_any(const struct amph_fwd_versions *v);
+
 /* Server: ends the changes of processes that exist no more. */
 void amph_fwd_writers_end_dead(struct amph_fwd_versions *v);
 

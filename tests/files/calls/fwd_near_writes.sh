@@ -236,26 +236,35 @@ refused(other, "mmap.mmap(g.fileno(), 5000)")
 near.end()
 other.end()'
 
-section "servers that are killed and start again" '
+section "servers that are killed or stopped, and start again" '
+def kill():
+    lines = [l.split() for l in open(address)]
+    # whichever is left would remove the address file of the next
+    watch = [int(l[1]) for l in lines if l[0] == "watch"]
+    pids = [int(l[2]) for l in lines if l[0] == "server"] + watch
+    os.kill(watch[0], signal.SIGSTOP)
+    subprocess.run(["kill", "-9"] + [str(pid) for pid in pids])
+    return pids
+
+def stop():
+    pids = [int(l.split()[1]) for l in open(address) if l.startswith("watch ")]
+    subprocess.run([run.replace("iofwd-run", "iofwd-ctl"), "stop", "-servers", address], stdout=subprocess.DEVNULL)
+    return pids
+
 writer = Process(1)
 writer("f = os.open(\"/fwd/r\", os.O_RDWR | os.O_CREAT, 0o644)")
-writer("os.write(f, b\"0\" * 5000)")
-lines = [l.split() for l in open(address)]
-# whichever is left would remove the versions
-watch = [int(l[1]) for l in lines if l[0] == "watch"]
-pids = [int(l[2]) for l in lines if l[0] == "server"] + watch
-os.kill(watch[0], signal.SIGSTOP)
-subprocess.run(["kill", "-9"] + [str(pid) for pid in pids])
-for pid in pids:
-    subprocess.run(["timeout", "20", "tail", "-f", "--pid=" + str(pid), "/dev/null"], check=True) # until it has gone
-subprocess.run([run.replace("iofwd-run", "iofwd-server"), "-daemon", "-servers", "1", "-iofwd", "/fwd=" + kept, "-address-file", address,
-                "-pid-file", kept + "/../pid"], check=True, stdout=subprocess.DEVNULL)
-holder = Process(0, IOFWD_PASSTHROUGH="0")
-holder("g = os.open(\"/fwd/r\", os.O_RDONLY)")
-hold(holder, "r")
-writer("os.pwrite(f, b\"1\" * 6000, 0)")
-check("written by who was there before", holder("os.read(g, 100)[:1], os.fstat(g).st_size"), repr((b"1", 6000)))
-holder.end()
+for byte, end in ("1", kill), ("2", stop):
+    writer("os.pwrite(f, b\"0\" * 5000, 0), os.ftruncate(f, 5000)")
+    for pid in end():
+        subprocess.run(["timeout", "20", "tail", "-f", "--pid=" + str(pid), "/dev/null"], check=True) # until it has gone
+    subprocess.run([run.replace("iofwd-run", "iofwd-server"), "-daemon", "-servers", "1", "-iofwd", "/fwd=" + kept, "-address-file", address,
+                    "-pid-file", kept + "/../pid"], check=True, stdout=subprocess.DEVNULL)
+    holder = Process(0, IOFWD_PASSTHROUGH="0")
+    holder("g = os.open(\"/fwd/r\", os.O_RDONLY)")
+    hold(holder, "r")
+    writer("os.pwrite(f, b\"" + byte + "\" * 6000, 0)")
+    check("written by who was there before", holder("os.read(g, 100)[:1], os.fstat(g).st_size"), repr((byte.encode(), 6000)))
+    holder.end()
 writer.end()'
 
 mp_done
