@@ -68,12 +68,8 @@ void amph_fwd_writer_close(struct amph_fwd_versions *v, struct amph_fwd_writer *
 /* Ends what the record says is under way.  It is the caller's. */
 static void end_all(struct amph_fwd_versions *v, struct amph_fwd_writer *w, bool with_kept)
 {
-    for (uint32_t n = atomic_exchange(&w->names, 0); n > 0; n--)
-        amph_fwd_version_end(&v->names);
-
-    for (uint32_t n = atomic_exchange(&w->cuts, 0); n > 0; n--)
-        amph_fwd_version_end(&v->cuts);
-
+    atomic_fetch_add(&v->names.ended, atomic_exchange(&w->names, 0));
+    atomic_fetch_add(&v->cuts.ended, atomic_exchange(&w->cuts, 0));
     for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
         if (with_kept || !(atomic_load(&w->line[i]) & FWD_WRITER_KEPT))
             amph_fwd_writer_close(v, w, i);
@@ -137,20 +133,20 @@ void amph_fwd_writers_end_dead(struct amph_fwd_versions *v)
         (void)take_dead(v, &v->writer[i], 0);
 }
 
-static bool is_idle(const struct amph_fwd_writer *w)
+static bool is_idle(struct amph_fwd_writer *w)
 {
-    bool idle = atomic_load((_Atomic uint32_t *)&w->names) == 0;
+    bool idle = atomic_load(&w->names) == 0;
 
     for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
-        idle &= atomic_load((_Atomic uint32_t *)&w->line[i]) == 0;
+        idle &= atomic_load(&w->line[i]) == 0;
 
     return idle;
 }
 
-bool amph_fwd_writers_any(const struct amph_fwd_versions *v)
+bool amph_fwd_writers_any(struct amph_fwd_versions *v)
 {
     for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        uint32_t owner = atomic_load((_Atomic uint32_t *)&v->writer[i].owner);
+        uint32_t owner = atomic_load(&v->writer[i].owner);
 
         if (owner && owner != FWD_WRITER_TAKEN && !is_dead(owner) && !is_idle(&v->writer[i]))
             return true;

@@ -48,7 +48,7 @@ void amph_fwd_writer_open(struct amph_fwd_versions *v, struct amph_fwd_writer *w
 void amph_fwd_writer_close(struct amph_fwd_versions *v, struct amph_fwd_writer *w, unsigned i);
 
 /* Server: has a process that exists changes under way, or files open for writing? */
-bool amph_fwd_writers_any(const struct amph_fwd_versions *v);
+bool amph_fwd_writers_any(struct amph_fwd_versions *v);
 
 /* Server: ends the changes of processes that exist no more. */
 void amph_fwd_writers_end_dead(struct amph_fwd_versions *v);

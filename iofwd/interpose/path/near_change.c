@@ -180,7 +180,21 @@ static int end_change(struct amph_fwd_writer *record, int failed)
     return FWD_BELOW_ASK;
 }
 
-bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p)
+/* A change of one name in its directory; how: flags, or a mode. */
+typedef int (*change_fn)(int dir, const char *name, unsigned how);
+
+static int remove_name(int dir, const char *name, unsigned how)
+{
+    return libc_unlinkat(dir, name, (int)how);
+}
+
+static int make_directory(int dir, const char *name, unsigned how)
+{
+    return libc_mkdirat(dir, name, how);
+}
+
+static bool change_name(const struct amph_ip_resolved *w, change_fn change, unsigned how,
+                        int *err_p)
 {
     struct parent d;
 
@@ -190,24 +204,19 @@ bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p
 
     struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
 
-    *err_p = end_change(record, libc_unlinkat(d.fd, d.name, flags));
+    *err_p = end_change(record, change(d.fd, d.name, how));
     close_parent(&d);
     return *err_p != FWD_BELOW_ASK;
 }
 
+bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p)
+{
+    return change_name(w, remove_name, (unsigned)flags, err_p);
+}
+
 bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_p)
 {
-    struct parent d;
-
-    *err_p = open_parent(w, &d);
-    if (*err_p)
-        return *err_p != FWD_BELOW_ASK;
-
-    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
-
-    *err_p = end_change(record, libc_mkdirat(d.fd, d.name, mode));
-    close_parent(&d);
-    return *err_p != FWD_BELOW_ASK;
+    return change_name(w, make_directory, mode, err_p);
 }
 
 bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
