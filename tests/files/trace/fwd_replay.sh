@@ -14,7 +14,7 @@ fi
 unset AMPHORA_JOB IOFWD_PREFIX
 XDG_RUNTIME_DIR=$mp_dir/none # no servers
 export XDG_RUNTIME_DIR
-mkdir "$mp_dir/none" "$mp_dir/work" "$mp_dir/scratch"
+mkdir "$mp_dir/none" "$mp_dir/cwd" "$mp_dir/scratch"
 
 cat >"$mp_dir/p.c" <<'C'
 #include <fcntl.h>
@@ -87,17 +87,17 @@ int main(int argc, char **argv)
 C
 ${CC:-cc} -pthread -o "$mp_dir/p" "$mp_dir/p.c" || exit 99
 
-# again NAME COMMAND...: recorded in the folder work, and replayed
+# again NAME COMMAND...: recorded in the folder cwd, and replayed
 again() {
     name=$1
     shift
-    rm -rf "$mp_dir/r" "$mp_dir/work"
-    mkdir "$mp_dir/work"
-    head -c 5000 /dev/zero >"$mp_dir/work/input"
-    (cd "$mp_dir/work" && "$run" -record "$mp_dir/r" "$@") >"$mp_dir/out" 2>&1 || echo "the program failed" >>"$mp_dir/out"
-    fwd_tree "$mp_dir/work" >"$mp_dir/before"
+    rm -rf "$mp_dir/r" "$mp_dir/cwd"
+    mkdir "$mp_dir/cwd"
+    head -c 5000 /dev/zero >"$mp_dir/cwd/input"
+    (cd "$mp_dir/cwd" && "$run" -record "$mp_dir/r" "$@") >"$mp_dir/out" 2>&1 || echo "the program failed" >>"$mp_dir/out"
+    fwd_tree "$mp_dir/cwd" >"$mp_dir/before"
     timeout 50 "$trace" replay "$mp_dir/r" -prefix "$mp_dir/scratch" >>"$mp_dir/out" 2>&1 && ! grep -q 'ended otherwise\|failed' "$mp_dir/out" &&
-        fwd_tree "$mp_dir/work" | cmp - "$mp_dir/before" >>"$mp_dir/out" && test -z "$(ls "$mp_dir/scratch")"
+        fwd_tree "$mp_dir/cwd" | cmp - "$mp_dir/before" >>"$mp_dir/out" && test -z "$(ls "$mp_dir/scratch")"
     mp_report $? "$name: the same results, its own files untouched" "$mp_dir/out"
 }
 seconds() {
