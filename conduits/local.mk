@@ -12,6 +12,7 @@ libamphora_la_SOURCES += \
 	conduits/psm_absent.c \
 	conduits/psm_absent.h \
 	conduits/registry.c \
+	conduits/smp/batch.c \
 	conduits/smp/mem.c \
 	conduits/smp/peers.c \
 	conduits/smp/prepare.c \

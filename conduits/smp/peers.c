@@ -118,7 +118,7 @@ static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t
             .consumed = &at->in[lane].consumed,
             .bulk_consumed_there = &at->in[lane].bulk_consumed,
             .produced = produced,
-            .limit = produced ? produced : SMP_SLOTS,
+            .limit = produced ? produced : SMP_PLAIN_SLOTS,
             .bulk_at = amph_smp_number(__atomic_load_n(&at->out[lane].bulk_at, __ATOMIC_RELAXED),
                                        p->seed_out) &
                        ~(AMPH_CACHE_LINE - 1u),

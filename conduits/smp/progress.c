@@ -52,30 +52,82 @@ static inline void take_args(const struct amph_smp_slot *slot, struct amph_am *a
         memcpy(args + 8, slot->rest + 32, 32);
 }
 
+/* Handles the message of a slot.  Returns false if it is malformed or a batch. */
+static inline bool deliver(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane,
+                           const struct amph_smp_slot *slot, struct amph_am *am,
+                           uint32_t *bulk_end_p)
+{
+    const struct amph_cx_config *cfg = &s->base.cfg;
+    int32_t args[AMPH_AM_MAX_ARGS];
+
+    if (AMPH_UNLIKELY(!amph_smp_read_slot(&s->source[peer].in[lane], slot, am, bulk_end_p)))
+        return false;
+
+    take_args(slot, am, args);
+    cfg->upcalls->on_am(cfg->up, peer, lane, am);
+    return true;
+}
+
+/* Handles messages of a batch, and returns their number.  Some are left (batch_next < batch_count) if the
+ * budget is used up, or a source is to be removed, perhaps this one. */
+static __attribute__((noinline)) unsigned drain_batch(struct amph_smp_cx *s, uint32_t peer,
+                                                      enum amph_lane lane,
+                                                      const struct amph_smp_slot *slot,
+                                                      unsigned budget, uint32_t *bulk_end_p)
+{
+    struct amph_smp_in *in = &s->source[peer].in[lane];
+    const struct amph_smp_batch *batch = amph_smp_batch_take(in, slot, bulk_end_p);
+    unsigned n = 0;
+
+    if (!batch) {
+        in->batch_next = in->batch_count = 0;
+        amph_count(DROP_MALFORMED);
+        return 1;
+    }
+
+    while (in->batch_next < in->batch_count && n < budget && !(n && amph_smp_has_updates(s))) {
+        struct amph_am am;
+        uint32_t ignored;
+
+        if (!deliver(s, peer, lane, &batch->message[in->batch_next], &am, &ignored))
+            amph_count(DROP_MALFORMED);
+
+        in->batch_next++;
+        n++;
+    }
+
+    if (in->batch_next == in->batch_count)
+        in->batch_next = in->batch_count = 0;
+
+    in->publish_now = true;
+    return n;
+}
+
 /* Handles messages of a lane that has at least one. */
 static unsigned drain(struct amph_smp_cx *s, uint32_t peer, enum amph_lane lane, unsigned budget)
 {
     struct amph_smp_source *src = &s->source[peer];
     struct amph_smp_in *in = &src->in[lane];
-    const struct amph_cx_config *cfg = &s->base.cfg;
     unsigned n = 0;
 
     do {
+        const struct amph_smp_slot *slot = (const struct amph_smp_slot *)(const void *)in->next;
         struct amph_am am;
-        int32_t args[AMPH_AM_MAX_ARGS];
         uint32_t bulk_end;
         uint32_t bulk_before = in->bulk_consumed;
-        const struct amph_smp_slot *slot = (const struct amph_smp_slot *)(const void *)in->next;
 
-        if (AMPH_LIKELY(amph_smp_read_slot(in, slot, &am, &bulk_end))) {
-            take_args(slot, &am, args);
-            cfg->upcalls->on_am(cfg->up, peer, lane, &am);
+        if (AMPH_LIKELY(deliver(s, peer, lane, slot, &am, &bulk_end))) {
+            n++;
+        } else if (am.kind == SMP_KIND_BATCH) {
+            n += drain_batch(s, peer, lane, slot, budget - n, &bulk_end);
+            if (in->batch_next < in->batch_count)
+                return n;
         } else {
             amph_count(DROP_MALFORMED);
+            n++;
         }
 
         amph_smp_advance(src, in, bulk_end);
-        n++;
         publish(src, in, bulk_before);
         if (AMPH_UNLIKELY(amph_smp_has_updates(s))) /* perhaps the removal of this peer */
             return n;

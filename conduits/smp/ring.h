@@ -6,6 +6,8 @@
  * Each instance owns one region (a memfd) with a pair of rings for every peer number: the peer
  * writes, the owner reads.  A ring is 64 slots of two cache lines; a message takes one slot, and
  * one line of it if its arguments and payload fit.  Larger payloads are in the ring's bulk bytes.
+ * While the ring is full and its owner does not poll, messages without bulk are collected in a batch:
+ * an array of slots in the bulk bytes, which takes one slot of the ring (batch.c).
  * Untouched pages use no memory, so a region for a thousand peers costs only the pages in use.  A
  * peer maps the front of the region and its own pair.
  *
@@ -28,8 +30,10 @@
 #define SMP_SLOTS 64u
 #define SMP_BULK_BYTES (1u << 20) /* a power of two, at least three times the largest medium */
 #define SMP_MAX_MEDIUM 65536u
+#define SMP_PLAIN_SLOTS 60u /* the others are for batches only */
+#define SMP_BATCH_MESSAGES 511u
 #define SMP_MAX_PEERS (UINT32_C(1) << 24)
-#define SMP_ADDR_VERSION 3u
+#define SMP_ADDR_VERSION 4u
 #define SMP_MAGIC UINT64_C(0x32706d7361687041)
 
 /* Where a payload is: in the bulk bytes, or after the args.  PUBLISH: in the bulk bytes, and the
@@ -61,6 +65,19 @@ _Static_assert(offsetof(struct amph_smp_slot, flags) == offsetof(struct amph_smp
                "a slot begins like a message");
 
 #define SMP_REST_BYTES (sizeof(((struct amph_smp_slot *)0)->rest))
+
+/* The kind of a slot whose payload is a batch. */
+#define SMP_KIND_BATCH (AMPH_AM_INTERNAL + 1)
+
+/* The sender adds messages until the receiver takes the batch. */
+struct amph_smp_batch {
+    uint32_t count; /* complete messages; written by the sender until it is SMP_BATCH_TAKEN */
+    struct amph_smp_slot message[SMP_BATCH_MESSAGES]; /* their first words are not used */
+};
+
+#define SMP_BATCH_TAKEN UINT32_MAX
+
+_Static_assert(sizeof(struct amph_smp_batch) <= SMP_MAX_MEDIUM, "a batch is sent like a medium");
 
 /* Offset of the payload in `rest`, after nargs words. */
 static inline uint32_t amph_smp_payload_at(unsigned nargs)

@@ -80,6 +80,7 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
         }
     }
 
+    out->batch = NULL; /* its bytes may be taken once it has been consumed */
     out->last_from = out->bulk_at;
     out->last_at = *at_p = at;
     out->bulk_at = at + len;
@@ -131,22 +132,24 @@ static inline void copy_small(uint8_t *to, const void *from, uint32_t nbytes)
         memcpy(to, from, nbytes);
 }
 
+static inline void place_in_line(struct amph_smp_slot *slot, const struct amph_am *am)
+{
+    slot->where = SMP_INLINE;
+    if (am->nbytes && carries_payload(am->kind))
+        copy_small(slot->rest + amph_smp_payload_at(am->nargs), am->payload, am->nbytes);
+}
+
 /* Copies the payload into the slot or the bulk.  Returns false if there is no room. */
 static inline bool place_payload(struct amph_smp_out *out, uint32_t seed,
                                  struct amph_smp_slot *slot, const struct amph_am *am)
 {
-    uint32_t at = amph_smp_payload_at(am->nargs);
-
-    slot->where = SMP_INLINE;
-    if (am->nbytes == 0 || !carries_payload(am->kind))
-        return true;
-
-    if (at + am->nbytes <= SMP_REST_BYTES) {
-        copy_small(slot->rest + at, am->payload, am->nbytes);
+    if (amph_smp_fits_in_line(am)) {
+        place_in_line(slot, am);
         return true;
     }
 
     uint32_t bulk;
+
     if (!amph_smp_bulk_take(out, seed, am->nbytes, &bulk))
         return false;
 
@@ -155,9 +158,8 @@ static inline bool place_payload(struct amph_smp_out *out, uint32_t seed,
     return true;
 }
 
-static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p,
-                             struct amph_smp_out *out, struct amph_smp_slot *slot,
-                             const struct amph_am *am)
+/* Writes all but the payload. */
+static inline void write_slot(struct amph_smp_slot *slot, const struct amph_am *am)
 {
     memcpy(&slot->kind, am, 4); /* kind, handler, nargs, flags */
     slot->aux = am->aux;
@@ -169,7 +171,19 @@ static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p,
 
     for (unsigned i = 0; i < am->nargs; i++)
         memcpy(slot->rest + 4 * i, &am->args[i], 4);
+}
 
+void amph_smp_slot_fill(struct amph_smp_slot *slot, const struct amph_am *am)
+{
+    place_in_line(slot, am);
+    write_slot(slot, am);
+}
+
+static inline void fill_slot(struct amph_smp_cx *s, struct amph_smp_peer *p,
+                             struct amph_smp_out *out, struct amph_smp_slot *slot,
+                             const struct amph_am *am)
+{
+    write_slot(slot, am);
     __atomic_store_n(&slot->word, amph_smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     out->produced++;
     after_send(s, p);
@@ -179,6 +193,12 @@ void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct a
                         const struct amph_am *am)
 {
     fill_slot(s, p, out, &out->ring->slot[out->produced % SMP_SLOTS], am);
+}
+
+static void complete(struct amph_op *lc)
+{
+    if (lc)
+        lc->done(lc, AMPH_OK);
 }
 
 /* Sends any kind of message, with all checks. */
@@ -198,16 +218,20 @@ static __attribute__((noinline)) enum amph_status send_any(struct amph_cx *cx, u
     struct amph_smp_peer *p = &s->peer[peer];
     struct amph_smp_out *out = &p->out[lane];
 
-    if (AMPH_UNLIKELY(!amph_smp_have_slot(out, p->seed_out)))
-        return AMPH_AGAIN;
+    if (AMPH_UNLIKELY(!amph_smp_have_slot(out, p->seed_out))) {
+        if (!amph_smp_batch_add(s, p, out, am))
+            return AMPH_AGAIN;
+
+        complete(lc);
+        return AMPH_OK;
+    }
 
     struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
     if (am->kind != AMPH_AM_SHORT && AMPH_UNLIKELY(!place_payload(out, p->seed_out, slot, am)))
         return AMPH_AGAIN;
 
     fill_slot(s, p, out, slot, am);
-    if (lc)
-        lc->done(lc, AMPH_OK);
+    complete(lc);
 
     return AMPH_OK;
 }

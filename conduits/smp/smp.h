@@ -7,7 +7,7 @@
  *   smp.c       opening and closing an instance        source.c    receive side of a peer
  *   peers.c     adding and removing peers              wait.c      sleeping and waking
  *   send.c      sending                                mem.c       registered memory, put and get
- *   prepare.c   negotiated payload
+ *   prepare.c   negotiated payload                     batch.c     messages for which no slot is free
  *
  * Includes base/, boot/ and conduits/conduit.h only.  No writable globals.
  *
@@ -49,6 +49,11 @@ struct amph_smp_out {
     uint32_t bulk_released;
     uint32_t
         publish_seq; /* `produced` after the last message that released less bulk than it used */
+    /* The last message is this batch, to which messages may be added; or NULL. */
+    struct amph_smp_batch *batch;
+    uint32_t batch_at, batch_count; /* `produced` after it; messages in it */
+    /* The receiver's position when the ring was last found full, and how often it was the same. */
+    uint32_t stuck_at, stuck;
 };
 
 /* Writes to the slot of the next message where its payload is in the bulk, and up to which position
@@ -110,6 +115,7 @@ struct amph_smp_in {
     uint32_t bulk_consumed, bulk_published;
     bool publish_now;      /* the current message asks to publish its consumption at once */
     uint32_t counted_word; /* a stale or unauthenticated word that has been counted */
+    uint32_t batch_next, batch_count; /* of the batch that has been taken; 0, 0: none */
 };
 
 /* Progress side of a peer. */
@@ -248,17 +254,23 @@ static inline bool amph_smp_read_slot(struct amph_smp_in *in, const struct amph_
 /* send.c */
 enum amph_status amph_smp_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc);
+static inline uint32_t amph_smp_consumed(const struct amph_smp_out *out, uint32_t seed)
+{
+    return amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
+}
+
 /* Returns true if a slot is free.  Reads the receiver's line only when the known room is used up. */
 static inline bool amph_smp_have_slot(struct amph_smp_out *out, uint32_t seed)
 {
     if (AMPH_LIKELY(out->produced != out->limit))
         return true;
 
-    uint32_t consumed = amph_smp_number(__atomic_load_n(out->consumed, __ATOMIC_ACQUIRE), seed);
-    if (out->produced - consumed >= SMP_SLOTS) /* full, or the peer wrote nonsense */
+    uint32_t consumed = amph_smp_consumed(out, seed);
+
+    if (out->produced - consumed >= SMP_PLAIN_SLOTS) /* full, or the peer wrote nonsense */
         return false;
 
-    out->limit = consumed + SMP_SLOTS;
+    out->limit = consumed + SMP_PLAIN_SLOTS;
     return true;
 }
 
@@ -267,6 +279,24 @@ bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes
 /* Fills slot number out->produced, whose payload is in place, and wakes the receiver if it sleeps. */
 void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out,
                         const struct amph_am *am);
+/* Does a slot hold all of the message? */
+static inline bool amph_smp_fits_in_line(const struct amph_am *am)
+{
+    return am->kind == AMPH_AM_SHORT || am->kind == AMPH_AM_LONG || am->nbytes == 0 ||
+           amph_smp_payload_at(am->nargs) + am->nbytes <= SMP_REST_BYTES;
+}
+
+/* Writes such a message to a slot, but not the word that makes it full. */
+void amph_smp_slot_fill(struct amph_smp_slot *slot, const struct amph_am *am);
+/* batch.c */
+/* For a message for which no slot is free.  Returns false if there is no room in a batch, either. */
+bool amph_smp_batch_add(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out,
+                        const struct amph_am *am);
+/* The batch of a slot of that kind.  The first call for it counts its messages: in->batch_count.  NULL: it is
+ * malformed.  *bulk_end_p as in amph_smp_read_slot. */
+const struct amph_smp_batch *amph_smp_batch_take(struct amph_smp_in *in,
+                                                 const struct amph_smp_slot *slot,
+                                                 uint32_t *bulk_end_p);
 /* prepare.c */
 enum amph_status amph_smp_am_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                      size_t *len_bytes_p, void **buf_p);

@@ -87,10 +87,14 @@ static void forget(struct amph_smp_source *src)
         struct amph_smp_in *in = &src->in[lane];
 
         for (unsigned n = 0; n < SMP_SLOTS && amph_smp_slot_full(in); n++) {
+            const struct amph_smp_slot *slot = &in->ring->slot[in->consumed % SMP_SLOTS];
             struct amph_am am;
             uint32_t bulk_end;
 
-            amph_smp_read_slot(in, &in->ring->slot[in->consumed % SMP_SLOTS], &am, &bulk_end);
+            if (!amph_smp_read_slot(in, slot, &am, &bulk_end) && am.kind == SMP_KIND_BATCH)
+                amph_smp_batch_take(in, slot, &bulk_end);
+
+            in->batch_count = 0;
             amph_smp_advance(src, in, bulk_end);
         }
 

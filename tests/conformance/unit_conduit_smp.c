@@ -487,8 +487,8 @@ static void full_bulk_after_a_pause(void)
         while (send_filled(a, len, buf, false) == AMPH_OK)
             n++;
 
-        CHECK_MSG(n == SMP_BULK_BYTES / len || n == SMP_SLOTS, "round %u: %u of %u bytes", round, n,
-                  len);
+        CHECK_MSG(n == SMP_BULK_BYTES / len || n == SMP_PLAIN_SLOTS, "round %u: %u of %u bytes",
+                  round, n, len);
         sent += n;
         SUITE_UNTIL(w, right_ones == sent);
 
@@ -496,6 +496,148 @@ static void full_bulk_after_a_pause(void)
             sent += send_filled(a, 100 + 3000 * i, buf, false) == AMPH_OK;
 
         SUITE_UNTIL(w, right_ones == sent);
+    }
+
+    suite_world_close(w);
+}
+
+/* Numbered messages of every kind that a slot holds, and every seventh with a payload in the bulk. */
+static struct {
+    uint32_t next;       /* the number that must come next */
+    uint32_t removed_at; /* the handler of this one removes the sender; 0: none does */
+} numbered;
+
+static uint8_t numbered_byte(uint32_t n, uint32_t i)
+{
+    return (uint8_t)(n * 31 + i);
+}
+
+static enum amph_status send_numbered(struct suite_node *a, uint32_t n, bool with_bulk)
+{
+    static const uint8_t kinds[] = { AMPH_AM_SHORT, AMPH_AM_LONG, AMPH_AM_MEDIUM };
+    int32_t args[] = { (int32_t)n, (int32_t)~n };
+    uint8_t payload[3000];
+    struct amph_am am = { .kind = kinds[n % 3], .handler = 1, .nargs = 2, .args = args };
+
+    if (am.kind == AMPH_AM_MEDIUM) {
+        am.nbytes = with_bulk && n % 7 == 0 ? sizeof payload : 1 + n % 40;
+        am.payload = payload;
+        for (uint32_t i = 0; i < am.nbytes; i++)
+            payload[i] = numbered_byte(n, i);
+    } else if (am.kind == AMPH_AM_LONG) {
+        am.nbytes = n;
+        am.dest = UINT64_C(1) << 40 | n;
+    }
+
+    return a->cx->ops->am_send(a->cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+static void check_numbered(struct suite_node *b, uint32_t peer, enum amph_lane lane,
+                           const struct amph_am *am)
+{
+    uint32_t n = numbered.next++;
+
+    CHECK(peer == 0 && lane == AMPH_LANE_REQUEST);
+    CHECK_MSG(am->nargs == 2 && am->args[0] == (int32_t)n && am->args[1] == (int32_t)~n,
+              "message %d came in place of %u", am->args[0], n);
+
+    if (am->kind == AMPH_AM_LONG)
+        CHECK(am->nbytes == n && am->dest == (UINT64_C(1) << 40 | n));
+    if (am->kind == AMPH_AM_MEDIUM)
+        for (uint32_t i = 0; i < am->nbytes; i++)
+            CHECK(((const uint8_t *)am->payload)[i] == numbered_byte(n, i));
+
+    if (n && n == numbered.removed_at)
+        b->cx->ops->del_peer(b->cx, 0);
+}
+
+/* Sends until there is no room; returns the number of the next message. */
+static uint32_t send_all_that_fits(struct suite_node *a, uint32_t n, bool with_bulk)
+{
+    for (unsigned tries = 0; tries < 100; tries++)
+        while (send_numbered(a, n, with_bulk) == AMPH_OK) {
+            n++;
+            tries = 0;
+        }
+
+    return n;
+}
+
+/* A receiver that does not poll holds some 2,000 messages, and they come in order. */
+static void seldom_receiver(void)
+{
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    uint32_t n = 0;
+
+    numbered.next = 0;
+    w->node[1].hook = check_numbered;
+    for (unsigned round = 0; round < 20; round++) {
+        uint32_t before = n;
+
+        n = send_all_that_fits(a, n, false);
+        CHECK_MSG(n - before ==
+                      SMP_PLAIN_SLOTS + (SMP_SLOTS - SMP_PLAIN_SLOTS) * SMP_BATCH_MESSAGES,
+                  "round %u: room for %u messages", round, n - before);
+        SUITE_UNTIL(w, numbered.next == n);
+    }
+
+    suite_world_close(w);
+}
+
+/* The receiver takes a few messages at a time, while more are added, with and without bulk. */
+static void batches_in_small_parts(void)
+{
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    uint64_t state = 99;
+    uint32_t n = 0;
+
+    numbered.next = 0;
+    b->hook = check_numbered;
+    for (unsigned step = 0; step < 30000; step++) {
+        bool with_bulk = step / 3000 % 2;
+
+        if (suite_random(&state) % 40 == 0)
+            n = send_all_that_fits(a, n, with_bulk);
+        else
+            n += send_numbered(a, n, with_bulk) == AMPH_OK;
+
+        b->cx->ops->progress(b->cx, 3, 1 + (uint32_t)suite_random(&state) % 40);
+    }
+
+    SUITE_UNTIL(w, numbered.next == n);
+    suite_world_close(w);
+}
+
+/* The handler of a message in a batch removes the sender: the rest is not delivered, and what is sent after
+ * the sender was added again is. */
+static void removed_in_a_batch(void)
+{
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    struct suite_node *b = &w->node[1];
+    uint32_t n = 0;
+
+    b->hook = check_numbered;
+    for (unsigned round = 0; round < 30; round++) {
+        numbered.next = n;
+        numbered.removed_at = n + SMP_PLAIN_SLOTS + 100 * round + 1;
+        n = send_all_that_fits(a, n, false);
+        if (numbered.removed_at >= n)
+            numbered.removed_at = n - 1;
+
+        SUITE_UNTIL(w, numbered.next == numbered.removed_at + 1);
+        suite_pump_node(b);
+        CHECK(numbered.next == numbered.removed_at + 1);
+
+        numbered.removed_at = 0;
+        numbered.next = n;
+        suite_link(b, a);
+        SUITE_UNTIL(w, send_numbered(a, n, false) == AMPH_OK);
+        n++;
+        SUITE_UNTIL(w, numbered.next == n);
     }
 
     suite_world_close(w);
@@ -559,6 +701,9 @@ int main(int argc, char **argv)
         { "stale keys", stale_keys },
         { "prepared in any order", prepared_in_any_order },
         { "all of the bulk after a pause", full_bulk_after_a_pause },
+        { "a receiver that does not poll", seldom_receiver },
+        { "batches in small parts", batches_in_small_parts },
+        { "removed in a batch", removed_in_a_batch },
         { "a child in our memory", child_in_our_memory },
         { NULL, NULL },
     };

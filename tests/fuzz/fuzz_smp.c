@@ -91,6 +91,16 @@ static void write_slot(struct amph_smp_peer *p, struct amph_smp_out *out, const 
     struct amph_smp_slot *slot = &out->ring->slot[out->produced % SMP_SLOTS];
 
     memcpy((uint8_t *)slot + 4, bytes, SLOT_BYTES);
+    if (slot->kind == SMP_KIND_BATCH) {
+        struct amph_smp_batch *batch = (void *)out->bulk;
+
+        slot->nbytes = sizeof *batch;
+        slot->bulk = slot->bulk_end & ~(SMP_BULK_BYTES - 1);
+        slot->bulk_end = slot->bulk;
+        batch->count = bytes[SLOT_BYTES - 1];
+        memcpy((uint8_t *)&batch->message[bytes[SLOT_BYTES - 2]] + 4, bytes, SLOT_BYTES);
+    }
+
     __atomic_store_n(&slot->word, amph_smp_word(p->seed_out, out->produced), __ATOMIC_RELEASE);
     __atomic_fetch_or(p->watched_word, p->watched_bit, __ATOMIC_RELAXED);
     out->produced++;
