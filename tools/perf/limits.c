@@ -183,9 +183,14 @@ double perf_store_rate(struct perf_run *run, size_t bytes)
 
 /* ---- TCP ---- */
 
+/* As the tcp conduit inside a host, without a congestion control that estimates a rate (BBR), where that is
+ * allowed: the limit is what the machine can do. */
 static bool tcp_ready(int fd)
 {
+    static const char unpaced[] = "reno";
     int one = 1;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof unpaced - 1);
     return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&
            fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
