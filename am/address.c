@@ -291,6 +291,7 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
         *p = (struct amph_peer){ .send = cx->ops->am_send,
                                  .cx = cx,
                                  .windowed = !cx->caps.self_flow,
+                                 .window = AMPH_AM_WINDOW,
                                  .credits = AMPH_AM_WINDOW };
         if (self)
             ep->self = peer;

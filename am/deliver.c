@@ -164,6 +164,23 @@ static inline void deliver(struct amph_am_ep *ep, uint32_t peer, enum amph_lane 
         deliver_to(ep, peer, lane, am, &ep->hot[am->handler], &ep->entry[am->handler]);
 }
 
+/* What a message says of credits: it gives some back, and its sender may want more than it has. */
+static void take_credits(struct amph_am_ep *ep, uint32_t peer, const struct amph_am *am)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    uint32_t now = __atomic_add_fetch(&p->credits, am->aux & ~AMPH_AM_WANTS_MORE, __ATOMIC_RELAXED);
+
+    if (AMPH_UNLIKELY(now > AMPH_AM_WINDOW_MAX)) {
+        __atomic_store_n(&p->credits, AMPH_AM_WINDOW_MAX, __ATOMIC_RELAXED);
+        drop(ep, peer, am, "it gives back more credits than were used");
+    }
+
+    if (am->aux & AMPH_AM_WANTS_MORE && p->window < AMPH_AM_WINDOW_MAX) {
+        __atomic_add_fetch(&p->owed, AMPH_AM_WINDOW, __ATOMIC_RELAXED);
+        p->window += AMPH_AM_WINDOW;
+    }
+}
+
 /* Delivers a message of a peer whose conduit does not bound its lanes: the message may return
  * credits, and a request uses one until it is returned. */
 static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_t peer,
@@ -171,14 +188,8 @@ static __attribute__((noinline)) void on_windowed(struct amph_am_ep *ep, uint32_
 {
     struct amph_peer *p = &ep->peer[peer];
 
-    if (am->aux) {
-        uint32_t now = __atomic_add_fetch(&p->credits, am->aux, __ATOMIC_RELAXED);
-
-        if (AMPH_UNLIKELY(now > AMPH_AM_WINDOW)) {
-            __atomic_store_n(&p->credits, AMPH_AM_WINDOW, __ATOMIC_RELAXED);
-            drop(ep, peer, am, "it gives back more credits than were used");
-        }
-    }
+    if (am->aux)
+        take_credits(ep, peer, am);
 
     if (am->kind == AMPH_AM_INTERNAL && amph_ep_lost_take(ep, peer, am))
         return;

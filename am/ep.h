@@ -28,8 +28,12 @@ enum {
     AMPH_NCX = 3
 };
 
-#define AMPH_AM_WINDOW \
-    64u /* unanswered requests to one peer, if the conduit does not bound its lanes */
+/* Unanswered requests to one peer, if the conduit does not bound its lanes: at first, and at most, once the sender
+ * has said that it needed more. */
+#define AMPH_AM_WINDOW 64u
+#define AMPH_AM_WINDOW_MAX 256u
+/* In aux, above the credits: a request has waited for a credit since the last message. */
+#define AMPH_AM_WANTS_MORE 0x8000u
 #define AMPH_AM_BUDGET 32u /* messages handled in one progress call; bounds the deferred replies */
 #define AMPH_AM_WATCH_MAX 32u
 #define AMPH_AM_PACKED_BYTES (16u << 10) /* longs up to this travel in one message */
@@ -60,6 +64,8 @@ struct amph_peer {
     bool has_segment;
     bool dead;
     uint8_t late;     /* enum amph_late: whether puts of longs take long (longs.c) */
+    bool wants_more;  /* a request has waited for a credit */
+    uint16_t window;  /* credits that the peer has been given, used or not */
     uint32_t credits; /* requests that may still be sent */
     uint32_t owed;    /* requests received since credits were last returned */
     /* messages of both lanes, of a windowed peer, without questions and answers (lost.c) */

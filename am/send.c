@@ -24,8 +24,10 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
 {
     struct amph_am m = *am;
 
-    if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0)
+    if (lane == AMPH_LANE_REQUEST && __atomic_load_n(&p->credits, __ATOMIC_RELAXED) == 0) {
+        __atomic_store_n(&p->wants_more, true, __ATOMIC_RELAXED);
         return AMPH_AGAIN;
+    }
 
     if (lane == AMPH_LANE_REQUEST)
         /* before the send, because another thread may receive the reply at once */
@@ -33,12 +35,16 @@ static enum amph_status send_windowed(struct amph_peer *p, uint32_t peer, enum a
 
     uint32_t owed = __atomic_exchange_n(&p->owed, 0, __ATOMIC_RELAXED);
 
-    m.aux = (uint16_t)(owed + am->aux);
+    bool wants_more = __atomic_load_n(&p->wants_more, __ATOMIC_RELAXED);
+
+    m.aux = (uint16_t)(owed + am->aux) | (wants_more ? AMPH_AM_WANTS_MORE : 0);
 
     enum amph_status st = send(p->cx, peer, lane, &m, lc);
 
     if (st == AMPH_OK) {
         __atomic_store_n(&p->sent, p->sent + 1, __ATOMIC_RELAXED);
+        if (AMPH_UNLIKELY(wants_more))
+            __atomic_store_n(&p->wants_more, false, __ATOMIC_RELAXED);
     } else {
         __atomic_add_fetch(&p->owed, owed, __ATOMIC_RELAXED);
         if (lane == AMPH_LANE_REQUEST)

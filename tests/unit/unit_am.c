@@ -477,7 +477,29 @@ Test(am, too_many_credits_are_no_gain)
 
     fake_inject(0, 1, AMPH_LANE_REPLY, &gift);
     amph_am_poll(a);
-    cr_assert_eq(a->peer[1].credits, AMPH_AM_WINDOW);
+    cr_assert_eq(a->peer[1].credits, AMPH_AM_WINDOW_MAX);
+}
+
+/* A sender that had to wait for credits gets more, up to a limit. */
+Test(am, window_grows_where_it_is_used_up)
+{
+    unsigned window = 0;
+
+    add(b, 20, count, 1, 1, 0);
+    for (unsigned round = 0; round < 10; round++) {
+        unsigned before = window;
+
+        for (window = 0; send_short(20, 0, AMPH_AM_IMMEDIATE) == AMPH_OK; window++)
+            ;
+
+        cr_assert(window >= before);
+        cr_assert_leq(window, AMPH_AM_WINDOW_MAX);
+        while (amph_am_poll(b) + amph_am_poll(a))
+            ;
+    }
+
+    cr_assert_eq(window, AMPH_AM_WINDOW_MAX);
+    cr_assert_eq(b->peer[0].window, AMPH_AM_WINDOW_MAX);
 }
 
 Test(am, replies_without_room_are_put_off)
