@@ -118,8 +118,9 @@ static bool wait_for_exits(uint64_t limit_ns)
         for (uint32_t i = 1; i < amph_job.size && amph_now_ns() < end_ns; i++)
             send_notice(i, AMPH_AM_ALL_EXIT);
 
-        end_ns = amph_now_ns() + ACK_WAIT_NS;
-        poll_until(2 * awaited, end_ns);
+        /* those who have not come were sent nothing, and answer nothing */
+        if (met)
+            poll_until(2 * awaited, amph_now_ns() + ACK_WAIT_NS);
     } else {
         send_notice(0, AMPH_AM_EXITING);
         poll_until(awaited, end_ns);
@@ -156,22 +157,23 @@ static bool own_launcher(void)
 }
 
 /* Leaves after a return with an exit code other than 0, which ends the job.  Our own launcher does so
- * at the end of the process.  Others do nothing after a process has left in order, so a compute
- * process aborts the job unless all leave together. */
+ * at the end of the process, so compute processes meet first, even where no message waits to be sent:
+ * a member that is still in a barrier would find another one dead.  Other launchers do nothing after a
+ * process has left in order, so there a compute process aborts the job unless all leave together. */
 static void leave_failed(void)
 {
     uint64_t limit_ns = amph_env_exit_timeout_ns(amph_job.size);
-    bool together = true;
+    bool aborts = false;
 
     if (limit_ns > FAILED_WAIT_NS)
         limit_ns = FAILED_WAIT_NS;
 
-    if (own_launcher() || amph_boot_group(amph_job.boot) != AMPH_COMPUTE)
-        exit_barrier(limit_ns);
+    if (amph_boot_group(amph_job.boot) == AMPH_COMPUTE)
+        aborts = !wait_for_exits(limit_ns) && !own_launcher();
     else
-        together = wait_for_exits(limit_ns);
+        exit_barrier(limit_ns);
 
-    amph_boot_leave(amph_job.boot, !together, amph_job.exit_code);
+    amph_boot_leave(amph_job.boot, aborts, amph_job.exit_code);
 }
 
 static void final_actions(void)

@@ -18,6 +18,11 @@ exits() {
     [ $rc -eq "$4" ] && { [ -z "${5-}" ] || [ "$(grep -o 'unflushed words' "$out" | wc -l)" -eq "$5" ]; }
 }
 
+# The same where members sleep at once when they wait, so that the first to return is away before the others have run.
+asleep() {
+    (export AMPHORA_WAIT=block && exits "$@")
+}
+
 # way WAY CODE EXPECTED [WORDS]: the job ends with EXPECTED before its -timeout, and WORDS unflushed words of members arrive
 way() {
     for net in smp tcp udp; do
@@ -36,6 +41,10 @@ way abort 6 134
 way fail 4 4
 GASNET_EXITTIMEOUT=2s
 way one 0 0
+GASNET_EXITTIMEOUT=$never
+for k in 1 2 3; do
+    mp_queue "smp: return 3 by members that sleep, $k" asleep smp return 3 3 3
+done
 mp_queue_end
 # Other launchers, which ignore the exit code of a process that has left in order, are told to end the job; members that return together are
 # not cut short.
