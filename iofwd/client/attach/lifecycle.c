@@ -372,12 +372,14 @@ void amph_fwd_fork_child(void)
         /* The endpoint's memory is shared with the parent, so it is not freed.  The child's first
          * call opens its own. */
         amph_boot_close(cl->boot);
+        if (amph_client_state.fork.has_boot)
+            pthread_mutex_unlock(&cl->boot_lock);
+
         amph_arena_forget_area();
         atomic_store(&amph_client_state.client, NULL);
     }
 
     amph_client_state.fork.has_boot = false;
-
     amph_client_state.new_image = false;
     leave_fork(true);
 }
