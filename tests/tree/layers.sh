@@ -227,72 +227,85 @@ nested_conditionals() {
 report "no conditional expression lies in an arm of another one" \
     "$(nested_conditionals $(find $folders include dropin tests -name '*.[ch]' | grep -v '^tests/upc/programs/' |
        xargs -r grep -L 'Made by iofwd/'))"
-report "each file of a room says its layer and which threads may call it" \
-    "$(for file in $(find $(echo "$folders" | sed 's/ examples//') -name '*.[ch]' | grep -v '^upc-bridge/include/'); do
-        head -n 60 "$file" | grep -qE 'Layer|^/\* Made by ' || echo "$file"
-    done)"
-# uses TYPES FILE...: files that use a header of the C library, and get it only by another header.  TYPES 1: also those of the types
-# that the interface of a source file brings.
+report "each file of a room says its layer and which threads may call it" "$(
+    find $(echo "$folders" | sed 's/ examples//') -name '*.[ch]' | grep -v '^upc-bridge/include/' | xargs -r awk '
+        FNR <= 60 && /Layer|^\/\* Made by / { said[FILENAME] = 1 }
+        END { for (i = 1; i < ARGC; i++) if (!(ARGV[i] in said)) print ARGV[i] }')"
+# A header of the C library, and what a file uses it for.
+end='([^A-Za-z0-9_]|$)'
+library_uses="stdatomic.h _Atomic|atomic_(load|store|fetch|compare|exchange)[a-z_]*\\(
+string.h (strlen|memcpy|memset|strcmp|memcmp|strchr|strrchr|memmove|strncmp|strerror|strdup|strndup|strstr)\\(
+stdlib.h (malloc|calloc|realloc|free|getenv|setenv|exit|abort|qsort|strtoul|strtoull|strtol|bsearch)\\(
+stdio.h (printf|fprintf|snprintf|vsnprintf|fputs|fopen|fflush)\\(
+errno.h errno[^a-z_.]
+pthread.h pthread_[a-z_]+\\(
+fcntl.h (O_(CREAT|RDWR|RDONLY|WRONLY|CLOEXEC|EXCL)|F_[GS]ET[A-Z]+|struct flock)$end
+inttypes.h PRI[ux](32|64)$end
+limits.h (PATH_MAX|INT_MAX|UINT_MAX)$end
+poll.h (struct pollfd|POLLIN)$end
+signal.h (sigset_t|sigaction|sig_atomic_t|SIG[A-Z]+)$end
+stdarg.h va_list$end
+sys/mman.h (mmap|munmap|mprotect)\\(
+sys/socket.h (sendmsg|recvmsg|socketpair)\\(|AF_UNIX
+sys/stat.h struct stat[^a-z_]|fstat\\(
+sys/uio.h struct iovec$end
+time.h struct timespec|clock_gettime\\(
+unistd.h (close|read|write|pread|pwrite|lseek|getpid|unlink|_exit|fork|usleep|dup2)\\("
+type_uses="stdint.h (u?int(8|16|32|64)_t|u?intptr_t|U?INT(8|16|32|64)_MAX)$end
+stdbool.h bool$end"
+# uses ROWS FILE...: files that use a header of the C library, and get it only by another header.  grep searches all lines for one
+# header at a time: awk would compile the regular expressions anew for every line.
 uses() {
-    types=$1
+    uses_rows=$1
     shift
-    awk -v types="$types" '
-        BEGIN {
-            end = "([^A-Za-z0-9_]|$)"
-            use["stdatomic.h"] = "_Atomic|atomic_(load|store|fetch|compare|exchange)[a-z_]*\\("
-            use["string.h"] = "(strlen|memcpy|memset|strcmp|memcmp|strchr|strrchr|memmove|strncmp|strerror|strdup|strndup|strstr)\\("
-            use["stdlib.h"] = "(malloc|calloc|realloc|free|getenv|setenv|exit|abort|qsort|strtoul|strtoull|strtol|bsearch)\\("
-            use["stdio.h"] = "(printf|fprintf|snprintf|vsnprintf|fputs|fopen|fflush)\\("
-            use["errno.h"] = "errno[^a-z_.]"
-            use["pthread.h"] = "pthread_[a-z_]+\\("
-            use["fcntl.h"] = "(O_(CREAT|RDWR|RDONLY|WRONLY|CLOEXEC|EXCL)|F_[GS]ET[A-Z]+|struct flock)" end
-            use["inttypes.h"] = "(PRI[ux](32|64))" end
-            use["limits.h"] = "(PATH_MAX|INT_MAX|UINT_MAX)" end
-            use["poll.h"] = "(struct pollfd|POLLIN)" end
-            use["signal.h"] = "(sigset_t|sigaction|sig_atomic_t|SIG[A-Z]+)" end
-            use["stdarg.h"] = "(va_list)" end
-            use["sys/mman.h"] = "(mmap|munmap|mprotect)\\("
-            use["sys/socket.h"] = "(sendmsg|recvmsg|socketpair)\\(|AF_UNIX"
-            use["sys/stat.h"] = "struct stat[^a-z_]|fstat\\("
-            use["sys/uio.h"] = "(struct iovec)" end
-            use["time.h"] = "struct timespec|clock_gettime\\("
-            use["unistd.h"] = "(close|read|write|pread|pwrite|lseek|getpid|unlink|_exit|fork|usleep|dup2)\\("
-            if (types) {
-                use["stdint.h"] = "(u?int(8|16|32|64)_t|u?intptr_t|U?INT(8|16|32|64)_MAX)" end
-                use["stdbool.h"] = "(bool)" end
-            }
-
-            for (header in use) use[header] = "(^|[^A-Za-z0-9_.>])(" use[header] ")"
-        }
+    # the lines without comments and strings, the file and number of each, and what the files include
+    awk -v places="$scratch/places" -v included="$scratch/included" '
         /^ *(\/\*|\*|\/\/)/ { next }
-        /^#include </ { gsub(/[<>]/, " "); included[FILENAME, $2] = 1; next }
-        { gsub(/"([^"\\]|\\.)*"/, ""); sub(/\/\*.*/, "") }
+        /^#include </ { gsub(/[<>]/, " "); print FILENAME, FNR, $2 >included; next }
+        { gsub(/"([^"\\]|\\.)*"/, ""); sub(/\/\*.*/, ""); print; print FILENAME, FNR >places }' "$@" >"$scratch/lines"
+
+    echo "$uses_rows" | while read -r header used; do
+        grep -nE "(^|[^A-Za-z0-9_.>])($used)" "$scratch/lines" | sed "s#:.*# $header#"
+    done | awk '
+        FILENAME == ARGV[1] { place[FNR] = $0; next }
+        FILENAME == ARGV[2] { if (!(($1, $3) in line)) line[$1, $3] = $2; next }
         {
-            for (header in use)
-                if (!((FILENAME, header) in included) && $0 ~ use[header]) {
-                    print FILENAME ":" FNR ": " header
-                    included[FILENAME, header] = 1
-                }
-        }' "$@"
+            split(place[$1], at, " ")
+            if (!((at[1], $2) in line) || line[at[1], $2] + 0 > at[2] + 0) {
+                print at[1] ":" at[2] ": " $2
+                line[at[1], $2] = 0
+            }
+        }' "$scratch/places" "$scratch/included" -
 }
-report "each source file includes the headers of the C library that it uses" "$(uses 0 $(find $folders -name '*.c'))"
+report "each source file includes the headers of the C library that it uses" "$(uses "$library_uses" $(find $folders -name '*.c'))"
 # Left out: UPC's headers, which the translator gives to a program.
 report "each header includes the headers of the C library that it uses" \
-    "$(uses 1 $(find $folders include dropin -name '*.h' | grep -vE '^(upc-bridge/include|include/amphora/upc)/'))"
+    "$(uses "$library_uses
+$type_uses" $(find $folders include dropin -name '*.h' | grep -vE '^(upc-bridge/include|include/amphora/upc)/'))"
 # unmapped MAP FOLDER...: the files of a room that the file map in MAP does not name: a comment or a table; "NAME.*" stands for the
 # source file and the header.  A header beside a source file of its name needs no mention of its own.
 unmapped() {
     map=$1
     shift
     [ -f "$map" ] || echo "$map is missing"
-    find "$@" -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.awk' -o -name '*.md' \) | while IFS= read -r file; do
-        [ "$file" = "$map" ] && continue
-        name=${file##*/}
-        case $name in
-        *.h) [ -f "${file%.h}.c" ] && name=${name%.h}.c ;;
-        esac
-        grep -E '^( \*|#)   |^\| ' "$map" | tr ' (/,;:)`*' '[\n*]' | grep -qxF -e "$name" -e "${name%.*}." || echo "$file"
-    done
+    grep -E '^( \*|#)   |^\| ' "$map" | tr ' (/,;:)`*' '[\n*]' >"$scratch/named"
+    find "$@" -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.awk' -o -name '*.md' \) | awk -v map="$map" '
+        FILENAME == ARGV[1] { named[$0] = 1; next }
+        { here[$0] = 1 }
+        END {
+            for (file in here) {
+                source = file
+                if (sub(/\.h$/, ".c", source) && !(source in here))
+                    source = file
+
+                name = stem = source
+                sub(/.*\//, "", name)
+                sub(/.*\//, "", stem)
+                sub(/[^.]*$/, "", stem)
+                if (file != map && !(name in named) && !(stem in named))
+                    print file
+            }
+        }' "$scratch/named" - | sort
     gone "$map" "$@"
 }
 # gone MAP FOLDER...: names of files at the beginning of a line of the map, or of a table's row, that no folder has.
@@ -361,7 +374,9 @@ report "paths in documents and comments exist" "$(vanished ARCHITECTURE.md CONTR
 # Left out: objects of the tests' own variants of a library, which make all does not renew, and objects whose source is gone or has
 # moved.
 writable() {
-    (cd "$1" && find $(echo "$folders" | sed 's/ examples//') -name '*.o' ! -name 'tests_*' 2>/dev/null | xargs -r objdump -t 2>/dev/null) | awk -v objects="$1" '
+    { find $folders -name '*.c'; (cd "$1" && find $folders -name '*.c' 2>/dev/null); } >"$scratch/sources"
+    (cd "$1" && find $(echo "$folders" | sed 's/ examples//') -name '*.o' ! -name 'tests_*' 2>/dev/null | xargs -r objdump -t 2>/dev/null) | awk '
+        FILENAME == ARGV[1] { there[$0] = 1; next }
         / file format / {
             file = $1
             sub(/:$/, "", file)
@@ -371,16 +386,15 @@ writable() {
             sub(/[^\/]*$/, "", folder)
             stem = substr(file, length(folder) + 1)
             # a target with flags of its own: "TARGET-FILE.o"
-            if (system("test -f " folder stem ".c")) sub(/^[^-]*-/, "", stem)
-            source = folder stem ".c"
-            gone = system("test -f " source " -o -f '\''" objects "/" source "'\''")
+            if (!((folder stem ".c") in there)) sub(/^[^-]*-/, "", stem)
+            gone = !((folder stem ".c") in there)
             next
         }
         !gone && (/ O (\.data|\.bss|\*COM\*)/ || / \.t(data|bss)/) && ! / \.data\.rel\.ro| d  / {
             name = $NF
             sub(/\.[0-9]+$/, "", name)
             if (name !~ /^(__|\.)/) print folder stem ".c " name
-        }' | sort -u
+        }' "$scratch/sources" - | sort -u
 }
 
 # unlisted: writable objects that tests/tree/globals.txt lacks, and its rows whose object is gone from the source.
