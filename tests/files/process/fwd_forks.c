@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_forks SECTION DIRECTORY SCRATCH: threads use files while others start processes in every way that there is.
- * fwd_forks.sh runs it in a local directory and in a forwarded one; no call may fail in either.
- * FORKS_SECONDS: how long a section takes (3).
+ * fwd_forks SECTION DIRECTORY SCRATCH: threads use files while others start processes in every way,
+ * for FORKS_SECONDS (3).  No call may fail, in a local directory or in a forwarded one (fwd_forks.sh).
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -26,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/os/clock.h"
 #include "tests/files/fwd_say.h"
 
 #define WORKERS 5
@@ -462,11 +462,11 @@ static void start(pthread_t *thread, void *(*fn)(void *), void *arg)
     }
 }
 
-static time_t end_of_section(void)
+static uint64_t end_of_section(void)
 {
     const char *seconds = getenv("FORKS_SECONDS");
 
-    return time(NULL) + (seconds ? atoi(seconds) : 3);
+    return amph_now_ns() + (uint64_t)(1e9 * (seconds ? atof(seconds) : 3));
 }
 
 /* ---- threads that wait, that are cancelled, that end ---- */
@@ -603,10 +603,10 @@ static void lock_waits(void)
     struct worker *w = new_worker("locker", 0);
     pthread_t waiter;
     struct holder h;
-    const time_t end = end_of_section();
+    const uint64_t end = end_of_section();
 
     start_holder(&h);
-    for (; time(NULL) < end && complaints < COMPLAINTS; w->round++, rounds++) {
+    for (; amph_now_ns() < end && complaints < COMPLAINTS; w->round++, rounds++) {
         tell(&h, 'l');
         got = false;
         start(&waiter, wait_for_lock, NULL);
@@ -689,7 +689,7 @@ static void cancels(void)
     pthread_t forker, one;
     struct holder h;
     void *result;
-    const time_t end = end_of_section();
+    const uint64_t end = end_of_section();
 
     make_greeting();
     if (mkfifo(in("fifo"), 0600) != 0)
@@ -699,7 +699,7 @@ static void cancels(void)
     tell(&h, 'l');
     start(&forker, fork_children, new_worker("parent", 1));
 
-    for (; time(NULL) < end && complaints < COMPLAINTS; w->round++, rounds++) {
+    for (; amph_now_ns() < end && complaints < COMPLAINTS; w->round++, rounds++) {
         const struct timespec pause = { 0, w->round % 7 * 300000L };
 
         start(&one, kinds[w->round % 3], NULL);
@@ -734,14 +734,14 @@ static void ends(void)
 {
     pthread_t forkers[2], short_lived[3];
     struct worker *w[3];
-    const time_t end = end_of_section();
+    const uint64_t end = end_of_section();
 
     for (int i = 0; i < 2; i++)
         start(&forkers[i], fork_children, new_worker("parent", i));
     for (int i = 0; i < 3; i++)
         w[i] = new_worker("short", i);
 
-    for (; time(NULL) < end && complaints < COMPLAINTS; rounds++) {
+    for (; amph_now_ns() < end && complaints < COMPLAINTS; rounds++) {
         for (int i = 0; i < 3; i++)
             start(&short_lived[i], work_once, w[i]);
         for (int i = 0; i < 3; i++) {
@@ -760,9 +760,9 @@ static void ends(void)
 static void wait_a_while(void)
 {
     const struct timespec pause = { 0, 50000000 };
-    const time_t end = end_of_section();
+    const uint64_t end = end_of_section();
 
-    while (time(NULL) < end && complaints < COMPLAINTS)
+    while (amph_now_ns() < end && complaints < COMPLAINTS)
         nanosleep(&pause, NULL);
 
     over = true;
@@ -830,14 +830,14 @@ static void interrupt(int signals)
 {
     struct sigaction sa = { .sa_handler = handle, .sa_flags = SA_RESTART };
     pthread_t threads[WORKERS];
-    const time_t end = end_of_section();
+    const uint64_t end = end_of_section();
 
     sigaction(SIGUSR1, &sa, NULL);
     sigaction(SIGUSR2, &sa, NULL);
     for (int i = 0; i < WORKERS; i++)
         start(&threads[i], i < 3 ? work_interrupted : fork_interrupted, new_worker("taker", i));
 
-    for (unsigned i = 0; time(NULL) < end && complaints < COMPLAINTS; i++) {
+    for (unsigned i = 0; amph_now_ns() < end && complaints < COMPLAINTS; i++) {
         unsigned before = handled;
         const struct timespec pause = { 0, 200000 };
 
