@@ -26,9 +26,9 @@ fwd_on_host() {
 # fwd_tree DIR: everything in a directory, as text; files of 64 MiB or more are sparse ones here, with their data near both ends
 fwd_tree() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %n %l' \( -type f -printf ' %s' -o -true \) -printf '\n' | sort &&
-        find . -type f -size -64M -print0 | sort -z | xargs -r -0 sha256sum &&
+        find . -type f -size -64M -print0 | sort -z | xargs -r -0 cksum &&
         find . -type f -size +63M -print0 | sort -z | xargs -r -0 -I FILE sh -c 'head -c 4M "$1"; tail -c 4M "$1"; echo "$1"' sh FILE |
-            sha256sum)
+            cksum)
 }
 
 # fwd_servers DIR COMMAND...: runs COMMAND with /fwd kept in DIR at $fwd_nservers servers (2); standard output and error of the command go to standard output,
@@ -54,7 +54,7 @@ fwd_standing() {
     fwd_code=$?
     fwd_watch=$(sed -n 's/^watch //p' "$fwd_address")
     "$builddir/iofwd-ctl" stop -servers "$fwd_address" >/dev/null
-    timeout 20 tail -f --pid="$fwd_watch" /dev/null # until it has gone
+    timeout 20 tail -s 0.02 -f --pid="$fwd_watch" /dev/null # until it has gone
     return "$fwd_code"
 }
 

@@ -45,7 +45,7 @@ up() {
 down() {
     watch=$(sed -n 's/^watch //p' "$address")
     "$builddir/iofwd-ctl" stop -servers "$address" >/dev/null
-    timeout 20 tail -f --pid="$watch" /dev/null
+    timeout 20 tail -s 0.02 -f --pid="$watch" /dev/null
 }
 
 # by_run COMMAND...: attached to the servers
@@ -207,7 +207,7 @@ mp_report $? "a directory that two exports have is the one by whose name it was 
 watch=$(sed -n 's/^watch //p' "$address") server=$(awk '$1 == "server" { print $3 }' "$address")
 cp "$address" "$mp_dir/copy"
 kill -9 "$watch" "$server"
-timeout 20 tail -f --pid="$server" /dev/null
+timeout 20 tail -s 0.02 -f --pid="$server" /dev/null
 cp "$mp_dir/copy" "$address"
 by_run cat /fwd/dir/sub/file1 >"$mp_dir/out" 2>&1
 [ $? != 0 ] && ! grep -q "text 1" "$mp_dir/out" && grep -q "amphora: " "$mp_dir/out"

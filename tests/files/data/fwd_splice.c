@@ -36,12 +36,12 @@ static void fill(uint8_t *at, size_t len, unsigned mark)
 {
     uint64_t x = mark * UINT64_C(0x9e3779b97f4a7c15) + 1;
 
-    for (size_t i = 0; i < len; i++) {
-        if (i % 8 == 0)
-            x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-
-        at[i] = (uint8_t)(x >> (i % 8 * 8));
+    for (; len >= sizeof x; at += sizeof x, len -= sizeof x) {
+        x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        memcpy(at, &x, sizeof x);
     }
+
+    memcpy(at, &x, len);
 }
 
 static int make(const char *name, int flags)
