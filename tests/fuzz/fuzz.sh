@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Every parser of bytes that others send, with libFuzzer and the sanitizers; starts from tests/fuzz/corpus/NAME.
-#   FUZZ_SECONDS (3) for each; FUZZ_SEED=N for other inputs; FUZZ_ONLY="NAME..." leaves the others out; FUZZ_KEEP=DIR keeps what was
-#   found (DIR/NAME)
+#   FUZZ_SECONDS (1) for each, and the corpus as a whole; FUZZ_SEED=N for other inputs; FUZZ_ONLY="NAME..." leaves the others out;
+#   FUZZ_KEEP=DIR keeps what was found (DIR/NAME)
 srcdir=${srcdir:-.}
 builddir=${builddir:-.}
-seconds=${FUZZ_SECONDS:-3}
+seconds=${FUZZ_SECONDS:-1}
 [ "$seconds" -ge 10 ] && level=-O1 || level=-O0 # in a short run compiling takes longer than it gains
 
 # the I/O server behind its connections
