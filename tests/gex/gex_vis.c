@@ -508,7 +508,7 @@ int main(int argc, char **argv)
     gex_TM_t reversed;
     unsigned seed = argc > 1 ? (unsigned)atoi(argv[argc - 1]) : 1;
     const char *wanted = getenv("GEX_ROUNDS");
-    int rounds = wanted ? atoi(wanted) : 15;
+    int rounds = wanted ? atoi(wanted) : 6;
 
     CHECK(gex_Client_Init(&client, &ep, &team, "VISTEST", &argc, &argv, GEX_FLAG_USES_GASNET1) ==
           GASNET_OK);
