@@ -23,7 +23,8 @@ ends() {
         grep -q 'on host .* cannot be reached: the network connection to it broke.*; check the network.*start the job again' "$job.out"
 }
 
-# Most of a job's time is spent waiting, so some run at a time.
+# Most of a job's time is spent waiting for a limit of seconds, so many run at a time.
+mp_queue_width=8
 for conduit in tcp verbs; do
     [ $conduit = verbs ] && export AMPHORA_MR_DEBUG=1
     mp_queue "$conduit: nothing in flight, the job goes on" job $conduit nothing

@@ -92,9 +92,9 @@ mp_try() {
     mp_report $? "$mp_name" "$mp_dir/out"
 }
 
-# mp_queue NAME COMMAND...: one TAP line for a command that runs beside up to two others of the queue.  For commands that mostly wait, such
-# as jobs that fail.  The lines come in the order of the calls; the last of them when mp_queue_end is called.  The command, which may be a
-# function, has a name of its own for files, $mp_dir/job.$mp_queued, and prints what its line shows if it fails.
+# mp_queue NAME COMMAND...: one TAP line for a command that runs beside others of the queue, mp_queue_width (3) at a time.  For commands
+# that mostly wait, such as jobs that fail.  The lines come in the order of the calls; the last of them when mp_queue_end is called.  The
+# command, which may be a function, has a name of its own for files, $mp_dir/job.$mp_queued, and prints what its line shows if it fails.
 mp_queue() {
     mp_wanted "$1" || return 0
     mp_queued=$((mp_queued + 1))
@@ -102,7 +102,7 @@ mp_queue() {
     shift
     "$@" >"$mp_dir/queue.$mp_queued" 2>&1 </dev/null &
     mp_queue_pids="$mp_queue_pids $!"
-    [ $((mp_queued - mp_queue_done)) -lt 3 ] || mp_queue_next
+    [ $((mp_queued - mp_queue_done)) -lt "${mp_queue_width:-3}" ] || mp_queue_next
 }
 
 # mp_queue_next: waits for the oldest command of the queue, and reports it
