@@ -78,6 +78,7 @@ tests_gex_gex_event_LDADD = libamphora.la
 
 # The library as --enable-debug makes it, for tests: linked into them together with its networks.
 check_LTLIBRARIES += tests/libamphora_checked.la
+tests_libamphora_checked_la_LIBTOOLFLAGS = $(for_programs)
 tests_libamphora_checked_la_SOURCES = $(libamphora_la_SOURCES)
 tests_libamphora_checked_la_CPPFLAGS = $(libamphora_la_CPPFLAGS) -DAMPH_DEBUG=1
 checked_libs = tests/libamphora_checked.la libofi.la $(NETTLE_LIBS) $(LIBFABRIC_LIBS) -ldl -lpthread -lrt

@@ -50,6 +50,7 @@ libamphora_la_SOURCES += \
 
 # Topology (hwloc) is for the programs; a client process must not pay for loading hwloc.
 noinst_LTLIBRARIES += libtopo.la
+libtopo_la_LIBTOOLFLAGS = $(for_programs)
 libtopo_la_SOURCES = base/os/topo.c base/os/topo.h
 libtopo_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
 libtopo_la_LIBADD = $(HWLOC_LIBS)

@@ -45,6 +45,7 @@ examples_shmem_sources = \
 	examples/shmem/variables.c
 EXTRA_DIST += examples/shmem/Makefile
 noinst_LTLIBRARIES += examples/shmem/libshmem.la
+examples_shmem_libshmem_la_LIBTOOLFLAGS = $(for_programs)
 examples_shmem_libshmem_la_SOURCES = $(examples_shmem_sources)
 examples_shmem_libshmem_la_CPPFLAGS = -DGASNET_SEQ -I$(top_srcdir)/include
 examples_shmem_programs = examples/shmem/heat examples/shmem/sort examples/shmem/histogram
@@ -86,6 +87,7 @@ examples_upcxx_libs = examples/upcxx/libupcxx.la libamphora.la -lpthread
 EXTRA_DIST += $(examples_upcxx_headers)
 if HAVE_CXX17
 noinst_LTLIBRARIES += examples/upcxx/libupcxx.la
+examples_upcxx_libupcxx_la_LIBTOOLFLAGS = $(for_programs)
 examples_upcxx_libupcxx_la_SOURCES = examples/common/arena.c examples/upcxx/runtime.cc examples/upcxx/message.cc examples/upcxx/team.cc
 examples_upcxx_libupcxx_la_CPPFLAGS = $(examples_upcxx_cppflags)
 noinst_PROGRAMS += $(examples_upcxx_programs)

@@ -1,5 +1,7 @@
 # amphora-run.
 noinst_LTLIBRARIES += liblauncher.la
+liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS)
+liblauncher_la_LIBTOOLFLAGS = $(for_programs)
 liblauncher_la_SOURCES = \
 	base/program/program_image.c \
 	base/program/program_image.h \

@@ -1,6 +1,7 @@
 # iofwd-cc, iofwd-c++, iofwd-fc: one program, whose name chooses the compiler that it runs if it is given none.
 bin_PROGRAMS += iofwd-cc iofwd-c++ iofwd-fc
 noinst_LTLIBRARIES += libiofwd_cc.la
+libiofwd_cc_la_LIBTOOLFLAGS = $(for_programs)
 libiofwd_cc_la_SOURCES = \
 	base/program/install.c \
 	base/program/install.h \

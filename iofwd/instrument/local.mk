@@ -1,5 +1,7 @@
 # iofwd-instrument: copies of programs that need the preload library.
 noinst_LTLIBRARIES += libinstrument.la
+libinstrument_la_CPPFLAGS = $(AM_CPPFLAGS)
+libinstrument_la_LIBTOOLFLAGS = $(for_programs)
 libinstrument_la_SOURCES = \
 	base/program/install.c \
 	base/program/install.h \
