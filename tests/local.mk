@@ -58,11 +58,10 @@ else
 inside_libamphora = tests/libamphora_inside.la
 inside_libiofwd = tests/libiofwd_inside.la
 check_LTLIBRARIES += tests/libamphora_inside.la tests/libiofwd_inside.la
-tests_libamphora_inside_la_SOURCES = $(libamphora_la_SOURCES)
-tests_libamphora_inside_la_CPPFLAGS = $(libamphora_la_CPPFLAGS)
-tests_libiofwd_inside_la_SOURCES = $(libiofwd_la_SOURCES)
-nodist_tests_libiofwd_inside_la_SOURCES = $(nodist_libiofwd_la_SOURCES)
-tests_libiofwd_inside_la_CPPFLAGS = $(libiofwd_la_CPPFLAGS)
+tests_libamphora_inside_la_SOURCES =
+tests_libamphora_inside_la_LIBADD = $(libamphora_la_OBJECTS)
+tests_libiofwd_inside_la_SOURCES =
+tests_libiofwd_inside_la_LIBADD = $(libiofwd_la_OBJECTS)
 endif
 inside_amphora = $(inside_libamphora) $(NETTLE_LIBS) -ldl -lpthread -lrt
 # The same with the networks linked in, for tests that send over them: such a program loads no module.
