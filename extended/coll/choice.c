@@ -41,10 +41,12 @@ const struct amph_coll_choice *amph_coll_choose(const struct amph_coll_op *op, u
                                                 size_t len, uint32_t piece)
 {
     const struct amph_coll_choice *row = choices;
-    const bool star = op->coll && op->coll->star;
+    bool star = op->coll && op->coll->star;
 
-    if (op->fold.elem_bytes > piece)
+    if (op->fold.elem_bytes > piece) {
         len = 0; /* elements longer than a message cannot be split into pieces */
+        star = false;
+    }
 
     while (row->kind != op->kind || len > row->max_bytes || len > row->max_total / count ||
            (row->star && !star))

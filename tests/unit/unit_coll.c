@@ -103,6 +103,17 @@ Test(choice, always_one)
             }
 }
 
+/* An element that is longer than a message is not split, but the centre of a star is to receive small data only. */
+Test(choice, long_elements_through_no_centre)
+{
+    struct amph_coll star = { .star = true };
+    struct amph_coll_op op = { .kind = AMPH_COLL_REDUCE, .coll = &star, .fold.elem_bytes = 8 };
+
+    cr_assert(amph_coll_choose(&op, 7, 8, 65408)->star);
+    op.fold.elem_bytes = 1u << 20;
+    cr_assert(!amph_coll_choose(&op, 7, 1u << 20, 65408)->star);
+}
+
 /* ---- shared memory ---- */
 
 Test(share, slots)
