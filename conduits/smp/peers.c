@@ -124,7 +124,7 @@ static void connect_rings(struct amph_smp_peer *p, uint32_t remote_max, uint32_t
                        ~(AMPH_CACHE_LINE - 1u),
             .publish_seq = produced,
             .bulk_consumed = amph_smp_number(
-                __atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_RELAXED), p->seed_out),
+                __atomic_load_n(&at->in[lane].bulk_consumed, __ATOMIC_ACQUIRE), p->seed_out),
         };
         p->out[lane].bulk_released = p->out[lane].bulk_at;
     }

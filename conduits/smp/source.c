@@ -43,8 +43,9 @@ void amph_smp_publish(const struct amph_smp_source *src, struct amph_smp_in *in)
 {
     in->published = in->consumed;
     in->bulk_published = in->bulk_consumed;
+    /* The sender reads the two words on their own, so each is ordered behind the reads of what it releases. */
     __atomic_store_n(in->bulk_consumed_word, amph_smp_mark(src->seed, in->bulk_consumed),
-                     __ATOMIC_RELAXED);
+                     __ATOMIC_RELEASE);
     __atomic_store_n(in->consumed_word, amph_smp_mark(src->seed, in->consumed), __ATOMIC_RELEASE);
 }
 
