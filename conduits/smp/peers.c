@@ -169,9 +169,7 @@ void amph_smp_drop_peer(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
     for (unsigned lane = 0; lane < AMPH_NLANES; lane++) {
         struct amph_smp_out *out = &p->out[lane];
-
-        /* Undoes the move to the front if the receiver does not know of it. */
-        uint32_t bulk_at = out->bulk_at == out->moved_to ? out->moved_from : out->bulk_at;
+        uint32_t bulk_at = amph_smp_bulk_end(out, p->seed_out);
 
         __atomic_store_n(&p->positions->out[lane].bulk_at, amph_smp_mark(p->seed_out, bulk_at),
                          __ATOMIC_RELAXED);

@@ -52,6 +52,17 @@ static void reclaim_canceled(struct amph_smp_out *out, uint32_t seed)
         out->bulk_at = out->bulk_released;
 }
 
+uint32_t amph_smp_bulk_end(struct amph_smp_out *out, uint32_t seed)
+{
+    uint32_t consumed = amph_smp_consumed(out, seed);
+
+    bulk_consumed(out, seed); /* has the receiver learnt of the last move to the front? */
+    if (consumed - out->publish_seq <= INT32_MAX)
+        out->bulk_at = out->bulk_released;
+
+    return out->bulk_at == out->moved_to ? out->moved_from : out->bulk_at;
+}
+
 /*
  * Allocates nbytes of contiguous bulk.  The receiver's line is read once for each group of pages, or
  * if the known room is used up.  If all bulk is free then, the allocation starts at the front again,

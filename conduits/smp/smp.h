@@ -276,6 +276,10 @@ static inline bool amph_smp_have_slot(struct amph_smp_out *out, uint32_t seed)
 
 /* Allocates nbytes of contiguous bulk at *at_p.  Returns false if there is no room. */
 bool amph_smp_bulk_take(struct amph_smp_out *out, uint32_t seed, uint32_t nbytes, uint32_t *at_p);
+/* Returns the position at which the bulk continues if the peer is removed and added again: behind the payloads
+ * that were sent, without those that were only prepared.  Undoes a move to the front of which the receiver
+ * does not know. */
+uint32_t amph_smp_bulk_end(struct amph_smp_out *out, uint32_t seed);
 /* Fills slot number out->produced, whose payload is in place, and wakes the receiver if it sleeps. */
 void amph_smp_slot_send(struct amph_smp_cx *s, struct amph_smp_peer *p, struct amph_smp_out *out,
                         const struct amph_am *am);

@@ -643,6 +643,41 @@ static void removed_in_a_batch(void)
     suite_world_close(w);
 }
 
+/* What was prepared and given up takes no room from a peer that is removed and added again. */
+static void given_up_before_a_removal(void)
+{
+    enum {
+        LARGE = SMP_BULK_BYTES / SMP_MAX_MEDIUM - 1,
+        OPEN = LARGE + 2
+    };
+
+    static uint8_t buf[SMP_MAX_MEDIUM];
+    struct suite_world *w = suite_world(2, false);
+    struct suite_node *a = &w->node[0];
+    struct prepared open[OPEN];
+
+    right_ones = 0;
+    w->node[1].hook = check_filled;
+
+    for (unsigned i = 0; i < OPEN; i++) {
+        open[i].len_bytes = i == 0 || i == OPEN - 1 ? AMPH_CACHE_LINE : SMP_MAX_MEDIUM;
+        CHECK(a->cx->ops->am_prepare(a->cx, 1, AMPH_LANE_REQUEST, &open[i].len_bytes,
+                                     (void **)&open[i].buf) == AMPH_OK);
+    }
+
+    for (unsigned i = 0; i < OPEN; i++) {
+        const struct amph_am cancel = { .kind = AMPH_AM_CANCEL, .payload = open[i].buf };
+
+        CHECK(a->cx->ops->am_commit(a->cx, 1, AMPH_LANE_REQUEST, &cancel) == AMPH_OK);
+    }
+
+    a->cx->ops->del_peer(a->cx, 1);
+    suite_link(a, &w->node[1]);
+    SUITE_UNTIL(w, send_filled(a, sizeof buf, buf, false) == AMPH_OK);
+    SUITE_UNTIL(w, right_ones == 1);
+    suite_world_close(w);
+}
+
 static int send_from_child(void *arg)
 {
     struct suite_node *a = arg;
@@ -701,6 +736,7 @@ int main(int argc, char **argv)
         { "stale keys", stale_keys },
         { "prepared in any order", prepared_in_any_order },
         { "all of the bulk after a pause", full_bulk_after_a_pause },
+        { "given up before a removal", given_up_before_a_removal },
         { "a receiver that does not poll", seldom_receiver },
         { "batches in small parts", batches_in_small_parts },
         { "removed in a batch", removed_in_a_batch },
