@@ -237,7 +237,8 @@ enum amph_status amph_ep_defer(struct amph_am_ep *ep, uint32_t peer, const struc
         d->am.payload = d->payload->bytes;
     }
 
-    *ep->deferred_end = d;
+    /* atomic: threads that are about to sleep read the first one */
+    __atomic_store_n(ep->deferred_end, d, __ATOMIC_RELAXED);
     ep->deferred_end = &d->next;
     count_own(ep, peer, am, 1);
     return AMPH_OK;
@@ -269,7 +270,7 @@ unsigned amph_ep_flush_deferred(struct amph_am_ep *ep)
     struct amph_deferred *d;
 
     while ((d = ep->deferred) != NULL && send_deferred(ep, d) != AMPH_AGAIN) {
-        ep->deferred = d->next;
+        __atomic_store_n(&ep->deferred, d->next, __ATOMIC_RELAXED);
         if (!d->next)
             ep->deferred_end = &ep->deferred;
 

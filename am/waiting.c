@@ -230,9 +230,13 @@ static uint64_t nap_length(struct amph_waiter *w)
     return w->nap_ns;
 }
 
-/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer. */
-static uint64_t sleep_length(const struct amph_waiter *w)
+/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer.  Nobody reports
+ * that there is room for a deferred reply again, so while there are any it naps. */
+static uint64_t sleep_length(const struct amph_am_ep *ep, struct amph_waiter *w)
 {
+    if (__atomic_load_n(&ep->deferred, __ATOMIC_RELAXED))
+        return nap_length(w);
+
     bool late = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S;
     uint64_t factor = amph_job.sleep_factor ? amph_job.sleep_factor : 1;
 
@@ -241,7 +245,7 @@ static uint64_t sleep_length(const struct amph_waiter *w)
 
 /* Sleeps on the descriptors of the conduits, the kick and the watched ones.  This thread has set
  * `sleeping`. */
-static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
+static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w, uint64_t most_ns)
 {
     struct pollfd fds[AMPH_NCX + 1 + AMPH_AM_WATCH_MAX];
     nfds_t n = 0;
@@ -271,7 +275,7 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 
     amph_ep_unlock(ep);
 
-    struct timespec timeout = to_timespec(naps ? nap_length(w) : sleep_length(w));
+    struct timespec timeout = to_timespec(naps ? nap_length(w) : most_ns);
 
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen &&
         ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
@@ -296,7 +300,7 @@ static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct amph_cx *cx = sole_sleeper(ep);
-    uint64_t most_ns = sleep_length(w);
+    uint64_t most_ns = sleep_length(ep, w);
     struct timespec timeout = to_timespec(most_ns);
 
     amph_count(BLOCKED);
@@ -309,7 +313,7 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
     } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_ACQUIRE)) {
         futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
     } else {
-        sleep_on_fds(ep, w);
+        sleep_on_fds(ep, w, most_ns);
         __atomic_store_n(&ep->sleeping, false, __ATOMIC_RELEASE);
     }
 

@@ -527,6 +527,31 @@ Test(am, replies_without_room_are_put_off)
     cr_assert_eq(b->deferred_end, &b->deferred);
 }
 
+/* Nothing wakes a sleeper when there is room for a reply again. */
+Test(am, sleeps_are_short_while_replies_are_put_off, .timeout = 20)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    add(b, 20, answer, 1, 1, 0);
+    fake.room[AMPH_LANE_REPLY] = 1;
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+
+    amph_am_poll(b);
+    cr_assert_not_null(b->deferred);
+
+    b->cx[AMPH_CX_NET]->caps.fd_blocks = true;
+    amph_job.sleep_factor = 16;
+    amph_am_set_wait_mode(AMPH_WAIT_BLOCK);
+
+    uint64_t begin = amph_now_ns();
+
+    for (unsigned i = 0; i < 20; i++)
+        amph_am_wait_step(b, &w);
+
+    cr_assert_lt(amph_now_ns() - begin, AMPH_NS_PER_S);
+}
+
 static void greedy(struct amph_token *token, const struct amph_am *am)
 {
     const struct amph_am more = { .kind = AMPH_AM_SHORT, .handler = 20 };
