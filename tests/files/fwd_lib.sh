@@ -169,7 +169,9 @@ fwd_kill_server() {
         "$1" failover /fwd "$2" &
         until [ -e "$2/half" ]; do sleep 0.01; done
         while read -r server; do
-            ! find "/proc/$server/fd" -lname "*/kept/failover" | grep -q . || kill -9 "$server"
+            find "/proc/$server/fd" -lname "*/kept/failover" | grep -q . || continue
+            kill -9 "$server"
+            break # the next one opens the file as soon as it takes over
         done <"$3"
         wait $!' sh "$fwd_killed" "$mp_dir/scratch" "$mp_dir/servers" >"$mp_dir/out" 2>&1
     fwd_code=$?
