@@ -6,6 +6,7 @@ import collections, json, os, re, sys
 
 strace, records, folder = sys.argv[1:]
 SLACK = 0.0003  # strace's clock and ours are read at different moments
+NESTED = 0.00003  # within another call: both times are rounded
 
 # calls of the kernel that the C library makes for a function of another name
 AS = {
@@ -48,11 +49,11 @@ made = collections.defaultdict(list)
 for line in open(records, errors='replace'):
     r = json.loads(line)
     end = r['end'] if r['end'] is not None else float('inf')
-    made[r['tid']].append([r['start'], end, r['name'], function(r['name']), False, r['fd'], r['result'], r['path'] or ''])
+    made[r['tid']].append([r['start'], end, r['name'], function(r['name']), None, r['fd'], r['result'], r['path'] or ''])
 for rows in made.values():
     rows.sort(key=lambda row: row[0])
 
-classes, missing = collections.Counter(), []
+classes, program_lines = collections.Counter(), []
 libc_fds = collections.defaultdict(dict)  # of each process, by descriptor: which class opened it
 threads = {}
 pending, started = {}, set()
@@ -78,6 +79,72 @@ def lines():
         if m:
             yield pid, at, m[1], m[2], '?', '', begun
 
+def last(path):
+    """The last name of a path, which is the same for a relative and an absolute one; of the root it is empty."""
+    return os.path.basename(os.path.normpath(path))
+
+def object_of(call, args):
+    """The descriptor, as a match with its number and file, and the path that a line names; either may be None."""
+    # of mmap it is the last but one
+    fd = re.search(r'(\d+)<([^>]*)>, \S+ *$', args) if call == 'mmap' else re.match(r'(\d+)(?![x\d])(?:<([^>]*)>)?', args)
+    if call in ('copy_file_range', 'splice'):  # the record names what is written first
+        fd = re.match(r'\d+(?:<[^>]*>)?, [^,]+, (\d+)(?:<([^>]*)>)?', args) or fd
+    path = re.search(r'"([^"]*)"', args)
+    return fd, path[1] if path else None
+
+def candidates(pid, at, call, args, result):
+    """The records that may be of this line, in their order."""
+    fd, path = object_of(call, args)
+    wanted = AS.get(call, call)
+    by_path = path and (not fd or re.search(r'at2?$|^statx$', call))
+    if by_path:
+        start = re.match(r'\w+<([^>]*)>, ', args)
+        named = last(os.path.join(start[1] if start else '', path))
+
+    def agrees(row):
+        if wanted in ('fork', 'exec', 'exit', 'pipe', 'select', 'poll') or result == '?':
+            return True
+        if row[6] is not None and wanted not in ('posix_fadvise', 'mmap') and row[6] != int(result, 0):
+            return False
+        if by_path:
+            return named in ('.', '..') or named == last(row[7])
+        if not fd or wanted == 'open':
+            return True
+        return row[5] == int(fd[1]) and (not fd[2] or '/#' in fd[2] or os.path.basename(fd[2]) in row[7])
+
+    rows = []
+    for row in made.get(pid, ()):
+        if row[0] > at + SLACK:
+            break
+        if row[1] >= at - SLACK and row[3] == wanted and agrees(row):
+            rows.append(row)
+    return rows
+
+class Line:
+    """A line, with the records that may be its own, and its class if it may have none."""
+    def __init__(self, text, rows, other):
+        self.text, self.rows, self.other, self.row = text, rows, other, None
+
+    def take(self, tried):
+        """Takes a record.  If others have all of them, one that may have none gives its record back, or one takes another record: the C
+        library's look at the root, which has no record, may have taken that of a stat just behind it."""
+        row = next((row for row in self.rows if row[4] is None), None)
+        if row is None and self.other is None:
+            row = next((row for row in self.rows if row[4].gives_back(tried)), None)
+        if row is None:
+            return False
+        row[4], self.row = self, row
+        return True
+
+    def gives_back(self, tried):
+        if self in tried:
+            return False
+        tried.add(self)
+        if self.other is None:
+            return self.take(tried)
+        self.row = None
+        return True
+
 # programs that a process executes: the recorder looks for them before
 programs = collections.defaultdict(set)
 for pid, at, call, args, result, rest, line in lines():
@@ -99,22 +166,21 @@ for pid, at, call, args, result, rest, line in lines():
         if pid in started:
             started.add(child)
     process = threads.get(pid, pid)
-    # of mmap it is the last but one
-    fd = re.search(r'(\d+)<([^>]*)>, \S+ *$', args) if call == 'mmap' else re.match(r'(\d+)(?![x\d])(?:<([^>]*)>)?', args)
-    if call in ('copy_file_range', 'splice'):  # the record names what is written first
-        fd = re.match(r'\d+(?:<[^>]*>)?, [^,]+, (\d+)(?:<([^>]*)>)?', args) or fd
+    fd, path = object_of(call, args)
     number = int(fd[1]) if fd else None
-    path = re.search(r'"([^"]*)"', args)
-    name = (path[1] if path and path[1] else '') or (fd[2] if fd and fd[2] else '')
+    name = path or (fd[2] if fd and fd[2] else '')
 
-    def count(cls):
-        classes[cls] += 1
-        if call in ('openat', 'open', 'socket') and result.isdigit() and cls not in ('recorded',):
+    def note(cls):
+        if call in ('openat', 'open', 'socket') and result.isdigit() and cls != 'recorded':
             libc_fds[process][int(result)] = cls
         elif call in ('openat', 'open', 'dup', 'dup2', 'dup3') and result.isdigit():
             libc_fds[process].pop(int(result), None)
         if call == 'close' and number is not None:
             libc_fds[process].pop(number, None)
+
+    def count(cls):
+        note(cls)
+        classes[cls] += 1
 
     if call in IGNORED:
         continue
@@ -133,62 +199,41 @@ for pid, at, call, args, result, rest, line in lines():
         count('memory')
         continue
 
-    by_path = (number is None or re.search(r'at2?$|^statx$', call)) and path and path[1]
+    def class_without_record():
+        over = next((row for row in made.get(pid, ()) if row[0] <= at + NESTED and row[1] >= at - NESTED and COMPOUND.match(row[2])), None)
+        if over:
+            return 'caused by ' + over[2].lstrip('_')
+        if call in ('pread64', 'pwrite64') and any(row[0] <= at + SLACK and row[2].startswith(('aio_', 'lio_'))
+                                                     for tid in made if threads.get(tid, tid) == process for row in made[tid]):
+            return 'caused by aio'
+        if call in ('newfstatat', 'faccessat2') and path and os.path.basename(path) in programs[pid]:
+            return 'recorder'
+        if call == 'newfstatat' and name == '/':
+            return 'name service'  # whether the root has changed
+        if call == 'ioctl' and 'TCGETS' in args:
+            return 'isatty'
+        if LOCALE.search(name):
+            return 'locale'
+        if NSS.search(name):
+            return 'name service'
+        if LOADER.search(name):
+            return 'loader'
+        if name == '/proc/sys/vm/overcommit_memory':
+            return 'C library'  # malloc, before it gives memory back
+        if name.startswith('/sys/devices/system/cpu/'):
+            return 'number of processors'
+        if call in OWN and number is not None and (number <= 2 or number in libc_fds[process]):
+            return 'stream or file of the C library'
+        if call in ('exit_group', 'exit', 'clone3', 'socket', 'connect') or (call == 'readlink' and '/proc/self/exe' in name):
+            return 'C library'
+        return None
 
-    def agrees(row):
-        if wanted in ('fork', 'exec', 'exit', 'pipe', 'select', 'poll') or result == '?':
-            return True
-        if row[6] is not None and wanted not in ('posix_fadvise', 'mmap') and row[6] != int(result, 0):
-            return False
-        if by_path:
-            return os.path.basename(path[1].rstrip('/.')) in row[7]
-        if number is None or wanted == 'open':
-            return True
-        return row[5] == number and (not fd[2] or '/#' in fd[2] or os.path.basename(fd[2]) in row[7])
+    one = Line(line, candidates(pid, at, call, args, result), class_without_record())
+    note('recorded' if one.take(set()) else one.other)
+    program_lines.append(one)
 
-    wanted = AS.get(call, call)
-    hit = None
-    for row in made.get(pid, ()):
-        if row[0] > at + SLACK:
-            break
-        if row[1] < at - SLACK or row[4]:
-            continue
-        if row[3] == wanted and agrees(row):
-            hit = row
-            break
-    if hit:
-        hit[4] = True
-        count('recorded')
-        continue
-    over = next((row for row in made.get(pid, ()) if row[0] <= at + SLACK and row[1] >= at - SLACK and COMPOUND.match(row[2])), None)
-    if over:
-        count('caused by ' + over[2].lstrip('_'))
-    elif call in ('pread64', 'pwrite64') and any(row[0] <= at + SLACK and row[2].startswith(('aio_', 'lio_'))
-                                                 for tid in made if threads.get(tid, tid) == process for row in made[tid]):
-        count('caused by aio')
-    elif call in ('newfstatat', 'faccessat2') and path and os.path.basename(path[1]) in programs[pid]:
-        count('recorder')
-    elif call == 'newfstatat' and name == '/':
-        count('name service')  # whether the root has changed
-    elif call == 'ioctl' and 'TCGETS' in args:
-        count('isatty')
-    elif LOCALE.search(name):
-        count('locale')
-    elif NSS.search(name):
-        count('name service')
-    elif LOADER.search(name):
-        count('loader')
-    elif name == '/proc/sys/vm/overcommit_memory':
-        count('C library')  # malloc, before it gives memory back
-    elif name.startswith('/sys/devices/system/cpu/'):
-        count('number of processors')
-    elif call in OWN and number is not None and (number <= 2 or number in libc_fds[process]):
-        count('stream or file of the C library')
-    elif call in ('exit_group', 'exit', 'clone3', 'socket', 'connect') or (call == 'readlink' and '/proc/self/exe' in name):
-        count('C library')
-    else:
-        missing.append(line)
-
+classes.update('recorded' if one.row else one.other for one in program_lines if one.row or one.other)
+missing = [one.text for one in program_lines if not one.row and not one.other]
 for cls, n in sorted(classes.items(), key=lambda item: -item[1]):
     print(f'{n:6} {cls}')
 for line in missing[:40]:
