@@ -25,7 +25,7 @@
 #define FWD_VERSIONS_DIRECTORY \
     "/dev/shm/iofwd-%lu" /* of a user; also the interposer's, for shared maps */
 #define FWD_VERSIONS_NAME "versions"
-#define FWD_VERSIONS_LAYOUT (UINT64_C(0x56455253) << 32 | sizeof(struct amph_fwd_versions))
+#define FWD_VERSIONS_LAYOUT (UINT64_C(0x56455254) << 32 | sizeof(struct amph_fwd_versions))
 
 #define FWD_VERSIONS_LINES 4096u
 #define FWD_VERSIONS_LINE_NONE UINT32_MAX

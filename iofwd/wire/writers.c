@@ -75,35 +75,69 @@ static void end_all(struct amph_fwd_versions *v, struct amph_fwd_writer *w, bool
             amph_fwd_writer_close(v, w, i);
 }
 
+static bool is_free(uint32_t owner)
+{
+    return !(owner & (FWD_WRITER_PID | FWD_WRITER_TAKEN));
+}
+
+/* The process that has number pid, or nobody, owns the record after `owner`. */
+static uint32_t owner_after(uint32_t owner, uint32_t pid)
+{
+    return ((owner & ~(FWD_WRITER_PID | FWD_WRITER_TAKEN)) + FWD_WRITER_TURN) | pid;
+}
+
 static bool is_dead(uint32_t owner)
 {
+    uint32_t pid = owner & FWD_WRITER_PID;
     int saved = errno;
-    bool dead = owner != 0 && owner != FWD_WRITER_TAKEN && kill((pid_t)owner, 0) != 0 &&
-                errno == ESRCH;
+    bool dead = pid != 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 
     errno = saved;
     return dead;
 }
 
-/* Takes the record of a process that exists no more, for `to`, without changes.  false: it has a living owner. */
-static bool take_dead(struct amph_fwd_versions *v, struct amph_fwd_writer *w, uint32_t to)
+/* Takes the record of a process that exists no more, for the process that has number pid, or for nobody, without
+ * changes.  false: it has a living owner, which may be a new process that has got the same number meanwhile. */
+static bool take_dead(struct amph_fwd_versions *v, struct amph_fwd_writer *w, uint32_t pid)
 {
     uint32_t owner = atomic_load(&w->owner);
+    uint32_t next = owner_after(owner, pid);
 
-    if (!is_dead(owner) || !atomic_compare_exchange_strong(&w->owner, &owner, FWD_WRITER_TAKEN))
+    if (!is_dead(owner) || !atomic_compare_exchange_strong(
+                               &w->owner, &owner, owner_after(owner, 0) | FWD_WRITER_TAKEN))
         return false;
 
     end_all(v, w, true);
-    atomic_store(&w->owner, to);
+    atomic_store(&w->owner, next);
     return true;
+}
+
+static bool take_from(struct amph_fwd_writer *w, uint32_t owner, uint32_t pid)
+{
+    return atomic_compare_exchange_strong(&w->owner, &owner, owner_after(owner, pid));
+}
+
+/* The record that the process has had before an exec, or that a dead one had which had its number. */
+static struct amph_fwd_writer *take_former(struct amph_fwd_versions *v, uint32_t pid)
+{
+    for (unsigned i = 0; i < FWD_WRITERS; i++) {
+        uint32_t owner = atomic_load(&v->writer[i].owner);
+
+        if ((owner & FWD_WRITER_PID) == pid && take_from(&v->writer[i], owner, pid)) {
+            end_all(v, &v->writer[i], false);
+            return &v->writer[i];
+        }
+    }
+
+    return NULL;
 }
 
 static struct amph_fwd_writer *take_free(struct amph_fwd_versions *v, uint32_t pid)
 {
     for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        uint32_t nobody = 0;
+        uint32_t owner = atomic_load(&v->writer[i].owner);
 
-        if (atomic_compare_exchange_strong(&v->writer[i].owner, &nobody, pid))
+        if (is_free(owner) && take_from(&v->writer[i], owner, pid))
             return &v->writer[i];
     }
 
@@ -112,13 +146,10 @@ static struct amph_fwd_writer *take_free(struct amph_fwd_versions *v, uint32_t p
 
 struct amph_fwd_writer *amph_fwd_writer_take(struct amph_fwd_versions *v, uint32_t pid)
 {
-    for (unsigned i = 0; i < FWD_WRITERS; i++)
-        if (atomic_load(&v->writer[i].owner) == pid) {
-            end_all(v, &v->writer[i], false);
-            return &v->writer[i];
-        }
+    struct amph_fwd_writer *w = take_former(v, pid);
 
-    struct amph_fwd_writer *w = take_free(v, pid);
+    if (!w)
+        w = take_free(v, pid);
 
     for (unsigned i = 0; i < FWD_WRITERS && !w; i++)
         if (take_dead(v, &v->writer[i], pid))
@@ -148,7 +179,7 @@ bool amph_fwd_writers_any(struct amph_fwd_versions *v)
     for (unsigned i = 0; i < FWD_WRITERS; i++) {
         uint32_t owner = atomic_load(&v->writer[i].owner);
 
-        if (owner && owner != FWD_WRITER_TAKEN && !is_dead(owner) && !is_idle(&v->writer[i]))
+        if ((owner & FWD_WRITER_PID) && !is_dead(owner) && !is_idle(&v->writer[i]))
             return true;
     }
 
@@ -177,7 +208,7 @@ static void forget(struct amph_fwd_writer *w)
     for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
         atomic_store(&w->line[i], 0);
 
-    atomic_store(&w->owner, 0);
+    atomic_store(&w->owner, owner_after(atomic_load(&w->owner), 0));
 }
 
 void amph_fwd_writers_begin_again(struct amph_fwd_versions *v)
@@ -187,9 +218,9 @@ void amph_fwd_writers_begin_again(struct amph_fwd_versions *v)
         uint32_t owner = atomic_load(&w->owner);
 
         /* taken: whoever emptied it was killed */
-        if (owner == FWD_WRITER_TAKEN || is_dead(owner))
+        if ((owner & FWD_WRITER_TAKEN) || is_dead(owner))
             forget(w);
-        else if (owner)
+        else if (owner & FWD_WRITER_PID)
             begin_all(v, w);
     }
 }

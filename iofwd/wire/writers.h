@@ -18,10 +18,15 @@
 
 #define FWD_WRITERS 128u     /* processes at a time; the calls of others go to the servers */
 #define FWD_WRITER_FILES 28u /* of a process */
-#define FWD_WRITER_TAKEN UINT32_MAX
+
+/* In `owner`: the process number, which Linux keeps below this; without one the record is free, or being emptied.
+ * Above them is a count of its owners: who has found a process dead takes its record only if the number is not a new
+ * process's meanwhile. */
+#define FWD_WRITER_PID ((UINT32_C(1) << 22) - 1)
+#define FWD_WRITER_TAKEN (UINT32_C(1) << 22)
+#define FWD_WRITER_TURN (UINT32_C(1) << 23)
 
 struct amph_fwd_writer {
-    /* process number; 0: free; FWD_WRITER_TAKEN: being emptied */
     _Alignas(64) _Atomic uint32_t owner;
     _Atomic uint32_t names, cuts; /* changes of these versions that it has under way */
     /* 1 + that of a file's versions; 0: none */
