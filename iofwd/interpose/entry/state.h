@@ -140,6 +140,7 @@ struct amph_ip_thread {
     /* fd/epoll.c: above 0 inside the C library's epoll_pwait.  If a tool has replaced that function
      * by one that uses syscall(), that call must go to the kernel. */
     int epoll_waits;
+    unsigned near_moves; /* near_versions.c: it is moving versions */
     struct {
         struct amph_fdtab *forking; /* of a task that forks: the child has another number */
         int rounds;                 /* of the destructors at its end */

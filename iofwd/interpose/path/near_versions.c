@@ -106,20 +106,39 @@ bool amph_ip_near_may_change(void)
     return moves && !is_gone();
 }
 
+/* Around each move of versions: a child of a handler that interrupts it makes the rest of it as well (leave_moves). */
+static void begin_move(void)
+{
+    amph_ip_thread.near_moves++;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end_move(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    amph_ip_thread.near_moves--;
+}
+
 struct amph_fwd_writer *amph_ip_near_change_begin(bool cuts)
 {
+    begin_move();
+
     struct amph_fwd_writer *own = amph_ip_near_versions.own;
 
     if (own)
         amph_fwd_writer_begin(amph_ip_near_versions.map, own, cuts);
 
+    end_move();
     return own;
 }
 
 void amph_ip_near_change_end(struct amph_fwd_writer *record, bool cuts)
 {
+    begin_move();
     if (record && record == amph_ip_near_versions.own)
         amph_fwd_writer_end(amph_ip_near_versions.map, record, cuts);
+
+    end_move();
 }
 
 /* ---- files ---- */
@@ -140,9 +159,12 @@ void amph_ip_near_writing_give_up(struct amph_ip_near_writing *e)
 
     if (e == &nv->more)
         return;
+
+    begin_move();
     if (nv->own)
         amph_fwd_writer_close(nv->map, nv->own, place_of(e));
 
+    end_move();
     atomic_store(&e->number, 0);
     atomic_fetch_sub(&nv->n, 1);
 }
@@ -228,9 +250,11 @@ void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const str
     e->dev = st->st_dev;
     e->ino = st->st_ino;
     e->line = amph_fwd_versions_line_of(e->dev, e->ino);
+    begin_move();
     if (nv->own)
         amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
 
+    end_move();
     atomic_store_explicit(&e->number, (uint32_t)fd + 1, memory_order_release);
 }
 
@@ -332,6 +356,18 @@ static void keep_again(struct amph_fwd_versions *v, const struct amph_fwd_writer
     }
 }
 
+/* The thread was moving versions when a handler forked.  The process makes the rest of the move, and so does the
+ * child, if its handler returns: what it moves is memory of its own from here on.  Its own changes are left to the
+ * servers.  The files that it has open for writing stay in its record until it ends. */
+static void leave_moves(struct amph_ip_near_versions *nv)
+{
+    if (nv->map)
+        amph_ip_kernel_mmap(nv->map, sizeof *nv->map, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+    atomic_store(&nv->state, AMPH_IP_NEAR_MOVES_NOT);
+}
+
 void amph_ip_near_versions_forked(void)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;
@@ -354,4 +390,7 @@ void amph_ip_near_versions_forked(void)
 
     for (size_t i = 0; i < FWD_WRITER_FILES; i++)
         begin_again(&nv->item[i]);
+
+    if (amph_ip_thread.near_moves)
+        leave_moves(nv);
 }
