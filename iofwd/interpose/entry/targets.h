@@ -121,6 +121,7 @@ void amph_ip_epoll_tables_forked(const struct amph_fdtab *table);
 
 /* aio.c: a task no longer uses the table */
 void amph_ip_aio_table_left(const struct amph_fdtab *table);
+void amph_ip_aio_forked(void); /* in the child */
 
 /* path/names.c */
 int amph_do_utimes(int dir, const char *path, const struct timeval *times, int flags);

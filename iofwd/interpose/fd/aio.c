@@ -232,13 +232,12 @@ static void *work(void *arg)
     return arg;
 }
 
-/* Forgets the parent's requests and threads in a forked child. */
-static void reset_after_fork(void)
+/* A forked child has none of the parent's requests and threads.  Another thread may have held the lock, or
+ * this one may, if a handler has forked; giving back a lock that is free has no effect in glibc. */
+void amph_ip_aio_forked(void)
 {
-    if (amph_ip_fds.aio.owner == getpid())
-        return;
-
-    amph_ip_fds.aio.owner = getpid();
+    amph_ip_fds.aio.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    amph_ip_fds.aio.ended = amph_ip_fds.aio.wanted = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     amph_ip_fds.aio.queue = NULL;
     amph_ip_fds.aio.threads = 0;
 }
@@ -274,7 +273,6 @@ static int submit(struct aiocb *cb, enum what what, struct group *group)
     struct amph_ip_aio_request *rq = calloc(1, sizeof *rq);
 
     pthread_mutex_lock(&amph_ip_fds.aio.lock);
-    reset_after_fork();
 
     if (!rq || !ensure_worker()) {
         pthread_mutex_unlock(&amph_ip_fds.aio.lock);

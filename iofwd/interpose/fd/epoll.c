@@ -28,6 +28,7 @@
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/process/state.h"
 #include "iofwd/wire/file.h"
 
 #define EVENTS_MAX 64 /* fetched by one request */
@@ -35,6 +36,30 @@
 /* The data of a notification descriptor in the program's set.  By it a process also recognises a
  * descriptor that its parent or child has added to a shared set. */
 #define NOTIFIER_DATA UINT64_C(0xb5c93e17d2f4a086)
+
+/* What lock saves. */
+struct guard {
+    sigset_t signals;
+    void (*set_program_mask)(const sigset_t *mask); /* of the client, if there is one */
+};
+
+/* No handler runs under the lock: it might fork, or close a set.  The program's signals end a wait for a server all the
+ * same. */
+static void lock(struct guard *g)
+{
+    amph_ip_process_lock(&amph_ip_fds.epoll.lock, &g->signals);
+    g->set_program_mask = amph_ip_client.fwd.set_program_mask;
+    if (g->set_program_mask)
+        g->set_program_mask(&g->signals);
+}
+
+static void unlock(const struct guard *g)
+{
+    if (g->set_program_mask)
+        g->set_program_mask(NULL);
+
+    amph_ip_process_unlock(&amph_ip_fds.epoll.lock, &g->signals);
+}
 
 static struct amph_ip_epoll_name *find_name(int fd)
 {
@@ -108,15 +133,16 @@ static bool add_name(int fd, struct amph_ip_epoll_set *s)
 
 bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph_fdtab *to)
 {
+    struct guard g;
     bool copied = true;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
 
     for (int i = 0; i < AMPH_IP_EPOLL_NAMES && copied; i++)
         if (amph_ip_fds.epoll.names[i].set && amph_ip_fds.epoll.names[i].table == from)
             copied = add_name_in(to, amph_ip_fds.epoll.names[i].fd, amph_ip_fds.epoll.names[i].set);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     if (!copied)
         amph_ip_epoll_table_left(to);
 
@@ -125,13 +151,15 @@ bool amph_ip_epoll_table_copied(const struct amph_fdtab *from, const struct amph
 
 void amph_ip_epoll_table_left(const struct amph_fdtab *table)
 {
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    struct guard g;
+
+    lock(&g);
 
     for (int i = 0; i < AMPH_IP_EPOLL_NAMES; i++)
         if (amph_ip_fds.epoll.names[i].set && amph_ip_fds.epoll.names[i].table == table)
             free_name(&amph_ip_fds.epoll.names[i]);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
 }
 
 void amph_ip_epoll_tables_forked(const struct amph_fdtab *table)
@@ -150,26 +178,28 @@ void amph_ip_epoll_tables_forked(const struct amph_fdtab *table)
 
 void amph_ip_epoll_closed(int fd)
 {
+    struct guard g;
     int saved = errno;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
     drop_name(fd);
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     errno = saved;
 }
 
 int amph_ip_epoll_copied(int from, int to)
 {
+    struct guard g;
     int saved = errno;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
 
     struct amph_ip_epoll_set *s = to < 0 ? NULL : find_set(from);
 
     if (s && add_name(to, s))
         amph_fdtab_mark(to, FDTAB_EPOLL);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     errno = saved;
     return to;
 }
@@ -291,6 +321,7 @@ static int change(int ep, struct amph_ip_epoll_set *s, int op, int fd,
 
 int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
 {
+    struct guard g;
     struct amph_fd_file *of;
     int saved = errno;
     bool known = op == EPOLL_CTL_ADD || op == EPOLL_CTL_MOD || op == EPOLL_CTL_DEL;
@@ -306,7 +337,7 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
 
     struct amph_ip_epoll_set *s = make_set(ep);
     int err = ENOSPC;
@@ -319,7 +350,7 @@ int amph_do_epoll_ctl(int ep, int op, int fd, struct epoll_event *event)
     else if (s)
         drop_name(ep);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     return amph_ip_file_end(of, err);
 }
 
@@ -360,19 +391,20 @@ static int fetch_from(struct amph_ip_epoll_set *s, const struct amph_fwd_notifie
 /* Fetches the events of the forwarded files from their servers. */
 static int fetch(int ep, struct epoll_event *out, int max)
 {
+    struct guard g;
     int n = 0;
 
     if (!amph_ip_epoll(ep))
         return 0;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
 
     struct amph_ip_epoll_set *s = find_set(ep);
 
     for (unsigned i = 0; s && i < s->nnotifiers && n < max && amph_ip_client_enter() == 0; i++)
         n += fetch_from(s, &s->notifier[i], out + n, max - n);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     return n;
 }
 
@@ -380,12 +412,14 @@ static int fetch(int ep, struct epoll_event *out, int max)
  * neither starves. */
 static bool is_locals_turn(int ep, int max)
 {
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    struct guard g;
+
+    lock(&g);
 
     struct amph_ip_epoll_set *s = find_set(ep);
     bool locals = s && max == 1 && (s->turn++ & 1);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     return locals;
 }
 
@@ -433,9 +467,10 @@ static int wait_local(int ep, struct epoll_event *out, int max, int64_t left, co
  * or process may be asleep. */
 static void rearm(int ep)
 {
+    struct guard g;
     int saved = errno;
 
-    pthread_mutex_lock(&amph_ip_fds.epoll.lock);
+    lock(&g);
 
     const struct amph_ip_epoll_set *s = find_set(ep);
     struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = NOTIFIER_DATA };
@@ -443,7 +478,7 @@ static void rearm(int ep)
     for (unsigned i = 0; s && i < s->nnotifiers; i++)
         amph_ip_kernel_epoll_ctl(ep, EPOLL_CTL_MOD, s->notifier[i].fd, &ev);
 
-    pthread_mutex_unlock(&amph_ip_fds.epoll.lock);
+    unlock(&g);
     errno = saved;
 }
 

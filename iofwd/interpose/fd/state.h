@@ -79,7 +79,6 @@ struct amph_ip_fds_state {
         pthread_cond_t wanted;             /* a request was queued */
         struct amph_ip_aio_request *queue; /* oldest first */
         unsigned threads;                  /* each serves one descriptor table */
-        pid_t owner;                       /* the process whose requests and threads these are */
     } aio;
 
     /* epoll.c: the program's sets with forwarded files; under the lock. */

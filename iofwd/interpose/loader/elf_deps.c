@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/process/state.h"
 #include "iofwd/interpose/fd/own_table.h"
 
 #define ABOVE 512 /* the descriptors of copies, above the program's */
@@ -227,8 +229,9 @@ void amph_ip_loader_fork_lock(bool take)
 static void *still_loaded(const struct stat *st, char *name)
 {
     void *held = NULL;
+    sigset_t before;
 
-    pthread_mutex_lock(&amph_ip_loader.lock);
+    amph_ip_process_lock(&amph_ip_loader.lock, &before);
 
     struct amph_ip_loaded_copy *k = amph_ip_loader.copies;
 
@@ -238,7 +241,7 @@ static void *still_loaded(const struct stat *st, char *name)
     if (k)
         strcpy(name, k->name);
 
-    pthread_mutex_unlock(&amph_ip_loader.lock);
+    amph_ip_process_unlock(&amph_ip_loader.lock, &before);
     if (k && !(held = libc_dlopen(name, RTLD_LAZY | RTLD_NOLOAD)))
         libc_dlerror();
 
@@ -247,7 +250,9 @@ static void *still_loaded(const struct stat *st, char *name)
 
 static void make_known(const struct amph_ip_elf_dep *dep)
 {
-    pthread_mutex_lock(&amph_ip_loader.lock);
+    sigset_t before;
+
+    amph_ip_process_lock(&amph_ip_loader.lock, &before);
 
     struct amph_ip_loaded_copy *k = amph_ip_loader.copies;
 
@@ -264,7 +269,7 @@ static void make_known(const struct amph_ip_elf_dep *dep)
     if (k)
         strcpy(k->name, dep->name);
 
-    pthread_mutex_unlock(&amph_ip_loader.lock);
+    amph_ip_process_unlock(&amph_ip_loader.lock, &before);
 }
 
 /* The linker identifies objects by name, and descriptor numbers are reused: each copy's name has a

@@ -88,6 +88,11 @@ static void end(const struct amph_ip_forking *f, pid_t pid)
         amph_ip_log_forked();
 
     if (pid == 0) {
+        amph_ip_stream_forked();
+        amph_ip_aio_forked();
+    }
+
+    if (pid == 0) {
         amph_ip_tables_forked();
         amph_fdtab_recount();
     }

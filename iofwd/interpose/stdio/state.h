@@ -23,8 +23,10 @@ struct amph_ip_stream;
 #define AMPH_IP_SEEN_WORD_BITS 64
 
 struct amph_ip_stdio_state {
-    /* stream.c: the forwarded streams, by the address of their FILE; under the lock. */
-    pthread_mutex_t lock;
+    /* stream.c: the forwarded streams, by the address of their FILE; under the lock.  Who changes the list takes
+     * `changing` too, after it and with signals blocked.  A fork takes only that: the thread may be a handler's, which
+     * has interrupted a look at the list. */
+    pthread_mutex_t lock, changing;
     struct amph_ip_stream *streams[AMPH_IP_STREAM_BUCKETS];
     /* stream.c: the server may be asked what kind a file is; written once, after the C library's
      * constructor. */

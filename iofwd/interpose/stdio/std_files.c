@@ -24,7 +24,8 @@
 
 extern const char _IO_file_jumps[];
 
-struct amph_ip_stdio_state amph_ip_stdio = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct amph_ip_stdio_state amph_ip_stdio = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                                             .changing = PTHREAD_MUTEX_INITIALIZER };
 
 /* Room for the C library's lock: two numbers and a pointer, all zero while it is free. */
 static void *locks[3][4];

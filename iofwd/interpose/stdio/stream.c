@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/process/state.h"
 #include "iofwd/interpose/stdio/state.h"
 
 /* Bits of FILE._flags in every glibc: no buffer, which direction is closed, whether the list of all
@@ -70,9 +72,29 @@ static struct amph_ip_stream **bucket(const FILE *f)
 void amph_ip_stream_fork_lock(bool take)
 {
     if (take)
-        pthread_mutex_lock(&amph_ip_stdio.lock);
+        pthread_mutex_lock(&amph_ip_stdio.changing);
     else
-        pthread_mutex_unlock(&amph_ip_stdio.lock);
+        pthread_mutex_unlock(&amph_ip_stdio.changing);
+}
+
+/* In the child: whoever was looking at the list is not there, or is this thread, which goes on when its handler
+ * returns.  Giving back a lock that is free has no effect in glibc. */
+void amph_ip_stream_forked(void)
+{
+    amph_ip_stdio.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+/* Takes both locks, to change the list. */
+static void begin_change(sigset_t *before)
+{
+    amph_ip_process_lock(&amph_ip_stdio.lock, before);
+    pthread_mutex_lock(&amph_ip_stdio.changing);
+}
+
+static void end_change(const sigset_t *before)
+{
+    pthread_mutex_unlock(&amph_ip_stdio.changing);
+    amph_ip_process_unlock(&amph_ip_stdio.lock, before);
 }
 
 static struct amph_ip_stream *find(FILE *f)
@@ -95,14 +117,16 @@ bool amph_ip_stream_known(FILE *f)
 
 static void forget(struct amph_ip_stream *s)
 {
-    pthread_mutex_lock(&amph_ip_stdio.lock);
+    sigset_t before;
+
+    begin_change(&before);
     for (struct amph_ip_stream **at = bucket(s->file); *at; at = &(*at)->next)
         if (*at == s) {
             *at = s->next;
             break;
         }
 
-    pthread_mutex_unlock(&amph_ip_stdio.lock);
+    end_change(&before);
 }
 
 /* ---- calls on a stream's descriptor, with a trace of their own; a stream may have been led to a local
@@ -296,10 +320,12 @@ static const cookie_io_functions_t calls = { cookie_read, cookie_write, cookie_s
 
 static void remember(struct amph_ip_stream *s)
 {
-    pthread_mutex_lock(&amph_ip_stdio.lock);
+    sigset_t before;
+
+    begin_change(&before);
     s->next = *bucket(s->file);
     *bucket(s->file) = s;
-    pthread_mutex_unlock(&amph_ip_stdio.lock);
+    end_change(&before);
 }
 
 static FILE *new_stream(int fd, const char *mode)

@@ -11,6 +11,7 @@
 
 /* Called around a fork, so that the child finds the list of streams in order. */
 void amph_ip_stream_fork_lock(bool take);
+void amph_ip_stream_forked(void); /* in the child */
 /* Called when forwarding begins: handles streams on descriptors that the program was started with
  * or that its libraries have opened. */
 void amph_ip_stream_start(void);
