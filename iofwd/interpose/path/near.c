@@ -325,14 +325,31 @@ void amph_ip_near_note_file(int fd)
         atomic_fetch_or(&amph_ip_near.memory->files[fd / 64], UINT64_C(1) << fd % 64);
 }
 
+/* Opens the directory above one that the process has open, as the kernel finds it.  -1 with errno: also if it is not
+ * below the same export. */
+static int open_above(const struct amph_ip_resolved *w, int flags)
+{
+    int fd = amph_ip_kernel_openat(w->dirfd, "..", flags, 0);
+
+    if (fd < 0 || amph_ip_near_is_in(fd, w->dir->path))
+        return fd;
+
+    amph_ip_kernel_close(fd);
+    errno = EXDEV;
+    return -1;
+}
+
 static bool open_to_read(const struct amph_ip_resolved *w, const struct amph_ip_near_place *p,
                          int flags, struct amph_ip_near_opened *o, int *err_p)
 {
+    bool above = w->dir && strcmp(p->rel, "..") == 0;
+
     *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
+    o->fd = above ? open_above(w, opening_flags(flags))
+                  : amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
     o->readonly = p->readonly;
     if (o->fd < 0)
         return is_answer(open_failure(errno), err_p);

@@ -66,6 +66,9 @@ struct amph_fd_file *amph_ip_near_file(int flags, bool readonly);
 /* The name below a prefix of the directory behind fd.  false: it has none. */
 bool amph_ip_near_name(int fd, char name[PATH_MAX]);
 
+/* Is the directory behind fd below the export of this name, below a prefix? */
+bool amph_ip_near_is_in(int fd, const char *known);
+
 /* Lists the directories, and the files that are open for writing, that a program would inherit which this one starts.
  * false: there are none. */
 bool amph_ip_near_tell(char *text, size_t cap_bytes);

@@ -95,6 +95,14 @@ bool amph_ip_near_name(int fd, char name[PATH_MAX])
     return named;
 }
 
+bool amph_ip_near_is_in(int fd, const char *known)
+{
+    char name[PATH_MAX];
+    const struct amph_ip_near_export *e = export_of(fd, known, name);
+
+    return e && amph_fwd_path_below(known, e->name, e->name_len);
+}
+
 struct amph_fd_file *amph_ip_near_file(int flags, bool readonly)
 {
     struct amph_fd_file *of = amph_fdtab_new();

@@ -365,6 +365,63 @@ static void section_directories(void)
     T(fstatat(copy, "file", &st, 0));
 }
 
+/* Says whether fd is the directory of this name. */
+static void say_is(const char *what, int fd, const char *name)
+{
+    struct stat st, other;
+
+    if (fd < 0)
+        printf("%s: %s\n", what, strerrorname_np(errno));
+    else
+        printf("%s: %s\n", what,
+               fstat(fd, &st) == 0 && stat(in(name), &other) == 0 && st.st_ino == other.st_ino &&
+                       st.st_dev == other.st_dev
+                   ? name
+                   : "another one");
+}
+
+/* The directory above an open one is where the open one is now. */
+static void section_above(void)
+{
+    struct stat st;
+    char name[PATH_MAX];
+
+    make_tree();
+    IS(mkdir(in("dir/sub/low"), 0755), 0);
+    IS(mkdir(in("other"), 0755), 0);
+    IS(mkdir(in("other/one"), 0755), 0);
+
+    int low = open(in("dir/sub/low"), O_RDONLY | O_DIRECTORY);
+    int up = openat(low, "..", O_RDONLY | O_DIRECTORY);
+
+    say_is("above", up, "dir/sub");
+    say_is("above that", openat(up, "..", O_RDONLY), "dir");
+    say_is("two above", openat(low, "../..", O_RDONLY | O_DIRECTORY), "dir");
+    say_is("by its name only", openat(low, "..", O_PATH | O_DIRECTORY), "dir/sub");
+    say_is("no links", openat(low, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW), "dir/sub");
+    say_is("to write", openat(low, "..", O_RDWR), "dir/sub");
+    T(fstatat(up, "deep", &st, 0));
+    T(mkdirat(up, "new", 0700));
+    T(stat(in("dir/sub/new"), &st));
+    T(fchdir(up));
+    printf("cwd %s\n", getcwd(name, sizeof name));
+    say_is("above the working directory", open("..", O_RDONLY | O_DIRECTORY), "dir");
+    T(chdir("/"));
+
+    T(rename(in("dir/sub/low"), in("other/one/low")));
+    say_is("moved", openat(low, "..", O_RDONLY | O_DIRECTORY), "other/one");
+    T(rename(in("other"), in("dir/other")));
+    up = openat(low, "..", O_RDONLY | O_DIRECTORY);
+    say_is("the one above moved", up, "dir/other/one");
+    say_is("above that", openat(up, "..", O_RDONLY), "dir/other");
+    T(fchdir(up));
+    printf("cwd %s\n", getcwd(name, sizeof name));
+    T(chdir("/"));
+    T(rmdir(in("dir/other/one/low")));
+    T(fstat(low, &st));
+    T(st.st_nlink);
+}
+
 /* ---- the working directory ---- */
 
 static void say_cwd(const char *what)
@@ -526,6 +583,7 @@ int main(int argc, char **argv)
         { "shared", section_shared },
         { "fifo", section_fifo },
         { "directories", section_directories },
+        { "above", section_above },
         { "cwd", section_cwd },
         { "programs", section_programs },
         { "forks", section_forks },

@@ -17,6 +17,7 @@ fwd_both "shared maps of several processes" "$program" shared
 fwd_both "a FIFO" "$program" fifo
 fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
+fwd_both "the directory above" "$program" above
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
 fwd_both "forks while a thread opens directories" "$program" forks
@@ -29,7 +30,7 @@ fwd_both "child processes" "$lookups" processes
 
 # ---- without a server's help ----
 
-mkdir -p "$mp_dir/kept/dir/sub" "$mp_dir/kept/links/below" "$mp_dir/out.of"
+mkdir -p "$mp_dir/kept/dir/sub" "$mp_dir/kept/links/below" "$mp_dir/out.of" "$mp_dir/kept/deep/1/2/3/4/5/6/7/8" "$mp_dir/kept/deep/a/b/c/d/e/f/g/h"
 for i in 1 2 3; do echo "text $i" >"$mp_dir/kept/dir/sub/file$i"; done
 cp "$mp_dir/kept/dir/sub/file1" "$mp_dir/kept/with space"
 echo out >"$mp_dir/out.of/file"
@@ -111,6 +112,11 @@ up
     alone "cat" 'cat "$DIR/dir/sub/file1" "$DIR/with space"; cat "$DIR/none"'
     alone "ls" 'ls -lR "$DIR/dir"'
     alone "find" 'find "$DIR" -type f | sort'
+    alone "find in a deep tree" 'find "$DIR/deep" | sort'
+    alone "the directory above" 'python3 -c "
+import os
+at = os.open(os.environ[\"DIR\"] + \"/dir/sub\", os.O_RDONLY)
+print(os.listdir(os.open(\"..\", os.O_RDONLY, dir_fd=at)), sorted(os.listdir(os.open(\".\", os.O_RDONLY, dir_fd=at))))"'
     alone "grep" 'grep -r text "$DIR/dir" | sort'
     alone "du" 'du -a "$DIR" | sort'
     alone "tar" 'tar -C "$DIR" -cf - dir/sub | tar -tvf -'
@@ -173,6 +179,23 @@ echo another >"$mp_dir/kept/dir/sub/file1"
 needed "the servers' directory has got another name" "text 1" by_run cat /fwd/dir/sub/file1
 rm -rf "$mp_dir/kept"
 mv "$mp_dir/before" "$mp_dir/kept"
+down
+
+# A directory leaves the export: what is above it then is not the export's.
+up
+mkdir "$mp_dir/kept/dir/leaves"
+by_run python3 -c '
+import os, sys
+at = os.open("/fwd/dir/leaves", os.O_RDONLY)
+print(sorted(os.listdir(os.open("..", os.O_RDONLY, dir_fd=at))))
+os.rename(sys.argv[1] + "/kept/dir/leaves", sys.argv[1] + "/out.of/leaves")
+try:
+    print(os.listdir(os.open("..", os.O_RDONLY, dir_fd=at)))
+except OSError as e:
+    print(e.strerror)' "$mp_dir" >"$mp_dir/out" 2>&1
+printf '%s\n' "['leaves', 'sub']" "No such file or directory" | cmp - "$mp_dir/out"
+mp_report $? "a directory above one that has left the export is not opened" "$mp_dir/out"
+rmdir "$mp_dir/out.of/leaves"
 down
 
 # ---- read-only, and servers that are gone ----
