@@ -53,7 +53,7 @@ struct amph_fwd_plain_key {
 
 /* A directory that has been reached from a base without links. */
 struct amph_fwd_plain {
-    _Atomic bool busy; /* a thread uses it */
+    _Alignas(64) _Atomic bool busy; /* a thread uses it */
     bool known;
     struct amph_fwd_plain_key key;
     uint64_t looked_ns;
