@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -136,6 +137,37 @@ static inline int amph_ip_kernel_fallocate(int fd, int how, off_t off, off_t len
 static inline int amph_ip_kernel_memfd_create(const char *name, unsigned flags)
 {
     return (int)libc_syscall(SYS_memfd_create, (long)name, (long)flags, 0, 0, 0, 0);
+}
+
+/* Calls of Linux 6.13, which the C library's headers may not know.  New calls have the same numbers on all machines but
+ * a few. */
+#if defined SYS_getxattrat
+#define AMPH_IP_GETXATTRAT SYS_getxattrat
+#define AMPH_IP_LISTXATTRAT SYS_listxattrat
+#elif SYS_openat2 == 437
+#define AMPH_IP_GETXATTRAT 464
+#define AMPH_IP_LISTXATTRAT 465
+#endif
+
+/* The value of an attribute of a file below a directory; name NULL: the names of all. */
+static inline ssize_t amph_ip_kernel_xattrat(int dir, const char *path, int flags, const char *name,
+                                             void *value, size_t cap)
+{
+#ifdef AMPH_IP_GETXATTRAT
+    /* struct xattr_args */
+    const struct {
+        uint64_t value __attribute__((aligned(8)));
+        uint32_t size, flags;
+    } args = { (uintptr_t)value, cap < UINT32_MAX ? (uint32_t)cap : UINT32_MAX, 0 };
+
+    return name ? libc_syscall(AMPH_IP_GETXATTRAT, dir, (long)path, flags, (long)name, (long)&args,
+                               sizeof args)
+                : libc_syscall(AMPH_IP_LISTXATTRAT, dir, (long)path, flags, (long)value, (long)cap,
+                               0);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
 }
 
 static inline int amph_ip_kernel_chdir(const char *path)

@@ -221,26 +221,69 @@ static int xattr_error(const struct amph_ip_near_place *p, int err)
                                                                                 : err;
 }
 
+static bool has_xattrat(void)
+{
+    return !__atomic_load_n(&amph_ip_near.no_xattrat, __ATOMIC_RELAXED);
+}
+
+/* Reads an attribute, of a link itself.  A kernel, or what filters a process's calls, may not know the first call. */
+static ssize_t read_xattr(const struct amph_ip_near_place *p, const char *name, void *value,
+                          size_t cap_bytes)
+{
+    char path[PATH_MAX];
+
+    if (has_xattrat()) {
+        ssize_t n = amph_ip_kernel_xattrat(p->dir, p->rel, AT_SYMLINK_NOFOLLOW, name, value,
+                                           cap_bytes);
+
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+            return n;
+
+        __atomic_store_n(&amph_ip_near.no_xattrat, true, __ATOMIC_RELAXED);
+    }
+
+    if (!path_by_fd(p, path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    return name ? libc_lgetxattr(path, name, value, cap_bytes)
+                : libc_llistxattr(path, value, cap_bytes);
+}
+
+/* Kernels that have the call refuse these on a link with EOPNOTSUPP, so other answers show that the file is none. */
+static bool is_acl(const char *name)
+{
+    return name && strncmp(name, "system.posix_acl_", sizeof "system.posix_acl_" - 1) == 0;
+}
+
+static bool shows_no_link(int err)
+{
+    return has_xattrat() && (err == 0 || err == ENODATA || err == ERANGE || err == ENOENT);
+}
+
 /* A link that is to be followed is the server's. */
 bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char *name, void *value,
                         size_t cap_bytes, ssize_t *len_p, int *err_p)
 {
     struct amph_ip_near_place p;
-    char path[PATH_MAX];
     struct stat st;
+    bool follows = !(flags & AT_SYMLINK_NOFOLLOW);
+    bool acl = is_acl(name) && has_xattrat();
     int err = begin(w, &p);
 
-    if (!err && !(flags & AT_SYMLINK_NOFOLLOW))
+    if (!err && follows && !acl)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st);
-    if (!err && !path_by_fd(&p, path))
-        err = FWD_BELOW_ASK;
     if (err)
         return is_answer(err, err_p);
 
-    *len_p = name ? libc_lgetxattr(path, name, value, cap_bytes)
-                  : libc_llistxattr(path, value, cap_bytes);
+    *len_p = read_xattr(&p, name, value, cap_bytes);
+    err = *len_p < 0 ? xattr_error(&p, errno) : 0;
+    if (follows && acl && !shows_no_link(err) &&
+        amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st) != 0)
+        err = FWD_BELOW_ASK;
 
-    return is_answer(*len_p < 0 ? xattr_error(&p, errno) : 0, err_p);
+    return is_answer(err, err_p);
 }
 
 /* The flags of an open that the process may make, if the file is of the right type. */

@@ -54,6 +54,7 @@ struct amph_ip_near {
     uint64_t versions;    /* its id; 0: they have none */
     uint64_t age_ns;      /* how long a directory on the way is taken to be free of links */
     uint32_t directories; /* opened so far */
+    bool no_xattrat; /* the kernel cannot read the attributes of a file below a directory; atomic */
     pthread_mutex_t lock; /* of a thread that opens one at its server; with signals blocked */
 };
 

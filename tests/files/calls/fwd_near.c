@@ -422,6 +422,75 @@ static void section_above(void)
     T(st.st_nlink);
 }
 
+/* ---- attributes ---- */
+
+static void say_attribute(const char *file, const char *name, size_t cap)
+{
+    char value[256] = "";
+    ssize_t n = getxattr(in(file), name, cap ? value : NULL, cap);
+
+    printf("%s, %s, %zu: %ld %s\n", file, name, cap, (long)n, n < 0 ? strerrorname_np(errno) : "");
+    if (n > 0 && cap)
+        printf("  %.*s\n", (int)n, name[0] == 'u' ? value : "");
+
+    n = lgetxattr(in(file), name, cap ? value : NULL, cap);
+    printf("  itself: %ld %s\n", (long)n, n < 0 ? strerrorname_np(errno) : "");
+}
+
+static void section_attributes(void)
+{
+    static const char *const files[] = { "file",       "link",   "dir",   "todir",    "none",
+                                         "none/x",     "file/x", "fifo",  "dangling", "dir/file",
+                                         "todir/file", "file/",  "link/", "dir/" };
+    static const char *const attributes[] = { "user.a",
+                                              "user.none",
+                                              "system.posix_acl_access",
+                                              "system.posix_acl_default",
+                                              "security.none",
+                                              "trusted.none",
+                                              "none" };
+    /* version 2; the user, a user by number, the group, the mask, others */
+    static const unsigned char acl[] = { 2,    0,    0,    0, 1,    0,    6,    0,    0xff,
+                                         0xff, 0xff, 0xff, 2, 0,    4,    0,    1,    0,
+                                         0,    0,    4,    0, 4,    0,    0xff, 0xff, 0xff,
+                                         0xff, 0x10, 0,    4, 0,    0xff, 0xff, 0xff, 0xff,
+                                         0x20, 0,    4,    0, 0xff, 0xff, 0xff, 0xff };
+    char names[256];
+
+    make_tree();
+    IS(symlink("nowhere", in("dangling")), 0);
+    OK(setxattr(in("file"), "user.a", "value of a", 10, 0));
+    OK(setxattr(in("dir"), "user.a", "of the directory", 16, 0));
+    OK(setxattr(in("dir/file"), "system.posix_acl_access", acl, sizeof acl, 0));
+    OK(setxattr(in("dir"), "system.posix_acl_default", acl, sizeof acl, 0));
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        for (size_t k = 0; k < sizeof attributes / sizeof *attributes; k++)
+            for (size_t cap = 0; cap <= 256; cap = cap ? cap * 16 : 16)
+                say_attribute(files[i], attributes[k], cap);
+
+        T(listxattr(in(files[i]), names, sizeof names));
+        T(llistxattr(in(files[i]), names, sizeof names));
+        T(listxattr(in(files[i]), NULL, 0));
+        T(listxattr(in(files[i]), names, 1));
+    }
+
+    T(getxattr(in("file"), "user.a", (void *)8, 100));
+    T(getxattr(in("file"), (void *)8, names, sizeof names));
+
+    /* a file becomes a link, and a link a file */
+    for (int i = 0; i < 4; i++) {
+        say_attribute("file", "system.posix_acl_access", 0);
+        say_attribute("file", "user.a", 16);
+        IS(rename(in("file"), in("kept")), 0);
+        IS(symlink("kept", in("file")), 0);
+        say_attribute("file", "system.posix_acl_access", 0);
+        say_attribute("file", "user.a", 16);
+        IS(unlink(in("file")), 0);
+        IS(rename(in("kept"), in("file")), 0);
+    }
+}
+
 /* ---- the working directory ---- */
 
 static void say_cwd(const char *what)
@@ -584,6 +653,7 @@ int main(int argc, char **argv)
         { "fifo", section_fifo },
         { "directories", section_directories },
         { "above", section_above },
+        { "attributes", section_attributes },
         { "cwd", section_cwd },
         { "programs", section_programs },
         { "forks", section_forks },

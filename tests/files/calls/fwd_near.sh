@@ -18,6 +18,7 @@ fwd_both "a FIFO" "$program" fifo
 fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
 fwd_both "the directory above" "$program" above
+fwd_both "extended attributes" "$program" attributes
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
 fwd_both "forks while a thread opens directories" "$program" forks
@@ -117,6 +118,15 @@ up
 import os
 at = os.open(os.environ[\"DIR\"] + \"/dir/sub\", os.O_RDONLY)
 print(os.listdir(os.open(\"..\", os.O_RDONLY, dir_fd=at)), sorted(os.listdir(os.open(\".\", os.O_RDONLY, dir_fd=at))))"'
+    alone "extended attributes" 'python3 -c "
+import os
+for file in [\"dir\", \"dir/sub/file1\", \"none\"]:
+    for name in [\"user.none\", \"security.selinux\", \"system.posix_acl_access\", \"system.posix_acl_default\"]:
+        for follow in [False, True]:
+            try:
+                print(file, name, os.getxattr(os.environ[\"DIR\"] + \"/\" + file, name, follow_symlinks=follow))
+            except OSError as e:
+                print(file, name, e.strerror)"'
     alone "grep" 'grep -r text "$DIR/dir" | sort'
     alone "du" 'du -a "$DIR" | sort'
     alone "tar" 'tar -C "$DIR" -cf - dir/sub | tar -tvf -'
