@@ -108,7 +108,7 @@ struct amph_fd_file *amph_fdtab_new(void)
     }
 
     of->oflags = 0;
-    of->near = 0;
+    __atomic_store_n(&of->near, 0, __ATOMIC_RELAXED);
     of->locked = false;
     of->path[0] = 0;
 
@@ -211,15 +211,27 @@ struct amph_fd_file *amph_fdtab_get(int fd)
     return slot ? pin_slot(slot) : NULL;
 }
 
+/* Takes no reference: threads that look at one directory would wait for each other's cache line. */
+uint32_t amph_fdtab_near(int fd, bool *readonly_p)
+{
+    struct amph_fd_file **slot = slot_of(amph_fdtab_current(), fd, false);
+    struct amph_fd_file *of = slot ? __atomic_load_n(slot, __ATOMIC_ACQUIRE) : NULL;
+
+    if (!of)
+        return 0;
+
+    uint32_t near = __atomic_load_n(&of->near, __ATOMIC_RELAXED);
+
+    *readonly_p = __atomic_load_n(&of->near_readonly, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(slot, __ATOMIC_RELAXED) == of ? near : 0;
+}
+
 bool amph_fdtab_is_near(int fd)
 {
-    struct amph_fd_file *of = amph_fdtab_get(fd);
-    bool near = of && of->near != 0;
+    bool readonly;
 
-    if (of)
-        amph_fdtab_put(of);
-
-    return near;
+    return amph_fdtab_near(fd, &readonly) != 0;
 }
 
 struct amph_fd_file *amph_fdtab_set_in(struct amph_fdtab *table, int fd, struct amph_fd_file *of,

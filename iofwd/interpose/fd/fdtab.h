@@ -126,7 +126,8 @@ struct amph_fd_file *amph_fdtab_new(void);
 /* Returns the open file behind fd with a reference added, or NULL. */
 struct amph_fd_file *amph_fdtab_get(int fd);
 
-/* Is fd a directory that the process has opened by itself (path/near.h)? */
+/* Is fd a directory that the process has opened by itself (path/near.h)?  The first returns its number; 0: no. */
+uint32_t amph_fdtab_near(int fd, bool *readonly_p);
 bool amph_fdtab_is_near(int fd);
 
 /* Drops a reference.  Dropping the last one closes the file by amph_ip_fds.close_file (fd/state.h)

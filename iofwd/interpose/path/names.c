@@ -117,10 +117,13 @@ int amph_do_fstatat(int dir, const char *path, struct stat *st, int flags)
 
     if (flags & ~STAT_FLAGS)
         return amph_ip_fail(EINVAL);
+
+    to = AMPH_IP_ROOM(st, &spare);
+    if (amph_ip_near_stat_simple(dir, path, flags, to, &err))
+        return amph_ip_result(delivered(err, to, st));
     if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
         return -1;
 
-    to = w.local ? st : AMPH_IP_ROOM(st, &spare);
     if (!w.local && amph_ip_near_stat(&w, flags, to, &err))
         return amph_ip_resolve_end(&w, delivered(err, to, st));
     if (!amph_ip_resolve_enter(&w))

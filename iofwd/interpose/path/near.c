@@ -33,6 +33,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near_exports.h"
 #include "iofwd/interpose/path/near_place.h"
@@ -137,6 +138,37 @@ bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat 
     }
 
     int err = begin(w, &p);
+
+    if (!err)
+        err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
+
+    return is_answer(err, err_p);
+}
+
+/* The place of a path below an open directory, without a look at its open file. */
+static bool simple_place(int dir, const char *path, struct amph_ip_near_place *p)
+{
+    int fd = dir == AT_FDCWD ? amph_ip_state.cwd_fd : dir;
+
+    if (AMPH_UNLIKELY(amph_ip_state.debug || amph_ip_state.trace) || !path || fd <= 0 ||
+        (dir == AT_FDCWD && !amph_ip_state.cwd) || !may_use())
+        return false;
+
+    *p = (struct amph_ip_near_place){ .dir = fd, .rel = path };
+    p->key.base = amph_fdtab_near(fd, &p->readonly);
+    p->key.generation = changes_now();
+    return p->key.base && !amph_ip_text_error(path) && path[0] && path[0] != '/' &&
+           !amph_fwd_below_climbs(path);
+}
+
+bool amph_ip_near_stat_simple(int dir, const char *path, int flags, struct stat *st, int *err_p)
+{
+    struct amph_ip_near_place p;
+
+    if (!simple_place(dir, path, &p))
+        return false;
+
+    int err = way(&p);
 
     if (!err)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);

@@ -26,6 +26,8 @@ void amph_ip_near_start(char **env);
 /* Each makes a call on the forwarded path w; *err_p: 0 or the errno value that the program gets.  false: the server
  * has to make the call, and nothing has happened. */
 bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat *st, int *err_p);
+/* The same for a path that is given as to fstatat.  Only of simple ones, which do not climb, it answers true. */
+bool amph_ip_near_stat_simple(int dir, const char *path, int flags, struct stat *st, int *err_p);
 bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned mask,
                         struct statx *stx, int *err_p);
 bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags, int *err_p);

@@ -111,8 +111,9 @@ struct amph_fd_file *amph_ip_near_file(int flags, bool readonly)
         return NULL;
 
     of->oflags = flags;
-    of->near = __atomic_add_fetch(&amph_ip_near.directories, 1, __ATOMIC_RELAXED);
-    of->near_readonly = readonly;
+    __atomic_store_n(&of->near_readonly, readonly, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->near, __atomic_add_fetch(&amph_ip_near.directories, 1, __ATOMIC_RELAXED),
+                     __ATOMIC_RELAXED);
     of->file = (struct amph_fwd_file){ .nparts = 0 };
     return of;
 }
