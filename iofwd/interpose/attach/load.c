@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,14 +89,17 @@ const char *amph_ip_library_path(void)
                : NULL;
 }
 
-/* By a function that we and the C library define, and no program or sanitizer. */
+/* Where the linker has put this library's first and last byte. */
+extern const char __ehdr_start[] AMPH_HIDDEN;
+extern const char _end[] AMPH_HIDDEN;
+
+/* By a function that we and the C library define, and no program or sanitizer.  dladdr would look through all of their
+ * symbols. */
 bool amph_ip_is_in_front(void)
 {
-    void *first = dlsym(RTLD_DEFAULT, "__libc_start_main");
-    Dl_info self, found;
+    uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "__libc_start_main");
 
-    return first && dladdr(&amph_ip_client, &self) && dladdr(first, &found) &&
-           self.dli_fbase == found.dli_fbase;
+    return first >= (uintptr_t)__ehdr_start && first < (uintptr_t)_end;
 }
 
 /* Writes into why how the table differs from the one that this library was built with; false: it

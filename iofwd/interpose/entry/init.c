@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -363,6 +364,15 @@ static void __attribute__((destructor)) end(void)
     amph_ip_rank_end();
 }
 
+/* Was the program executed by its path?  A copy in memory is executed by the name of its descriptor. */
+static bool is_by_path(void)
+{
+    const char *name = (const char *)getauxval(AT_EXECFN);
+
+    return name && name[0] == '/' && strncmp(name, "/proc/", sizeof "/proc/" - 1) != 0 &&
+           strncmp(name, "/dev/", sizeof "/dev/" - 1) != 0;
+}
+
 /* Finds the path of a forwarded program.  It runs from a copy in memory whose name is that path,
  * but the kernel has named the process after the descriptor of the copy. */
 static void find_exe(const char *called)
@@ -370,7 +380,7 @@ static void find_exe(const char *called)
     static const char before[] = "/memfd:";
     static const char after[] = " (deleted)";
     char path[PATH_MAX];
-    ssize_t n = libc_readlink("/proc/self/exe", path, sizeof path - 1);
+    ssize_t n = is_by_path() ? 0 : libc_readlink("/proc/self/exe", path, sizeof path - 1);
     ssize_t more = sizeof before - 1 + sizeof after - 1;
 
     if (n <= more || memcmp(path, before, sizeof before - 1) != 0)

@@ -64,7 +64,7 @@ static const char *look_up(char **env, const char *name)
     size_t len = strlen(name);
 
     for (; env && *env; env++)
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+        if (**env == *name && strncmp(*env, name, len) == 0 && (*env)[len] == '=')
             return *env + len + 1;
 
     return NULL;

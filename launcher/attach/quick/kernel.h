@@ -11,6 +11,7 @@
 #define AMPH_LAUNCHER_QUICK_KERNEL_H
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -40,6 +41,15 @@ static inline int amph_quick_open(int dir, const char *path, int more)
 {
     return (int)amph_quick_call(SYS_openat, dir, (long)path,
                                 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | more, 0);
+}
+
+/* Opens only the name, and only if no part of it is a link. */
+static inline int amph_quick_open_linkless(const char *path, int more)
+{
+    const struct open_how how = { .flags = (unsigned long)(O_PATH | O_CLOEXEC | more),
+                                  .resolve = RESOLVE_NO_SYMLINKS };
+
+    return (int)amph_quick_call(SYS_openat2, AT_FDCWD, (long)path, (long)&how, sizeof how);
 }
 
 static inline void amph_quick_close(int fd)
@@ -143,6 +153,27 @@ static inline const char *amph_quick_base(const char *path)
             base = path + 1;
 
     return base;
+}
+
+/* Is it an absolute path without empty components, "." and ".."?  Then it is the one that the kernel has for the file,
+ * if no part of it is a link. */
+static inline bool amph_quick_is_clean(const char *path)
+{
+    while (*path == '/') {
+        const char *part = ++path;
+        size_t len = amph_quick_span(part, '/', '/');
+
+        if (!*part)
+            return true;
+        if (len == 0 || (part[0] == '.' && (len == 1 || (len == 2 && part[1] == '.'))))
+            return false;
+
+        path = part + len;
+        if (!*path)
+            return true;
+    }
+
+    return false;
 }
 
 /* A text that is put together in a buffer of fixed size. */

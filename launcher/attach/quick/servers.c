@@ -34,6 +34,27 @@ static bool name_folder(int fd, struct amph_quick_text *path)
     return true;
 }
 
+/* Opens the folder of the address file, and puts its absolute path into path.  A folder that is named by that path
+ * needs no look at /proc, whose first one takes 20 us.  A negative number: it cannot. */
+static int open_folder(const char *name, struct amph_quick_text *path)
+{
+    int dir = amph_quick_is_clean(name) ? amph_quick_open_linkless(name, O_DIRECTORY) : -1;
+
+    if (dir >= 0) {
+        amph_quick_add(path, name);
+        path->len -= path->len > 1 && path->buf[path->len - 1] == '/';
+        return dir;
+    }
+
+    dir = amph_quick_open(AT_FDCWD, name, O_PATH | O_DIRECTORY);
+    if (dir >= 0 && !name_folder(dir, path)) {
+        amph_quick_close(dir);
+        return -1;
+    }
+
+    return dir;
+}
+
 /* Opens the address file, and puts its absolute path into servers.  Returns -1 unless it is a file of
  * this user or of root and no link. */
 static int open_file(const char *file, const struct amph_quick_user *user,
@@ -44,18 +65,16 @@ static int open_file(const char *file, const struct amph_quick_user *user,
     char folder_bytes[PATH_MAX] = ".";
     struct amph_quick_text folder = { folder_bytes, 0, sizeof folder_bytes, false };
     struct statx st;
-    int fd = -1;
 
     if (name != file)
         amph_quick_add_part(&folder, file, (size_t)(name - file));
 
-    int dir = folder.cut ? -1 : amph_quick_open(AT_FDCWD, folder_bytes, O_PATH | O_DIRECTORY);
+    int dir = folder.cut ? -1 : open_folder(folder_bytes, &path);
 
     if (dir < 0)
         return -1;
 
-    if (name_folder(dir, &path))
-        fd = amph_quick_open(dir, name, O_NOFOLLOW);
+    int fd = amph_quick_open(dir, name, O_NOFOLLOW);
 
     amph_quick_close(dir);
     if (path.len > 1) /* only the root's path ends in a slash */

@@ -126,18 +126,26 @@ attach "an address file that is a link" "$run" -servers "$mp_dir/link" "$bin/dyn
 
 # ---- the same environment ----
 
-# same NAME WORDS...: env prints the same, by iofwd-run and by iofwd-attach
+# same NAME WORDS...: env prints the same, by iofwd-run and by iofwd-attach, of the installation $from
+from=$mp_dir/real
 same() {
     mp_name=$1
     shift
-    (cd "$mp_dir/runtime" && env -u _ "$mp_dir/real/bin/iofwd-run" "$@" env 2>&1 | grep -v '^IOFWD_PRIVATE_' | sort >"$mp_dir/quick") </dev/null
-    (cd "$mp_dir/runtime" && env -u _ "$mp_dir/real/bin/iofwd-attach" "$@" env 2>&1 | grep -v '^IOFWD_PRIVATE_' | sort >"$mp_dir/attached") </dev/null
+    (cd "$mp_dir/runtime" && env -u _ "$from/bin/iofwd-run" "$@" env 2>&1 | grep -v '^IOFWD_PRIVATE_' | sort >"$mp_dir/quick") </dev/null
+    (cd "$mp_dir/runtime" && env -u _ "$from/bin/iofwd-attach" "$@" env 2>&1 | grep -v '^IOFWD_PRIVATE_' | sort >"$mp_dir/attached") </dev/null
     diff "$mp_dir/attached" "$mp_dir/quick" >"$mp_dir/out" 2>&1 && grep -q '^IOFWD_PREFIX=/' "$mp_dir/quick"
     mp_report $? "the same environment: $mp_name" "$mp_dir/out"
 }
 same "the default address file"
 same "a relative address file" -servers iofwd-servers
 same "in a folder behind a link" -servers "../runtime/../runtime/iofwd-servers"
+ln -s runtime "$mp_dir/runtime-link"
+ln -s real "$mp_dir/real-link"
+same "in a folder that is a link" -servers "$mp_dir/runtime-link/iofwd-servers"
+same "a path with dots and slashes" -servers "$mp_dir/./runtime/..//runtime/iofwd-servers"
+from=$mp_dir/real-link same "started by a link"
+from=../real same "started by a relative path"
+from=$mp_dir/.//runtime/../real same "started by a path with dots and slashes"
 same "other prefixes" -servers "$addresses" -iofwd /fwd
 IOFWD_PREFIX=/before LD_PRELOAD='' same "settings from before" -servers "$addresses"
 
