@@ -35,8 +35,11 @@ const struct amph_counters_row *amph_counters_find(const char *name)
 
 void amph_counters_print(FILE *out)
 {
-    for (unsigned i = 0; i < AMPH_COUNTER_COUNT; i++)
-        if (amph_counters[i])
-            fprintf(out, "%-20s %12" PRIu64 " %-11s %s\n", rows[i].name, amph_counters[i],
-                    rows[i].unit, rows[i].help);
+    for (unsigned i = 0; i < AMPH_COUNTER_COUNT; i++) {
+        uint64_t now = amph_count_now((enum amph_counter_id)i); /* other threads may still count */
+
+        if (now)
+            fprintf(out, "%-20s %12" PRIu64 " %-11s %s\n", rows[i].name, now, rows[i].unit,
+                    rows[i].help);
+    }
 }
