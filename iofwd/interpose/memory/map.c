@@ -552,6 +552,9 @@ static void *map_near(enum amph_client_route way, const struct map_call *c, int 
         return map_listed(way, c, fd, file);
     }
 
+    if (errno == ENOMEM)
+        return failed(ENOMEM);
+
     int lead = writes ? -1 : amph_ip_near_lead(fd);
 
     if (lead < 0)

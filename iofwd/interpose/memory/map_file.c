@@ -107,6 +107,7 @@ static bool may_map(const struct amph_ip_mapped_file *f, bool writes)
 struct amph_ip_mapped_file *amph_ip_map_file_enter(const struct stat *st, bool writes)
 {
     struct amph_ip_pages_guard g;
+    int err = ENOMEM;
 
     amph_ip_pages_lock(&g);
 
@@ -125,10 +126,14 @@ struct amph_ip_mapped_file *amph_ip_map_file_enter(const struct stat *st, bool w
         } else {
             put(f);
             f = NULL;
+            err = EBUSY;
         }
     }
 
     amph_ip_pages_unlock(&g);
+    if (!f)
+        errno = err;
+
     return f;
 }
 

@@ -16,8 +16,8 @@
 
 struct amph_ip_mapped_file;
 
-/* This process is going to map the file with these attributes.  writes: the map may be written.  NULL: others have
- * maps of its pages, or there is no memory.  amph_ip_map_file_add or amph_ip_map_file_leave must follow. */
+/* This process is going to map the file with these attributes.  writes: the map may be written.  NULL: errno is
+ * EBUSY if others have maps of its pages, or ENOMEM.  amph_ip_map_file_add or amph_ip_map_file_leave must follow. */
 struct amph_ip_mapped_file *amph_ip_map_file_enter(const struct stat *st, bool writes);
 void amph_ip_map_file_leave(struct amph_ip_mapped_file *file);
 /* Lists the map.  false: there is no memory; the file has been left. */
