@@ -161,6 +161,16 @@ static bool simple_place(int dir, const char *path, struct amph_ip_near_place *p
            !amph_fwd_below_climbs(path);
 }
 
+/* Is it still the same directory?  Another thread may have closed it, or changed the working directory, and its
+ * descriptor may be another file's by now. */
+static bool is_still_there(int dir, const struct amph_ip_near_place *p)
+{
+    bool readonly;
+
+    return (dir != AT_FDCWD || amph_ip_state.cwd_fd == p->dir) &&
+           amph_fdtab_near(p->dir, &readonly) == p->key.base;
+}
+
 bool amph_ip_near_stat_simple(int dir, const char *path, int flags, struct stat *st, int *err_p)
 {
     struct amph_ip_near_place p;
@@ -173,7 +183,7 @@ bool amph_ip_near_stat_simple(int dir, const char *path, int flags, struct stat 
     if (!err)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
 
-    return is_answer(err, err_p);
+    return is_still_there(dir, &p) && is_answer(err, err_p);
 }
 
 bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned mask,
