@@ -151,6 +151,9 @@ struct amph_client_link {
     struct amph_client_pipes pipes; /* to a server of this host */
     struct amph_client_receive_area receive_area; /* at a server of another host */
     int child_control_fd;                         /* for the child about to be forked, or -1 */
+    /* of the server's control socket; kept, so that forks need not ask for it */
+    struct amph_fwd_server_addr address;
+    bool has_address;
 };
 
 struct amph_fwd_client {

@@ -117,18 +117,22 @@ static void give_share(struct amph_fwd_client *cl, uint64_t end_ns, uint32_t lef
     cl->give_up_ns = now + (left > 1 ? rest / 2 : rest);
 }
 
-static enum amph_status connect_server(struct amph_fwd_client *cl, uint32_t server,
-                                       uint64_t deadline_ns, int *fd_p)
+static enum amph_status connect_to(const struct amph_fwd_client *cl, uint32_t server,
+                                   const struct amph_fwd_server_addr *addr, uint64_t deadline_ns,
+                                   int *fd_p)
 {
-    struct amph_fwd_server_addr addr;
-    enum amph_status st = look_up(cl, server, &addr);
+    bool same_host = amph_client_host_of(cl, server) == amph_client_host_of(cl, cl->rank);
 
-    if (st != AMPH_OK)
-        return st;
+    return amph_fwd_control_connect(addr, same_host, deadline_ns, fd_p);
+}
 
-    return amph_fwd_control_connect(
-        &addr, amph_client_host_of(cl, server) == amph_client_host_of(cl, cl->rank), deadline_ns,
-        fd_p);
+static enum amph_status connect_link(struct amph_fwd_client *cl, struct amph_client_link *link,
+                                     uint64_t deadline_ns, int *fd_p)
+{
+    enum amph_status st = look_up(cl, link->server, &link->address);
+
+    link->has_address = st == AMPH_OK;
+    return st == AMPH_OK ? connect_to(cl, link->server, &link->address, deadline_ns, fd_p) : st;
 }
 
 /* Moves the connection to a high descriptor number, away from those that the program expects to
@@ -252,7 +256,7 @@ static enum amph_status open_link(struct amph_fwd_client *cl, struct amph_client
     int fd = inherited_control_fd(link->server);
     bool again = fd >= 0;
     uint64_t until = deadline(cl);
-    enum amph_status st = again ? AMPH_OK : connect_server(cl, link->server, until, &fd);
+    enum amph_status st = again ? AMPH_OK : connect_link(cl, link, until, &fd);
 
     if (st != AMPH_OK)
         return st;
@@ -287,10 +291,13 @@ static enum amph_status greet(struct amph_fwd_client *cl, const struct amph_clie
                               uint8_t kind, uint32_t child, int fd, uint64_t until_ns,
                               struct amph_fwd_welcome *wc)
 {
-    uint8_t *buf = malloc(FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX);
+    const size_t bytes = FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX;
     struct amph_fwd_hello h;
 
-    if (!buf)
+    /* not by malloc: the handler of a signal may fork that has come in the midst of one */
+    uint8_t *buf = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (buf == MAP_FAILED)
         return AMPH_ERR_NOMEM;
 
     fill_hello(cl, link, &h);
@@ -299,7 +306,7 @@ static enum amph_status greet(struct amph_fwd_client *cl, const struct amph_clie
 
     enum amph_status st = amph_fwd_control_greet(fd, cl->job->key, &h, false, until_ns, buf, wc);
 
-    free(buf);
+    munmap(buf, bytes);
     return st;
 }
 
@@ -312,11 +319,13 @@ int amph_client_watch_server(struct amph_fwd_client *cl, uint32_t server, uint8_
                                 .number = FWD_NUMBER_NONE,
                                 .child = FWD_NUMBER_NONE,
                                 .pid = (uint32_t)getpid() };
+    struct amph_fwd_server_addr addr;
     struct amph_fwd_welcome wc;
     uint64_t until = deadline(cl);
     int fd = -1;
 
-    if (connect_server(cl, server, until, &fd) != AMPH_OK)
+    if (look_up(cl, server, &addr) != AMPH_OK ||
+        connect_to(cl, server, &addr, until, &fd) != AMPH_OK)
         return -1;
     if (amph_fwd_control_greet(fd, cl->job->key, &h, false, until, buf, &wc) == AMPH_OK)
         return fd;
@@ -329,9 +338,12 @@ enum amph_status amph_client_handshake(struct amph_fwd_client *cl,
                                        const struct amph_client_link *link, uint8_t kind,
                                        uint32_t child, struct amph_fwd_welcome *wc, int *fd_p)
 {
+    struct amph_fwd_server_addr addr = link->address;
     uint64_t until = deadline(cl);
-    enum amph_status st = connect_server(cl, link->server, until, fd_p);
+    enum amph_status st = link->has_address ? AMPH_OK : look_up(cl, link->server, &addr);
 
+    if (st == AMPH_OK)
+        st = connect_to(cl, link->server, &addr, until, fd_p);
     if (st != AMPH_OK)
         return st;
 
@@ -350,7 +362,7 @@ static enum amph_status ask_registrar(struct amph_fwd_client *cl, struct amph_cl
     struct amph_fwd_welcome wc;
     uint64_t until = deadline(cl);
     int fd;
-    enum amph_status st = connect_server(cl, link->server, until, &fd);
+    enum amph_status st = connect_link(cl, link, until, &fd);
 
     if (st != AMPH_OK)
         return st;
@@ -397,7 +409,7 @@ static enum amph_status make_memory(void *arg, size_t len_bytes, int *fd_p)
         int fd;
 
         if (amph_client_host_of(cl, link->server) != amph_client_host_of(cl, cl->rank) ||
-            connect_server(cl, link->server, until, &fd) != AMPH_OK)
+            connect_link(cl, link, until, &fd) != AMPH_OK)
             continue;
 
         fill_hello(cl, link, &h);

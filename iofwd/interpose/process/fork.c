@@ -74,39 +74,34 @@ static void begin(struct amph_ip_forking *f)
         amph_ip_client.fwd.fork_before();
 }
 
+/* What the child does first.  loaded: it has the parent's client. */
+static void begin_child(bool loaded)
+{
+    amph_ip_near_versions_forked();
+    amph_ip_lost_forked();
+    amph_ip_log_forked();
+    amph_ip_stream_forked();
+    amph_ip_aio_forked();
+    amph_ip_tables_forked();
+    amph_fdtab_recount();
+
+    if (loaded) {
+        amph_ip_maps_recount();
+        amph_ip_forget_locks();
+        amph_ip_client.fwd.fork_child();
+    }
+
+    amph_ip_tables_forked_last();
+}
+
 static void end(const struct amph_ip_forking *f, pid_t pid)
 {
     int saved = errno;
 
     if (pid == 0)
-        amph_ip_near_versions_forked();
-
-    if (pid == 0)
-        amph_ip_lost_forked();
-
-    if (pid == 0)
-        amph_ip_log_forked();
-
-    if (pid == 0) {
-        amph_ip_stream_forked();
-        amph_ip_aio_forked();
-    }
-
-    if (pid == 0) {
-        amph_ip_tables_forked();
-        amph_fdtab_recount();
-    }
-
-    if (f->loaded && pid == 0) {
-        amph_ip_maps_recount();
-        amph_ip_forget_locks();
-        amph_ip_client.fwd.fork_child();
-    } else if (f->loaded) {
+        begin_child(f->loaded);
+    else if (f->loaded)
         amph_ip_client.fwd.fork_parent(pid);
-    }
-
-    if (pid == 0)
-        amph_ip_tables_forked_last();
 
     amph_ip_client_fork_lock(false);
     amph_ip_near_fork_lock(false);
