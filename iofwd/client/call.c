@@ -363,7 +363,8 @@ static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, ui
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait)
 {
     amph_am_wait_step(cl->ep, &wait->w);
-    if (wait->rounds < 64) { /* a quick reply costs no call of the clock */
+    if (wait->rounds < 64 && wait->w.phase != AMPH_WAITER_SLEEPS) {
+        /* a quick reply costs no call of the clock; a sleep is none */
         wait->rounds++;
         return false;
     }

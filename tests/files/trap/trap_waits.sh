@@ -9,4 +9,9 @@ appends race reopen"
 for case in $cases; do
     both trap_waits "$case"
 done
+
+# Waits that sleep at once look for signals as often.
+mp_remove "$mp_dir/plain/fifo_restarted" "$mp_dir/kept/fifo_restarted"
+export AMPHORA_WAIT=block
+both trap_waits fifo_restarted
 mp_done
