@@ -19,7 +19,7 @@ says() {
 figures() {
     figures_name=$1 figures_lines=$2
     shift 2
-    "$perf" --json -repeat 2 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
+    "$perf" --json -repeat 3 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
     figures_code=$?
     mp_check "$figures_name" awk -v lines="$figures_lines" -v code="$figures_code" '
         { print }
@@ -54,31 +54,31 @@ export AMPHORA_WAIT=spin
 figures "smp: files, while processes spin" 3 -conduit smp -bytes 8 -test fwd_write,fwd_read,first_call
 unset AMPHORA_WAIT
 says "a load that is none" 2 "wanted are numbers from 0" -loaded 2,some
-# loaded NET LOADS ROWS: a row for each call, statistic and number of competing processes, and nothing competes afterwards
+# loaded NET: a row for each call and number of competing processes, and nothing competes afterwards
 loaded() {
-    rows=$mp_dir/loaded mark=LOADED_MARK=l$$.$1
-    env "$mark" "$perf" --json -conduit $1 -repeat 1 -loaded "$2" -dir "$mp_dir/work" >"$rows" 2>&1 </dev/null || { cat "$rows"; return 1; }
-    cat "$rows"
-    [ "$(grep -cE '^\{"conduit":"'$1'","load":[02],"test":"(am_rtt|barrier|fwd_read)","statistic":"(median|p99|mean)","spin_us":[0-9.]+,"block_us":[0-9.]+,"default_us":[0-9.]+,"ratio":[0-9.]+\}$' "$rows")" = "$3" ] &&
-        mp_until 10 mp_none_marked "$mark"
+    LOADED_MARK=l$$ "$perf" --json -conduit $1 -repeat 1 -loaded 0,2 -dir "$mp_dir/work" >"$mp_dir/loaded" 2>&1 </dev/null || { cat "$mp_dir/loaded"; return 1; }
+    cat "$mp_dir/loaded"
+    [ "$(grep -cE '^\{"conduit":"'$1'","load":[02],"test":"(am_rtt|barrier|fwd_read)","statistic":"(median|p99|mean)","spin_us":[0-9.]+,"block_us":[0-9.]+,"default_us":[0-9.]+,"ratio":[0-9.]+\}$' "$mp_dir/loaded")" = 18 ] &&
+        mp_until 10 mp_none_marked LOADED_MARK=l$$
 }
+for net in smp udp; do
+    loaded $net >"$mp_dir/out" 2>&1
+    mp_report $? "$net: waits beside competing processes" "$mp_dir/out"
+done
 
-# whole NET SIZES: every test runs to its end and gives a figure
+# whole NET: every test runs to its end and gives a figure
 whole() {
-    rows=$mp_dir/whole
-    "$perf" --json -conduit $1 -repeat 1 -bytes $2 -dir "$mp_dir/work" >"$rows" 2>"$rows.err" </dev/null || { cat "$rows" "$rows.err"; return 1; }
-    "$perf" --list | awk '/^[a-z]/ { print $1 }' | sort >"$rows.wanted"
-    sed -n 's/^{"test":"\([a-z0-9_]*\)".*/\1/p' "$rows" | sort -u >"$rows.seen"
-    echo "without a figure: $(comm -23 "$rows.wanted" "$rows.seen" | tr '\n' ' ')"
-    test -s "$rows.wanted" && cmp "$rows.wanted" "$rows.seen"
+    "$perf" --json -conduit $1 -repeat 1 -bytes 8,64K -dir "$mp_dir/work" >"$mp_dir/whole" 2>"$mp_dir/err" </dev/null || { cat "$mp_dir/whole" "$mp_dir/err"; return 1; }
+    "$perf" --list | awk '/^[a-z]/ { print $1 }' | sort >"$mp_dir/wanted"
+    sed -n 's/^{"test":"\([a-z0-9_]*\)".*/\1/p' "$mp_dir/whole" | sort -u >"$mp_dir/seen"
+    echo "without a figure: $(comm -23 "$mp_dir/wanted" "$mp_dir/seen" | tr '\n' ' ')"
+    test -s "$mp_dir/wanted" && cmp "$mp_dir/wanted" "$mp_dir/seen"
 }
+for net in smp tcp udp; do
+    whole $net >"$mp_dir/out" 2>&1
+    mp_report $? "$net: every test ends, with few samples" "$mp_dir/out"
+done
 
-# One after the other: a job's processes have a core each at real-time priority, and those of two jobs would wait for each other.
-mp_try "smp: waits beside competing processes" loaded smp 0,2 18
-mp_try "udp: waits beside competing processes" loaded udp 2 9
-mp_try "smp: every test ends, with few samples" whole smp 8
-mp_try "tcp: every test ends, with few samples" whole tcp 64K
-mp_try "udp: every test ends, with few samples" whole udp 8,64K
 mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
 
 # One of the two processes of a test is stopped: the job ends by itself and says where it stood.
