@@ -58,6 +58,22 @@ fwd_standing() {
     return "$fwd_code"
 }
 
+# fwd_both_standing NAME UNIT LOCAL COMMAND...: COMMAND DIRECTORY SCRATCH succeeds in a directory of this host, by the function LOCAL, which is
+# given the command, and below /fwd at standing servers.  Its last line is "N UNIT" and becomes a part of the report's name.
+fwd_both_standing() {
+    fwd_name=$1 fwd_unit=$2 fwd_local=$3
+    shift 3
+    mp_wanted "$fwd_name" || return 0
+    mp_remove "$mp_dir/local" "$mp_dir/kept"
+    mkdir "$mp_dir/local" "$mp_dir/kept"
+    "$fwd_local" "$@" >"$mp_dir/out" 2>&1 &&
+        FWD_STANDING=1 && fwd_servers "$mp_dir/kept" "$@" /fwd "$mp_dir" >"$mp_dir/out"
+    fwd_result=$?
+    cat "$mp_dir/stats" >>"$mp_dir/out"
+    [ $fwd_result = 0 ] && grep -q " $fwd_unit\$" "$mp_dir/out"
+    mp_report $? "$fwd_name ($(sed -n "s/ $fwd_unit\$//p" "$mp_dir/out") $fwd_unit)" "$mp_dir/out"
+}
+
 # fwd_is_near: programs make most calls by themselves, so that servers count few or none (iofwd/interpose/path/near.h)
 fwd_is_near() {
     [ "${IOFWD_NEAR:-1}" = 1 ] && [ "${FWD_STANDING:-0}" = 1 ]

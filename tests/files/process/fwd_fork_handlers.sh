@@ -6,17 +6,14 @@
 program=$builddir/tests/files/process/fwd_fork_handlers
 export fwd_time=60
 
-# run NAME SECTION: every call succeeds, on this host (but for those that hang in the C library) and forwarded
+# on_this_host PROGRAM SECTION: but for what hangs in the C library
+on_this_host() {
+    [ "$2" = asynchronous ] || timeout -s KILL 60 "$@" "$mp_dir/local" "$mp_dir"
+}
+
+# run NAME SECTION: every call succeeds, on this host and forwarded
 run() {
-    mp_wanted "$1" || return 0
-    mp_remove "$mp_dir/local" "$mp_dir/kept"
-    mkdir "$mp_dir/local" "$mp_dir/kept"
-    { [ "$2" = asynchronous ] || timeout -s KILL 60 "$program" "$2" "$mp_dir/local" "$mp_dir" >"$mp_dir/out" 2>&1; } &&
-        FWD_STANDING=1 && fwd_servers "$mp_dir/kept" "$program" "$2" /fwd "$mp_dir" >"$mp_dir/out"
-    run_code=$?
-    cat "$mp_dir/stats" >>"$mp_dir/out"
-    [ $run_code = 0 ] && grep -q ' forks$' "$mp_dir/out"
-    mp_report $? "$1 ($(sed -n 's/ forks$//p' "$mp_dir/out") forks)" "$mp_dir/out"
+    fwd_both_standing "$1" forks on_this_host "$program" "$2"
 }
 
 for near in 0 1; do

@@ -8,19 +8,13 @@ program=$builddir/tests/files/process/fwd_forks
 export FORKS_SECONDS="${FORKS_SECONDS:-0.5}"
 export fwd_time=$((${FORKS_SECONDS%.*} + 100))
 
-# run NAME SECTION [SETTING...]: all calls of the section succeed, on this host and forwarded
+on_this_host() {
+    env FORKS_SECONDS=0.2 timeout -k 5 "$fwd_time" "$@" "$mp_dir/local" "$mp_dir"
+}
+
+# run NAME SECTION: all calls of the section succeed, on this host and forwarded
 run() {
-    run_name=$1 run_section=$2
-    shift 2
-    mp_wanted "$run_name" || return 0
-    mp_remove "$mp_dir/local" "$mp_dir/kept"
-    mkdir "$mp_dir/local" "$mp_dir/kept"
-    env "$@" FORKS_SECONDS=0.2 timeout -k 5 "$fwd_time" "$program" "$run_section" "$mp_dir/local" "$mp_dir" >"$mp_dir/out" 2>&1 &&
-        FWD_STANDING=1 && fwd_servers "$mp_dir/kept" env "$@" "$program" "$run_section" /fwd "$mp_dir" >"$mp_dir/out"
-    run_code=$?
-    cat "$mp_dir/stats" >>"$mp_dir/out"
-    [ $run_code = 0 ] && grep -q ' rounds$' "$mp_dir/out"
-    mp_report $? "$run_name ($(sed -n 's/ rounds$//p' "$mp_dir/out") rounds)" "$mp_dir/out"
+    fwd_both_standing "$1" rounds on_this_host "$program" "$2"
 }
 
 for near in 0 1; do
