@@ -35,6 +35,8 @@ def function(name):
 COMPOUND = re.compile(r'^_*(opendir|fdopendir|readdir|closedir|scandir|fts|ftw|nftw|glob|fopen|freopen|fdopen|popen|system|posix_spawn|realpath|getcwd|'
                       r'canonicalize|tmpfile|dlopen|dlmopen|mkstemp|mkostemp|mkdtemp|exec|pthread_create|statvfs|fstatvfs|pathconf|fpathconf|daemon|shm_open|syscall|'
                       r'getdirentries|setmntent|(_*IO_)?fclose|ftok|fork|vfork|isatty|tempnam)')
+# what the recorder asks about the host's clock (entry/record_clock.c)
+CLOCK = re.compile(r'^/proc/sys/kernel/random/boot_id$|^/proc/self/ns/time$|/clocksource0/current_clocksource$')
 LOADER = re.compile(r'\.so(\.[0-9.]+)?$|/ld\.so\.|/glibc-hwcaps|/x86_64-linux-gnu|/tls/|/etc/ld\.so')
 LOCALE = re.compile(r'/locale|/gconv|/charset|/zoneinfo|/etc/localtime|LC_|/i18n')
 NSS = re.compile(r'/etc/(nsswitch\.conf|passwd|group|hosts|resolv\.conf|host\.conf|gai\.conf|services|protocols)|/run/nscd|/nscd')
@@ -186,6 +188,9 @@ for pid, at, call, args, result, rest, line in lines():
         continue
     if folder in line or call == 'readlinkat' and re.search(r'"/proc/self/(fd/|exe")', args):
         started.add(pid)  # the recorder has begun, so the program has
+        count('recorder')
+        continue
+    if CLOCK.search(name) and call in ('openat', 'readlinkat'):
         count('recorder')
         continue
     # before an exec it looks at the program's file
