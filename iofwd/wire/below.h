@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/platform.h"
+
 /* The C library's functions that the preload library does not catch. */
 struct amph_fwd_host_calls {
     ssize_t (*read)(int fd, void *buf, size_t len);
@@ -53,7 +55,7 @@ struct amph_fwd_plain_key {
 
 /* A directory that has been reached from a base without links. */
 struct amph_fwd_plain {
-    _Alignas(64) _Atomic bool busy; /* a thread uses it */
+    _Atomic bool busy AMPH_ALIGN_LINE; /* a thread uses it */
     bool known;
     struct amph_fwd_plain_key key;
     uint64_t looked_ns;
