@@ -138,35 +138,6 @@ static inline uint64_t amph_cpu_counter_hz(void)
 #endif
 }
 
-/* Does amph_cache_demote have an effect on this processor?  Callers ask once, because the instruction
- * is slow in virtual machines. */
-static inline int amph_cpu_demotes(void)
-{
-#if defined(__x86_64__)
-    unsigned a, b;
-    unsigned c = 0;
-    unsigned d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 25 & 1);
-#else
-    return 0;
-#endif
-}
-
-/* Moves lines that this core has written to the cache that the cores share, so that another core
- * reads them from there.  A hint; it does not change the bytes. */
-static inline void amph_cache_demote(const void *at, size_t len)
-{
-#if defined(__x86_64__)
-    const char *end = (const char *)at + len;
-    for (const char *line = at; line < end; line += AMPH_CACHE_LINE)
-        /* cldemote (%rax): assemblers may not know it */
-        __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory");
-#else
-    (void)at;
-    (void)len;
-#endif
-}
-
 /* Copies len bytes with stores that bypass the caches, if the machine has them.  For a reader on
  * another core: fetching modified lines from a distant core's cache is several times slower than
  * fetching them from memory.  Stores after this call become visible after the bytes. */

@@ -182,7 +182,6 @@ struct amph_fwd_client {
     uint32_t nslots, nparts, parts_used;
     /* servers of this host that work on one call at a time */
     uint32_t near_readers, near_writers;
-    bool demotes;           /* see amph_cache_demote */
     _Atomic uint64_t pends; /* bit set: free */
     _Atomic uint64_t counter;
     _Atomic uint64_t checked_ns;

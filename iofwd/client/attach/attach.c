@@ -539,7 +539,6 @@ static enum amph_status open_area(struct amph_fwd_client *cl)
 
     /* file systems serialise the writers of a file */
     cl->near_writers = cores > 2 ? cores - 1 : 1;
-    cl->demotes = amph_cpu_demotes();
     cl->part_bytes = amph_area_part_bytes(page);
     while (cl->nparts > 1 && cl->nparts * cl->part_bytes > AREA_MAX)
         cl->nparts--;

@@ -210,9 +210,6 @@ static void flush(struct coalescer *c)
         return;
     }
 
-    if (c->link->near && c->cl->demotes)
-        amph_cache_demote(block_memory(c, b), b->len);
-
     amph_client_sigguard_enter(&g);
 
     int err = block_send(c, b);

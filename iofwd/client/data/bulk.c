@@ -205,8 +205,6 @@ static void fill_slot(const struct bulk_op *op, uint8_t *slot, const uint8_t *da
     }
 
     memcpy(slot, data, len);
-    if (op->link->near && op->cl->demotes)
-        amph_cache_demote(slot, len);
 }
 
 /* Returns where the data of a piece travels, whose length is known. */
