@@ -91,6 +91,23 @@ static int follow(struct walk *w, char *target, size_t len)
     return 0;
 }
 
+/* Does the link, which is forwarded and has this absolute target, mean a path as this process would name it?  It may be
+ * one of the server's tree, which only the server can walk.  Returns 0 or an errno value. */
+static int has_our_target(const char *link, const char *target, bool *leads_p)
+{
+    *leads_p = amph_fwd_prefix_match(&amph_ip_state.prefixes, target) != NULL;
+    if (*leads_p)
+        return 0;
+
+    int err = amph_ip_client_enter(); /* the process may have read the link by itself */
+
+    if (err)
+        return err;
+
+    *leads_p = amph_ip_client.fwd.access(amph_ip_client.client, NULL, link, F_OK, 0) == EACCES;
+    return 0;
+}
+
 /* Examines the name that has just been appended. */
 static int look(struct walk *w)
 {
@@ -106,14 +123,14 @@ static int look(struct walk *w)
                      : libc_readlink(w->out, target, PATH_MAX);
 
     if (n >= 0) {
-        /* The target of an absolute link may lie in the server's tree, which only the server can
-         * walk.  A target outside of the exports means this host's path. */
-        if (prefix && target[0] == '/') {
-            target[n] = 0;
-            if (!amph_fwd_prefix_match(&amph_ip_state.prefixes, target) &&
-                amph_ip_client.fwd.access(amph_ip_client.client, NULL, w->out, F_OK, 0) != EACCES)
-                return 0;
-        }
+        bool leads = true;
+
+        target[n] = 0;
+
+        int err = prefix && target[0] == '/' ? has_our_target(w->out, target, &leads) : 0;
+
+        if (err || !leads)
+            return err;
 
         return follow(w, target, (size_t)n);
     }

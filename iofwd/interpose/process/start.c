@@ -25,6 +25,7 @@
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/interpose/fd/own_table.h"
 
@@ -301,6 +302,26 @@ static int start_local(const struct start *s, const char *path, char *const argv
     return needs_forwarded(path, &script) ? start_script(s, &script, path, argv) : r;
 }
 
+/* Looks whether the path leads out of the prefixes, as amph_ip_leads_out, and ends w. */
+static int looks_out(struct amph_ip_resolved *w, char out[PATH_MAX], bool *leads_p)
+{
+    int err;
+
+    *leads_p = false;
+    if (amph_ip_near_access(w, F_OK, 0, &err)) { /* this process finds it by itself */
+        amph_ip_resolve_end(w, 0);
+        return 0;
+    }
+
+    if (!amph_ip_resolve_enter(w))
+        return -1;
+
+    err = amph_ip_client.fwd.access(amph_ip_client.client, AMPH_IP_AT(w), F_OK, 0);
+    *leads_p = amph_ip_leads_out(w, err, false, out);
+    amph_ip_resolve_end(w, 0);
+    return 0;
+}
+
 /* Starts path, which may lie below a prefix; a script's interpreter receives the script's path. */
 static int start_forwarded(const struct start *s, const char *path, const char *called,
                            char *const argv[])
@@ -308,16 +329,14 @@ static int start_forwarded(const struct start *s, const char *path, const char *
     char out[PATH_MAX], absolute[PATH_MAX];
     struct script script;
     struct amph_ip_resolved w;
+    bool leads_out;
 
-    if (!amph_ip_resolve(&w, AT_FDCWD, path, false))
+    if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
         return -1;
     if (w.local)
         return start_local(s, w.path, argv);
-
-    int r = amph_ip_client.fwd.access(amph_ip_client.client, AMPH_IP_AT(&w), F_OK, 0);
-    bool leads_out = amph_ip_leads_out(&w, r, false, out);
-
-    amph_ip_resolve_end(&w, 0);
+    if (looks_out(&w, out, &leads_out) != 0)
+        return -1;
     if (leads_out)
         return start_local(s, out, argv);
 

@@ -422,6 +422,30 @@ static void section_above(void)
     T(st.st_nlink);
 }
 
+/* ---- links and descriptors ---- */
+
+static void say_real(const char *path)
+{
+    char real[PATH_MAX];
+
+    errno = 0;
+    printf("%s is %s\n", path, realpath(path, real) ? real : strerrorname_np(errno));
+}
+
+/* A link with an absolute target, below the directory and out of it. */
+static void section_real(void)
+{
+    make_tree();
+    IS(symlink(in("dir"), in("absolute")), 0);
+    IS(symlink("/usr", in("out")), 0);
+    IS(symlink("/none/at/all", in("nowhere")), 0);
+    say_real(in("out"));
+    say_real(in("out/bin/../lib"));
+    say_real(in("nowhere"));
+    say_real(in("absolute/sub/deep"));
+    say_real(in("dir/up/todir/sub"));
+}
+
 /* ---- attributes ---- */
 
 static void say_attribute(const char *file, const char *name, size_t cap)
@@ -653,6 +677,7 @@ int main(int argc, char **argv)
         { "fifo", section_fifo },
         { "directories", section_directories },
         { "above", section_above },
+        { "real", section_real },
         { "attributes", section_attributes },
         { "cwd", section_cwd },
         { "programs", section_programs },

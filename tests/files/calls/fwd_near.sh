@@ -18,6 +18,7 @@ fwd_both "a FIFO" "$program" fifo
 fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
 fwd_both "the directory above" "$program" above
+fwd_both "real names behind links" "$program" real
 fwd_both "extended attributes" "$program" attributes
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
@@ -118,6 +119,8 @@ up
 import os
 at = os.open(os.environ[\"DIR\"] + \"/dir/sub\", os.O_RDONLY)
 print(os.listdir(os.open(\"..\", os.O_RDONLY, dir_fd=at)), sorted(os.listdir(os.open(\".\", os.O_RDONLY, dir_fd=at))))"'
+    alone "programs and scripts" 'cp /bin/echo "$DIR/prog" && "$DIR/prog" one && cp "$DIR/prog" "$DIR/script" && printf "#!%s two\n" "$DIR/prog" >"$DIR/script" &&
+        "$DIR/script" | sed "s#[^ ]*/script#script#"; rm "$DIR/prog" "$DIR/script"; "$DIR/none"'
     alone "extended attributes" 'python3 -c "
 import os
 for file in [\"dir\", \"dir/sub/file1\", \"none\"]:
