@@ -54,9 +54,10 @@ function guard_of(text,    n, i, part, w, s) {
         if (part[i] == "inside") { s = s (i > 1 ? " || " : "") "amph_ip_inside"; continue }
         if (part[i] == "on") { s = s "amph_ip_state.on && !amph_ip_inside"; continue }
         if (part[i] == "maps") { s = s (i > 1 ? " || " : "") "amph_ip_has_maps()"; continue }
+        if (part[i] == "near") { s = s (i > 1 ? " || " : "") "amph_ip_near_has(fd)"; continue }
         if (part[i] == "shared") { s = s " || (AMPH_UNLIKELY((flags & MAP_TYPE) != MAP_PRIVATE) && amph_ip_near_has(fd))"; continue }
         if (part[i] == "fixed") { s = s " || (AMPH_UNLIKELY(flags & MAP_FIXED) && amph_ip_state.on && !amph_ip_inside)"; continue }
-        if (w[1] !~ /^(fd|path|text|led|at|dir|file|lib|fts|epoll|hidden|written|carries)$/) die("unknown guard: " part[i])
+        if (w[1] !~ /^(fd|path|text|led|at|dir|file|lib|fts|epoll|hidden|carries)$/) die("unknown guard: " part[i])
         s = s (i > 1 ? " || " : "") "amph_ip_" w[1] "(" w[2] (w[1] ~ /^(at|carries)$/ ? ", " w[3] : "") ")"
     }
     return s

@@ -121,7 +121,7 @@ static inline bool amph_ip_hidden(int fd)
 }
 
 /* Has the program opened the file behind this local descriptor by itself (path/near.h)?  false also inside of
- * Amphora. */
+ * Amphora.  The number may have been closed unseen, and be another file's. */
 bool amph_ip_near_has(int fd);
 
 /* Are files mapped, of which the interposer keeps lists? */
@@ -129,12 +129,6 @@ static inline bool amph_ip_has_maps(void)
 {
     return __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) ||
            __atomic_load_n(&amph_ip_state.file_maps, __ATOMIC_RELAXED);
-}
-
-/* Is fd open for writing, by the process itself?  The number may have been closed unseen. */
-static inline bool amph_ip_written(int fd)
-{
-    return amph_ip_near_writes(fd) && !amph_ip_inside && !amph_ip_fd(fd);
 }
 
 /* The first word of the interposer's directory streams.  The C library's begin with a descriptor and

@@ -192,9 +192,9 @@ int amph_do_fcntl(int fd, int command, void *arg)
     if (amph_ip_hidden(fd) || amph_ip_is_cwd(fd))
         return amph_ip_fail(EBADF); /* the program does not know it */
 
-    if (amph_ip_written(fd)) {
+    if (amph_ip_near_has(fd)) {
         int result = libc_fcntl64(fd, command, arg);
-        return copies ? amph_ip_near_writing_copied(fd, amph_ip_note_local(result)) : result;
+        return copies ? amph_ip_near_copied(fd, amph_ip_note_local(result)) : result;
     }
 
     const struct command *c = command_of(command);

@@ -420,6 +420,29 @@ static int opened_near(struct amph_ip_resolved *w, const struct amph_ip_near_ope
     return amph_ip_fail(ENOMEM);
 }
 
+static int open_local(const struct amph_ip_resolved *w, int flags, mode_t mode)
+{
+    int fd = libc_openat64(w->dirfd, w->path, flags, mode);
+
+    return fd < 0 && amph_ip_client_made_room() ? libc_openat64(w->dirfd, w->path, flags, mode)
+                                                : fd;
+}
+
+/* The name of a descriptor, as /proc/self/fd/3.  If the file is one that processes open by themselves, it is so
+ * opened, too. */
+static int open_numbered(const struct amph_ip_resolved *w, int flags, mode_t mode)
+{
+    bool cuts = (flags & O_TRUNC) && amph_ip_near_may_change();
+    struct amph_fwd_writer *record = cuts ? amph_ip_near_change_begin(true) : NULL;
+    int fd = open_local(w, flags, mode);
+    bool directory = fd >= 0 && amph_ip_near_inherit(fd);
+
+    if (cuts)
+        amph_ip_near_change_end(record, true);
+
+    return directory ? fd : amph_ip_note_local(fd);
+}
+
 int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
 {
     struct amph_ip_resolved w;
@@ -434,14 +457,9 @@ int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
     if (!amph_ip_resolve_enter(&w))
         return -1;
 
-    if (w.local) {
-        int fd = libc_openat64(w.dirfd, w.path, flags, mode);
-
-        if (fd < 0 && amph_ip_client_made_room())
-            fd = libc_openat64(w.dirfd, w.path, flags, mode);
-
-        return amph_ip_note_local(fd);
-    }
+    if (w.local)
+        return w.numbered ? open_numbered(&w, flags, mode)
+                          : amph_ip_note_local(open_local(&w, flags, mode));
 
     if (w.by != AMPH_IP_BY_NAME && (flags & O_NOFOLLOW)) { /* the link itself */
         amph_ip_resolve_end(&w, 0);
@@ -651,8 +669,8 @@ int amph_do_dup(int fd)
 
     if (amph_ip_epoll(fd))
         return amph_ip_epoll_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
-    if (amph_ip_written(fd))
-        return amph_ip_near_writing_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
+    if (amph_ip_near_has(fd))
+        return amph_ip_near_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
 
     int err = amph_ip_file_get(fd, &of);
 
@@ -753,7 +771,7 @@ static int dup_onto(enum onto how, int from, int to, int flags)
             amph_ip_epoll_copied(from, to);
 
         if (!of)
-            amph_ip_near_writing_copied(from, to);
+            amph_ip_near_copied(from, to);
     }
 
     let_go(of);

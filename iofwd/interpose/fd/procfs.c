@@ -4,7 +4,9 @@
  *
  * Layer: iofwd (interposer).
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +16,12 @@
 #include "iofwd/client/client.h"
 #include "iofwd/interpose/fd/procfs.h"
 
+#include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/path/near.h"
 
 /* Skips what has no meaning between two names: slashes and "./". */
 static void skip_nothing(const char **at)
@@ -89,11 +94,18 @@ static bool take_rest(const char *at, struct amph_ip_numbered *n)
     return true;
 }
 
+/* A descriptor of this process.  false: it is none that we know. */
+static bool take_own(struct amph_ip_numbered *n)
+{
+    n->what = amph_ip_fd(n->fd) ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_NEAR;
+    return n->what == AMPH_IP_NUMBERED_OWN || amph_ip_near_has(n->fd);
+}
+
 static bool by_standard_name(const char *at, struct amph_ip_numbered *n)
 {
     static const char *const names[] = { "stdin", "stdout", "stderr" };
 
-    n->what = amph_ip_table_is_selfs() ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
+    n->what = AMPH_IP_NUMBERED_OTHER;
     n->alias = true;
 
     for (n->fd = 0; n->fd < (int)AMPH_COUNTOF(names); n->fd++) {
@@ -102,7 +114,7 @@ static bool by_standard_name(const char *at, struct amph_ip_numbered *n)
             continue;
 
         snprintf(n->link, sizeof n->link, "/proc/self/fd/%d", n->fd);
-        return n->what == AMPH_IP_NUMBERED_OTHER || amph_ip_fd(n->fd);
+        return !amph_ip_table_is_selfs() || take_own(n);
     }
 
     return false;
@@ -142,16 +154,36 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     if (fd < 0 || fd >= FDTAB_MAX || !take_rest(at, n))
         return false;
 
-    n->what = table ? AMPH_IP_NUMBERED_OWN : AMPH_IP_NUMBERED_OTHER;
+    n->what = AMPH_IP_NUMBERED_OTHER;
     n->fd = (int)fd;
     n->alias = false;
     if (table)
-        return amph_ip_fd((int)fd);
+        return take_own(n);
 
     int len = dev ? snprintf(n->link, sizeof n->link, "/proc/self/fd/%ld", fd)
                   : snprintf(n->link, sizeof n->link, "%.*sfd/%ld", (int)dir_len, path, fd);
 
     return len > 0 && (size_t)len < sizeof n->link;
+}
+
+ssize_t amph_ip_readlink_numbered(int dir, const char *path, char *buf, size_t cap_bytes)
+{
+    char real[PATH_MAX], name[PATH_MAX];
+    ssize_t n = libc_readlinkat(dir, path, real, sizeof real - 1);
+
+    real[n > 0 ? n : 0] = 0;
+    if (n <= 0 || !amph_ip_near_name_of(real, name))
+        return libc_readlinkat(dir, path, buf, cap_bytes);
+
+    size_t len = strlen(name);
+
+    if (len > cap_bytes)
+        len = cap_bytes;
+    if (!amph_ip_can_write(buf, len))
+        return amph_ip_fail(EFAULT);
+
+    memcpy(buf, name, len);
+    return (ssize_t)len;
 }
 
 /* Returns the offset of another process's descriptor, or -1. */

@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/platform.h"
 #include "iofwd/interpose/attach/client.h"
@@ -17,10 +18,11 @@
 struct amph_ip_numbered {
     enum {
         AMPH_IP_NUMBERED_OWN,
+        AMPH_IP_NUMBERED_NEAR,
         AMPH_IP_NUMBERED_OTHER,
         AMPH_IP_NUMBERED_CWD
     } what;
-    int fd;           /* OWN: a forwarded one; OTHER: of the other process */
+    int fd; /* OWN: a forwarded one; NEAR: a local one (amph_ip_near_has); OTHER: of the other process */
     bool alias;       /* named by a link such as /dev/stdin */
     const char *rest; /* the rest of the path, relative to it; "": nothing */
     char link[64];    /* OTHER: the path up to the descriptor */
@@ -28,8 +30,8 @@ struct amph_ip_numbered {
 
 /* Returns whether path is /dev/fd/N, /dev/stdin, /proc/self/fd/N, /proc/PID/task/TID/fd/N,
  * /proc/self/cwd, or a path below one of these.  Returns true only if the descriptor is forwarded,
- * or belongs to another process (or to a thread with another descriptor table) and may be
- * forwarded. */
+ * or of a file that this process has opened by itself (near.h), or belongs to another process (or to a thread with
+ * another descriptor table) and may be forwarded. */
 bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n);
 
 /* A quick check before amph_ip_numbered; false: path is certainly not such a name. */
@@ -45,6 +47,10 @@ static inline bool amph_ip_may_be_numbered(const char *path)
     return path[1] == 'd' && path[2] == 'e' && path[3] == 'v' && path[4] == '/' &&
            (path[5] == 'f' || path[5] == 's' || path[5] == '/' || path[5] == '.');
 }
+
+/* Reads the link of a descriptor that is not forwarded.  The kernel names a file that a process has opened by itself
+ * (path/near.h) by its path on this host, and the program gets its name below the prefix. */
+ssize_t amph_ip_readlink_numbered(int dir, const char *path, char *buf, size_t cap_bytes);
 
 /* Gets the open file of another process's descriptor with a reference; NULL: it is not forwarded.
  * ENOENT: the server no longer has it. */

@@ -24,6 +24,7 @@
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
+#include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -671,7 +672,8 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     if (!amph_ip_resolve_near(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
-        return libc_readlinkat(w.dirfd, w.path, buf, cap);
+        return w.numbered ? amph_ip_readlink_numbered(w.dirfd, w.path, buf, cap)
+                          : libc_readlinkat(w.dirfd, w.path, buf, cap);
 
     char spare[PATH_MAX];
     char *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;

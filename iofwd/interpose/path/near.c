@@ -55,17 +55,62 @@ static uint32_t changes_now(void)
     return atomic_load_explicit(&amph_ip_near.memory->changes, memory_order_relaxed);
 }
 
+/* What follows the parts ".." with which the path begins. */
+static const char *after_parents(const char *path)
+{
+    while (path[0] == '.' && path[1] == '.' && (path[2] == '/' || !path[2])) {
+        path += 2;
+        path += strspn(path, "/");
+    }
+
+    return path;
+}
+
+#define PARENTS_BYTES 256 /* of the parts ".."; longer ones are the server's */
+
+/* A path that begins with ".." starts in a directory above: it is opened as the kernel finds it, which is right for
+ * a directory that has been removed, too.  false: it is not below the same export, or cannot be opened. */
+static bool climb(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
+{
+    const char *rest = after_parents(p->rel);
+    size_t len = (size_t)(rest - p->rel);
+    char parents[PARENTS_BYTES];
+
+    if (!len)
+        return true;
+    if (len >= sizeof parents)
+        return false;
+
+    memcpy(parents, p->rel, len);
+    parents[len] = 0;
+
+    int fd = amph_ip_kernel_openat(p->dir, parents, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+
+    p->dir = fd;
+    p->opened = true;
+    p->rel = rest[0] ? rest : ".";
+    if (amph_ip_near_is_in(fd, w->dir->path))
+        return true;
+
+    amph_ip_near_place_end(p);
+    return false;
+}
+
 bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
 {
     if (w->by != AMPH_IP_BY_NAME || !may_use())
         return false;
 
+    *p = (struct amph_ip_near_place){ .key = { .generation = changes_now() } };
     if (w->dir) {
-        *p = (struct amph_ip_near_place){ w->dirfd,
-                                          w->path,
-                                          { .base = w->dir->near, .generation = changes_now() },
-                                          w->dir->near_readonly };
-        return w->dir->near && w->path[0];
+        p->dir = w->dirfd;
+        p->rel = w->path;
+        p->key.base = w->dir->near;
+        p->readonly = w->dir->near_readonly;
+        return w->dir->near && w->path[0] && (!amph_fwd_below_climbs(w->path) || climb(w, p));
     }
 
     for (size_t i = 0; i < amph_ip_near.n; i++) {
@@ -77,13 +122,18 @@ bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_pl
 
         p->rel = p->rel[0] ? p->rel : ".";
         p->dir = amph_ip_near_export_fd(e);
-        p->key = (struct amph_fwd_plain_key){ .base = EXPORT_KEYS + i,
-                                              .generation = changes_now() };
+        p->key.base = EXPORT_KEYS + i;
         p->readonly = e->readonly;
         return p->dir >= 0;
     }
 
     return false;
+}
+
+void amph_ip_near_place_end(const struct amph_ip_near_place *p)
+{
+    if (p->opened)
+        amph_ip_kernel_close(p->dir);
 }
 
 int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
@@ -105,7 +155,7 @@ int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel,
 static int way(const struct amph_ip_near_place *p)
 {
     return amph_fwd_below_way(&amph_ip_near.memory->plains, &amph_ip_host_calls, p->dir, p->rel,
-                              &p->key, amph_ip_near.age_ns);
+                              p->opened ? NULL : &p->key, amph_ip_near.age_ns);
 }
 
 /* Is the open directory itself meant? */
@@ -120,10 +170,21 @@ static bool is_answer(int err, int *err_p)
     return err != FWD_BELOW_ASK;
 }
 
-/* Finds the place of a look-up and the way there.  Returns 0, an error for the program, or FWD_BELOW_ASK. */
+/* Finds the place of a look-up and the way there.  Returns 0, an error for the program, or FWD_BELOW_ASK.  end must
+ * follow. */
 static int begin(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
 {
-    return amph_ip_near_place(w, p) ? way(p) : FWD_BELOW_ASK;
+    if (amph_ip_near_place(w, p))
+        return way(p);
+
+    p->opened = false;
+    return FWD_BELOW_ASK;
+}
+
+static bool end(const struct amph_ip_near_place *p, int err, int *err_p)
+{
+    amph_ip_near_place_end(p);
+    return is_answer(err, err_p);
 }
 
 /* ---- calls ---- */
@@ -142,7 +203,7 @@ bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat 
     if (!err)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
 
-    return is_answer(err, err_p);
+    return end(&p, err, err_p);
 }
 
 /* The place of a path below an open directory, without a look at its open file. */
@@ -201,7 +262,7 @@ bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned ma
     if (!err)
         err = amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx);
 
-    return is_answer(err, err_p);
+    return end(&p, err, err_p);
 }
 
 static int may_access(const struct amph_ip_near_place *p, int amode, int flags)
@@ -223,7 +284,7 @@ bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags,
 
     int err = begin(w, &p);
 
-    return is_answer(err ? err : may_access(&p, amode, flags), err_p);
+    return end(&p, err ? err : may_access(&p, amode, flags), err_p);
 }
 
 bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_t cap_bytes,
@@ -236,7 +297,7 @@ bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_
     if (!err)
         err = amph_fwd_below_readlink(host, p.dir, p.rel, target, cap_bytes, len_p);
 
-    return is_answer(err, err_p);
+    return end(&p, err, err_p);
 }
 
 /* The path by way of the directory's descriptor.  false: it is too long. */
@@ -317,7 +378,7 @@ bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char 
     if (!err && follows && !acl)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st);
     if (err)
-        return is_answer(err, err_p);
+        return end(&p, err, err_p);
 
     *len_p = read_xattr(&p, name, value, cap_bytes);
     err = *len_p < 0 ? xattr_error(&p, errno) : 0;
@@ -325,7 +386,7 @@ bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char 
         amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st) != 0)
         err = FWD_BELOW_ASK;
 
-    return is_answer(err, err_p);
+    return end(&p, err, err_p);
 }
 
 /* The flags of an open that the process may make, if the file is of the right type. */
@@ -340,12 +401,14 @@ static bool may_open(int flags)
     return !(flags & ~(FILE_FLAGS | (flags & O_DIRECTORY ? O_PATH : 0)));
 }
 
+/* A file that is opened to be read can be created as well. */
 static bool may_open_to_change(int flags)
 {
     int access = flags & O_ACCMODE;
+    bool changes = access == O_WRONLY || access == O_RDWR ||
+                   (access == O_RDONLY && (flags & O_CREAT));
 
-    return (access == O_WRONLY || access == O_RDWR) &&
-           !(flags & ~(CHANGE_FLAGS | (FILE_FLAGS & ~O_DIRECTORY)));
+    return changes && !(flags & ~(CHANGE_FLAGS | (FILE_FLAGS & ~O_DIRECTORY)));
 }
 
 int amph_ip_near_look_at(const struct amph_ip_near_place *p, struct stat *st)
@@ -406,35 +469,25 @@ static int open_failure(int err)
 
 void amph_ip_near_note_file(int fd)
 {
-    if (fd < FDTAB_MAX)
-        atomic_fetch_or(&amph_ip_near.memory->files[fd / 64], UINT64_C(1) << fd % 64);
-}
+    _Atomic int *end_at = &amph_ip_near.memory->files_end;
+    int before = atomic_load(end_at);
 
-/* Opens the directory above one that the process has open, as the kernel finds it.  -1 with errno: also if it is not
- * below the same export. */
-static int open_above(const struct amph_ip_resolved *w, int flags)
-{
-    int fd = amph_ip_kernel_openat(w->dirfd, "..", flags, 0);
+    if (fd >= FDTAB_MAX)
+        return;
 
-    if (fd < 0 || amph_ip_near_is_in(fd, w->dir->path))
-        return fd;
-
-    amph_ip_kernel_close(fd);
-    errno = EXDEV;
-    return -1;
+    atomic_fetch_or(&amph_ip_near.memory->files[fd / 64], UINT64_C(1) << fd % 64);
+    while (before <= fd && !atomic_compare_exchange_weak(end_at, &before, fd + 1))
+        ;
 }
 
 static bool open_to_read(const struct amph_ip_resolved *w, const struct amph_ip_near_place *p,
                          int flags, struct amph_ip_near_opened *o, int *err_p)
 {
-    bool above = w->dir && strcmp(p->rel, "..") == 0;
-
     *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    o->fd = above ? open_above(w, opening_flags(flags))
-                  : amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
+    o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
     o->readonly = p->readonly;
     if (o->fd < 0)
         return is_answer(open_failure(errno), err_p);
@@ -458,6 +511,9 @@ bool amph_ip_near_open(const struct amph_ip_resolved *w, int flags, mode_t mode,
     if (!(reads || may_open_to_change(flags)) || !amph_ip_near_place(w, &p))
         return false;
 
-    return reads ? open_to_read(w, &p, flags, o, err_p)
-                 : amph_ip_near_open_to_change(&p, flags, mode, o, err_p);
+    bool answered = reads ? open_to_read(w, &p, flags, o, err_p)
+                          : amph_ip_near_open_to_change(&p, flags, mode, o, err_p);
+
+    amph_ip_near_place_end(&p);
+    return answered;
 }

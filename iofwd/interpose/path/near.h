@@ -58,6 +58,10 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
  * forwarded file; -1: the file has no name any more, or fd leads to another one. */
 int amph_ip_near_lead(int fd);
 
+/* Does this process hold record locks on the file, which a close of fd would drop?  false also if it has opened no file
+ * by itself. */
+bool amph_ip_near_holds_locks(int fd);
+
 /* Opens by this process the file that a server has open, which has these attributes there.  access: O_RDWR or
  * O_RDONLY.  -1: that cannot be.  The caller closes the descriptor. */
 int amph_ip_near_same(const struct amph_fwd_file *file, const struct stat *st, int access);
@@ -65,18 +69,21 @@ int amph_ip_near_same(const struct amph_fwd_file *file, const struct stat *st, i
 /* A new entry of the table for a directory that was opened with these flags; NULL: no memory. */
 struct amph_fd_file *amph_ip_near_file(int flags, bool readonly);
 
+/* The name below a prefix of the file whose path on this host is real.  false: it is below no export. */
+bool amph_ip_near_name_of(const char *real, char name[PATH_MAX]);
+
 /* The name below a prefix of the directory behind fd.  false: it has none. */
 bool amph_ip_near_name(int fd, char name[PATH_MAX]);
 
 /* Is the directory behind fd below the export of this name, below a prefix? */
 bool amph_ip_near_is_in(int fd, const char *known);
 
-/* Lists the directories, and the files that are open for writing, that a program would inherit which this one starts.
+/* Lists the directories and files that a program would inherit which this one starts.
  * false: there are none. */
 bool amph_ip_near_tell(char *text, size_t cap_bytes);
 /* Enters them in the tables; constructor.  A number of nothing below an export is left out. */
 void amph_ip_near_inherit_all(const char *text);
-/* Returns whether it is a directory of the table now. */
+/* The same for one.  Returns whether it is a directory of the table now. */
 bool amph_ip_near_inherit(int fd);
 
 /* Around a fork, whose child must not find the lock of amph_ip_near_reach held. */

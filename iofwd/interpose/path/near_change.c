@@ -65,7 +65,8 @@ static int open_error(int err, const char *path, int flags)
     return exists || misses ? err : FWD_BELOW_ASK;
 }
 
-/* Opens the file.  Returns 0, an error for the program, or FWD_BELOW_ASK. */
+/* Opens the file.  e: the entry of one that is written, or NULL.  Returns 0, an error for the program, or
+ * FWD_BELOW_ASK. */
 static int open_file(const struct amph_ip_near_place *p, int flags, mode_t mode,
                      struct amph_ip_near_writing *e, struct amph_ip_near_opened *o)
 {
@@ -81,7 +82,9 @@ static int open_file(const struct amph_ip_near_place *p, int flags, mode_t mode,
         return FWD_BELOW_ASK;
     }
 
-    amph_ip_near_writing_fill(e, o->fd, &st);
+    if (e)
+        amph_ip_near_writing_fill(e, o->fd, &st);
+
     amph_ip_near_note_file(o->fd);
     return 0;
 }
@@ -98,14 +101,14 @@ bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, 
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    struct amph_ip_near_writing *e = amph_ip_near_writing_reserve();
-
+    bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    struct amph_ip_near_writing *e = writes ? amph_ip_near_writing_reserve() : NULL;
     struct amph_fwd_writer *record = names ? amph_ip_near_change_begin(flags & O_TRUNC) : NULL;
 
     o->directory = false;
     o->readonly = false;
     *err_p = open_file(p, flags, mode, e, o);
-    if (*err_p)
+    if (*err_p && e)
         amph_ip_near_writing_give_up(e);
 
     if (names)
@@ -118,10 +121,11 @@ bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, 
 
 /* The directory of a name that is going to change. */
 struct parent {
+    struct amph_ip_near_place place; /* where the directory was found */
     int fd;
-    bool opened;      /* fd is the call's */
+    bool opened;      /* fd is the call's, beside that of the place */
     const char *name; /* in it */
-    char dir[PATH_MAX];
+    char path[PATH_MAX];
 };
 
 /* Is it a name that is given to a file, in its simplest form? */
@@ -130,34 +134,64 @@ static bool is_name(const char *name)
     return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Returns 0, ENOENT or FWD_BELOW_ASK. */
-static int open_parent(const struct amph_ip_resolved *w, struct parent *d)
+/* Finds the name's directory.  Returns 0, ENOENT or FWD_BELOW_ASK. */
+static int find_parent(struct parent *d)
 {
-    struct amph_ip_near_place p;
+    char *slash = strrchr(d->path, '/');
 
-    if (!amph_ip_near_place(w, &p) || p.readonly || !amph_ip_near_may_change())
-        return FWD_BELOW_ASK;
-
-    const char *slash = strrchr(p.rel, '/');
-    size_t len = slash ? (size_t)(slash - p.rel) : 0;
-
-    *d = (struct parent){ .fd = p.dir, .name = slash ? slash + 1 : p.rel };
-    if (!is_name(d->name) || len >= sizeof d->dir)
+    d->fd = d->place.dir;
+    d->name = slash ? slash + 1 : d->path;
+    if (!is_name(d->name))
         return FWD_BELOW_ASK;
     if (!slash)
         return 0;
 
-    memcpy(d->dir, p.rel, len);
-    d->dir[len] = 0;
-    d->fd = amph_ip_near_open_below(&p, d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    *slash = 0;
+    d->fd = amph_ip_near_open_below(&d->place, d->path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     d->opened = d->fd >= 0;
-    return d->opened ? 0 : open_error(errno, d->dir, 0);
+    return d->opened ? 0 : open_error(errno, d->path, 0);
 }
 
 static void close_parent(const struct parent *d)
 {
     if (d->opened)
         amph_ip_kernel_close(d->fd);
+
+    amph_ip_near_place_end(&d->place);
+}
+
+/* Slashes at the end say that a directory is meant. */
+static void cut_slashes(char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/')
+        path[--len] = 0;
+}
+
+/* Opens the directory of a name.  directory: the call is about directories only.  Returns 0, ENOENT or
+ * FWD_BELOW_ASK; only after 0 close_parent must follow. */
+static int open_parent(const struct amph_ip_resolved *w, bool directory, struct parent *d)
+{
+    if (!amph_ip_near_place(w, &d->place))
+        return FWD_BELOW_ASK;
+
+    size_t len = strlen(d->place.rel);
+    int err = FWD_BELOW_ASK;
+
+    d->opened = false;
+    if (!d->place.readonly && amph_ip_near_may_change() && len < sizeof d->path) {
+        memcpy(d->path, d->place.rel, len + 1);
+        if (directory)
+            cut_slashes(d->path);
+
+        err = find_parent(d);
+    }
+
+    if (err)
+        close_parent(d);
+
+    return err;
 }
 
 /* After a change of names: what was found on the way to a directory holds no more.  Returns what the program gets, or
@@ -193,12 +227,12 @@ static int make_directory(int dir, const char *name, unsigned how)
     return libc_mkdirat(dir, name, how);
 }
 
-static bool change_name(const struct amph_ip_resolved *w, change_fn change, unsigned how,
-                        int *err_p)
+static bool change_name(const struct amph_ip_resolved *w, bool directory, change_fn change,
+                        unsigned how, int *err_p)
 {
     struct parent d;
 
-    *err_p = open_parent(w, &d);
+    *err_p = open_parent(w, directory, &d);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
@@ -211,12 +245,31 @@ static bool change_name(const struct amph_ip_resolved *w, change_fn change, unsi
 
 bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p)
 {
-    return change_name(w, remove_name, (unsigned)flags, err_p);
+    /* a directory that has been removed has no handle at its server */
+    if ((flags & AT_REMOVEDIR) && w->dir && w->dir->near && strcmp(w->path, ".") == 0) {
+        *err_p = EINVAL;
+        return true;
+    }
+
+    return change_name(w, flags & AT_REMOVEDIR, remove_name, (unsigned)flags, err_p);
+}
+
+/* The directory of an export itself exists. */
+static bool is_export(const struct amph_ip_resolved *w)
+{
+    struct amph_ip_near_place p;
+
+    return !w->dir && amph_ip_near_place(w, &p) && strcmp(p.rel, ".") == 0;
 }
 
 bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_p)
 {
-    return change_name(w, make_directory, mode, err_p);
+    if (is_export(w)) { /* "mkdir -p" begins with it */
+        *err_p = EEXIST;
+        return true;
+    }
+
+    return change_name(w, true, make_directory, mode, err_p);
 }
 
 bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
@@ -224,11 +277,11 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
 {
     struct parent d[2];
 
-    *err_p = open_parent(from, &d[0]);
+    *err_p = open_parent(from, false, &d[0]);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    *err_p = open_parent(to, &d[1]);
+    *err_p = open_parent(to, false, &d[1]);
     if (*err_p) {
         close_parent(&d[0]);
         return *err_p != FWD_BELOW_ASK;

@@ -58,9 +58,19 @@ static const struct amph_ip_near_export *find_export(const char *real, const cha
     return best;
 }
 
-/* The export that the file behind fd is below, and its name there; NULL: none, or it has been removed.  known: as in
- * find_export. */
-static const struct amph_ip_near_export *export_of(int fd, const char *known, char name[PATH_MAX])
+/* The name below the prefix.  false: it is too long. */
+static bool write_name(const struct amph_ip_near_export *e, const char *rest, char name[PATH_MAX])
+{
+    int len = snprintf(name, PATH_MAX, "%.*s%s%s", (int)e->name_len, e->name, rest[0] ? "/" : "",
+                       rest);
+
+    return len > 0 && len < PATH_MAX;
+}
+
+/* The export that the file behind fd is below, and its name there; NULL: none.  *removed_p: it has been removed, and
+ * its name is the last one, with a mark of the kernel's.  known: as in find_export. */
+static const struct amph_ip_near_export *last_export_of(int fd, const char *known,
+                                                        char name[PATH_MAX], bool *removed_p)
 {
     char real[PATH_MAX];
     const char *rest;
@@ -68,20 +78,33 @@ static const struct amph_ip_near_export *export_of(int fd, const char *known, ch
     struct stat st;
     ssize_t n = amph_ip_kernel_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
 
-    if (n <= 0 || !amph_ip_near_exports() || libc_fstat64(fd, &st) != 0 || st.st_nlink == 0)
+    if (n <= 0 || !amph_ip_near_exports() || libc_fstat64(fd, &st) != 0)
         return NULL;
 
     real[n] = 0;
+    *removed_p = st.st_nlink == 0;
 
     const struct amph_ip_near_export *e = find_export(real, known, &rest);
 
-    if (!e)
-        return NULL;
+    return e && write_name(e, rest, name) ? e : NULL;
+}
 
-    int len = snprintf(name, PATH_MAX, "%.*s%s%s", (int)e->name_len, e->name, rest[0] ? "/" : "",
-                       rest);
+/* The same, but NULL also if the file has been removed. */
+static const struct amph_ip_near_export *export_of(int fd, const char *known, char name[PATH_MAX])
+{
+    bool removed;
+    const struct amph_ip_near_export *e = last_export_of(fd, known, name, &removed);
 
-    return len > 0 && len < PATH_MAX ? e : NULL;
+    return e && !removed ? e : NULL;
+}
+
+bool amph_ip_near_name_of(const char *real, char name[PATH_MAX])
+{
+    const char *rest;
+    const struct amph_ip_near_export *e = amph_ip_near_exports() ? find_export(real, NULL, &rest)
+                                                                 : NULL;
+
+    return e && write_name(e, rest, name);
 }
 
 bool amph_ip_near_name(int fd, char name[PATH_MAX])
@@ -98,7 +121,8 @@ bool amph_ip_near_name(int fd, char name[PATH_MAX])
 bool amph_ip_near_is_in(int fd, const char *known)
 {
     char name[PATH_MAX];
-    const struct amph_ip_near_export *e = export_of(fd, known, name);
+    bool removed;
+    const struct amph_ip_near_export *e = last_export_of(fd, known, name, &removed);
 
     return e && amph_fwd_path_below(known, e->name, e->name_len);
 }
@@ -116,6 +140,13 @@ struct amph_fd_file *amph_ip_near_file(int flags, bool readonly)
                      __ATOMIC_RELAXED);
     of->file = (struct amph_fwd_file){ .nparts = 0 };
     return of;
+}
+
+static bool has_number(int fd)
+{
+    return atomic_load_explicit(&amph_ip_near.memory->files[fd / 64], memory_order_relaxed) >>
+               fd % 64 &
+           1;
 }
 
 /* ---- programs that this one starts ---- */
@@ -144,21 +175,15 @@ static void tell_directory(int fd, struct amph_fd_file *of, void *arg)
         tell(arg, fd);
 }
 
-/* A child may have one of them under another number, which is mostly one of the first three. */
+/* A child may have one that is written under another number, which is mostly one of the first three. */
 static void tell_files(struct told *told)
 {
-    if (atomic_load(&amph_ip_near_versions.n) == 0)
-        return;
+    bool writes = atomic_load(&amph_ip_near_versions.n) > 0;
+    int end = atomic_load(&amph_ip_near.memory->files_end);
 
-    for (int fd = 0; fd < 3; fd++)
-        tell(told, fd);
-
-    for (size_t i = 0; i < FWD_WRITER_FILES; i++) {
-        uint32_t number = atomic_load(&amph_ip_near_versions.item[i].number);
-
-        if (number > 3 && number != AMPH_IP_NEAR_NUMBER_TAKEN)
-            tell(told, (int)number - 1);
-    }
+    for (int fd = 0; fd < end || fd < 3; fd++)
+        if ((writes && fd < 3) || has_number(fd))
+            tell(told, fd);
 }
 
 bool amph_ip_near_tell(char *text, size_t cap_bytes)
@@ -180,19 +205,22 @@ static void inherit_file(int fd, const struct stat *st)
 {
     int flags = amph_ip_kernel_fcntl(fd, F_GETFL, NULL);
 
-    if ((flags & O_PATH) || (flags & O_ACCMODE) == O_RDONLY)
+    if (flags & O_PATH)
         return;
 
     amph_ip_near_note_file(fd);
-    amph_ip_near_writing_inherit(fd, st);
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        amph_ip_near_writing_inherit(fd, st);
 }
 
 bool amph_ip_near_inherit(int fd)
 {
     char name[PATH_MAX];
     struct stat st;
-    bool is_file = fd >= 0 && fd < FDTAB_MAX && libc_fstat64(fd, &st) == 0;
-    const struct amph_ip_near_export *e = is_file ? export_of(fd, NULL, name) : NULL;
+    bool is_file = fd >= 0 && fd < FDTAB_MAX && amph_fdtab_current() == &amph_fdtab_first &&
+                   libc_fstat64(fd, &st) == 0;
+    bool removed;
+    const struct amph_ip_near_export *e = is_file ? last_export_of(fd, NULL, name, &removed) : NULL;
 
     if (e && S_ISREG(st.st_mode))
         inherit_file(fd, &st);
@@ -293,10 +321,7 @@ bool amph_ip_near_has(int fd)
 {
     return (unsigned)fd < FDTAB_MAX && !amph_ip_inside &&
            atomic_load_explicit(&amph_ip_near.found, memory_order_acquire) == AMPH_IP_NEAR_FOUND &&
-           (atomic_load_explicit(&amph_ip_near.memory->files[fd / 64], memory_order_relaxed) >>
-                fd % 64 &
-            1) &&
-           !amph_ip_fd(fd);
+           has_number(fd) && !amph_ip_fd(fd);
 }
 
 int amph_ip_near_lead(int fd)

@@ -41,6 +41,7 @@ struct amph_ip_near_memory {
     struct amph_fwd_plains plains;
     /* Numbers of regular files that were opened; one that has been closed may be another file's. */
     _Atomic uint64_t files[FDTAB_MAX / 64];
+    _Atomic int files_end;    /* all numbers are below it */
     _Atomic uint32_t changes; /* of names, by this process */
 };
 

@@ -19,12 +19,16 @@
 struct amph_ip_near_place {
     int dir;
     const char *rel;
-    struct amph_fwd_plain_key key; /* of the directory */
+    struct amph_fwd_plain_key key; /* of the directory, unless the call has opened it */
     bool readonly;
+    bool opened; /* dir is the call's */
 };
 
 /* Finds the place of a path.  false: the call is the server's.  The file of a descriptor itself is always that. */
 bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_place *p);
+
+/* Ends the use of a place that has been found. */
+void amph_ip_near_place_end(const struct amph_ip_near_place *p);
 
 /* Opens the path below the directory, without links.  -1 with errno.  The caller owns the descriptor. */
 int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,

@@ -18,10 +18,12 @@
 
 #include "iofwd/interpose/path/near_versions.h"
 
+#include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/interpose/path/near_exports.h"
+#include "iofwd/interpose/path/near_place.h"
 #include "iofwd/wire/writers.h"
 
 struct amph_ip_near_versions amph_ip_near_versions;
@@ -304,10 +306,12 @@ void amph_ip_near_writing_keep(int fd)
     atomic_fetch_sub(&nv->n, 1);
 }
 
-int amph_ip_near_writing_copied(int fd, int copy)
+int amph_ip_near_copied(int fd, int copy)
 {
     struct stat st;
 
+    if (copy >= 0 && amph_ip_near_has(fd))
+        amph_ip_near_note_file(copy);
     if (copy < 0 || copy == fd || !amph_ip_near_writes(fd) || !is_ours())
         return copy;
 

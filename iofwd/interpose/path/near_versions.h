@@ -70,8 +70,8 @@ struct amph_ip_near_writing *amph_ip_near_writing_leave(int fd);
 /* closed: whether the call has closed fd. */
 void amph_ip_near_writing_left(struct amph_ip_near_writing *e, int fd, bool closed);
 
-/* copy, if it is one, has become another descriptor of the file behind fd.  Returns copy. */
-int amph_ip_near_writing_copied(int fd, int copy);
+/* copy, if it is one, has become another descriptor of the file behind fd, which is not forwarded.  Returns copy. */
+int amph_ip_near_copied(int fd, int copy);
 
 /* The file behind fd is used in ways that are not seen, until the process ends. */
 void amph_ip_near_writing_keep(int fd);

@@ -279,12 +279,13 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
     if (n->what == AMPH_IP_NUMBERED_OWN)
         return below_forwarded(w, n->fd, n->rest, true);
 
-    int err = amph_ip_file_of_other(n, &of);
+    int err = n->what == AMPH_IP_NUMBERED_NEAR ? 0 : amph_ip_file_of_other(n, &of);
     if (err)
         return fail(err);
-    if (of)
+    if (n->what == AMPH_IP_NUMBERED_OTHER && of)
         return below_file(w, of, of->path, n->rest, true);
 
+    w->numbered = !n->rest[0];
     w->by = AMPH_IP_BY_NAME;
     return local(w, dirfd, path);
 }
@@ -325,6 +326,7 @@ static bool below_local(struct amph_ip_resolved *w, int dirfd, const char *path)
 static bool resolve(struct amph_ip_resolved *w, int dir, const char *path, bool empty_ok)
 {
     w->local = false;
+    w->numbered = false;
     w->dir = NULL;
     w->by = AMPH_IP_BY_NAME;
 

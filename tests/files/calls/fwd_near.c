@@ -422,6 +422,47 @@ static void section_above(void)
     T(st.st_nlink);
 }
 
+/* Paths that begin with "..", of directories that exist and of one that has been removed. */
+static void section_below_above(void)
+{
+    struct stat st;
+    char text[16];
+
+    make_tree();
+    IS(mkdir(in("dir/sub/low"), 0755), 0);
+    T(chdir(in("dir/sub")));
+    say_text("../file", open("../file", O_RDONLY));
+    say_text("../../file", open("../../file", O_RDONLY));
+    say_text("..//sub/deep", open("..//sub/deep", O_RDONLY));
+    say_text("../none", open("../none", O_RDONLY));
+    T(open("../new", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0);
+    T(rename("../new", "../../newer"));
+    T(access("../../newer", R_OK | W_OK));
+    T(unlink("../../newer"));
+    T(mkdir("../made", 0700));
+    T(mkdir("../made/", 0700));
+    T(rmdir("../made//"));
+    T(mkdir("..", 0700));
+    T(rmdir(".."));
+    T(rmdir("."));
+    T(readlink("../../link", text, sizeof text));
+    T(readlink("../file", text, sizeof text));
+    T(stat("../up/file", &st));
+    T(lstat("../up", &st));
+    T(S_ISLNK(st.st_mode));
+    T(stat("../file/", &st));
+    T(mkdir(in("."), 0700));
+
+    T(chdir(in("dir/sub/low")));
+    T(rmdir(in("dir/sub/low")));
+    say_text("../deep", open("../deep", O_RDONLY));
+    T(mkdir("../made", 0700));
+    T(rmdir("."));
+    T(chdir(".."));
+    T(rmdir("made"));
+    T(chdir("/"));
+}
+
 /* ---- links and descriptors ---- */
 
 static void say_real(const char *path)
@@ -677,6 +718,7 @@ int main(int argc, char **argv)
         { "fifo", section_fifo },
         { "directories", section_directories },
         { "above", section_above },
+        { "below_above", section_below_above },
         { "real", section_real },
         { "attributes", section_attributes },
         { "cwd", section_cwd },

@@ -5,6 +5,7 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/calls/fwd_near
 lookups=$builddir/tests/files/calls/fwd_lookups
+names=$builddir/tests/files/calls/fwd_names
 export FWD_STANDING=1 IOFWD_NEAR=1
 
 # ---- the same as locally ----
@@ -18,6 +19,7 @@ fwd_both "a FIFO" "$program" fifo
 fwd_both "directories" "$program" directories
 fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" directories
 fwd_both "the directory above" "$program" above
+fwd_both "paths that begin with the directory above" "$program" below_above
 fwd_both "real names behind links" "$program" real
 fwd_both "extended attributes" "$program" attributes
 fwd_both "the working directory" "$program" cwd
@@ -29,6 +31,11 @@ fwd_both "directories that are closed" "$lookups" directories
 fwd_both "descriptors that are closed by the kernel's own call" "$lookups" taken
 fwd_both "threads" "$lookups" threads
 fwd_both "child processes" "$lookups" processes
+fwd_both "a working directory that has been removed" "$names" gone
+fwd_both "names of descriptors" "$names" numbers
+fwd_both "names of descriptors in a shell" sh -c 'cd "$1"; echo text >in; exec 3<in 4>out 6<>both; for i in 3 4 6; do readlink "/proc/self/fd/$i"; done
+    readlink /dev/fd/3 "/proc/$$/fd/4" -f /dev/stdin <in; ls -l /proc/self/fd | grep -c " $1/"; echo more >/dev/fd/4; echo over >/proc/self/fd/3; cat in out
+    exec 5<in; rm in; readlink /proc/self/fd/3; realpath /proc/self/fd/4; cat /dev/fd/5' sh
 
 # ---- without a server's help ----
 
@@ -119,8 +126,12 @@ up
 import os
 at = os.open(os.environ[\"DIR\"] + \"/dir/sub\", os.O_RDONLY)
 print(os.listdir(os.open(\"..\", os.O_RDONLY, dir_fd=at)), sorted(os.listdir(os.open(\".\", os.O_RDONLY, dir_fd=at))))"'
+    alone "paths that begin with the directory above" 'cd "$DIR/dir/sub" && cat ../sub/file1 && echo new >../new && mv ../new ../../newer && rm ../../newer &&
+        ls .. && mkdir ../made && rmdir ../made/ && ls ../../deep; cat ../none; ls -d .. ../../none'
+    alone "mkdir -p" 'mkdir -p "$DIR/p/q/r/" "$DIR" && find "$DIR/p" | sort && rmdir "$DIR/p/q/r/" && rm -r "$DIR/p"'
     alone "programs and scripts" 'cp /bin/echo "$DIR/prog" && "$DIR/prog" one && cp "$DIR/prog" "$DIR/script" && printf "#!%s two\n" "$DIR/prog" >"$DIR/script" &&
         "$DIR/script" | sed "s#[^ ]*/script#script#"; rm "$DIR/prog" "$DIR/script"; "$DIR/none"'
+    alone "names of descriptors" 'readlink /proc/self/fd/3 3<"$DIR/dir/sub/file1"; realpath /dev/fd/4 4<"$DIR/dir/sub/file2"; cat /dev/stdin <"$DIR/dir/sub/file3"'
     alone "extended attributes" 'python3 -c "
 import os
 for file in [\"dir\", \"dir/sub/file1\", \"none\"]:
