@@ -80,6 +80,7 @@ preload_sources = \
 	iofwd/interpose/path/near_exports.c \
 	iofwd/interpose/path/near_change.c \
 	iofwd/interpose/path/near_exports.h \
+	iofwd/interpose/path/near_locks.c \
 	iofwd/interpose/path/near_place.h \
 	iofwd/interpose/path/near_versions.c \
 	iofwd/interpose/path/near_versions.h \

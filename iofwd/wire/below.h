@@ -39,6 +39,9 @@ struct amph_fwd_host_calls {
     int (*openat2)(int dir, const char *path, const struct open_how *how, size_t size);
     int (*close)(int fd);
     int (*fcntl)(int fd, int command, void *arg);
+    /* Does the process hold record locks on this file, which the close of any of its descriptors would drop?  It
+     * asks only about those that its own calls on local files may have set.  NULL: it makes none. */
+    bool (*holds_locks)(int fd);
 };
 
 /* ---- directories on the way ---- */

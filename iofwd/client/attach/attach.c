@@ -61,7 +61,7 @@ struct amph_client_state amph_client_state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .layers.first = &amph_layer_forward,
     .host = { read, write, pread, pwrite, lseek, ftruncate, fsync, fdatasync, fstat, fstatat, statx,
-              faccessat, readlinkat, host_openat2, close, host_fcntl },
+              faccessat, readlinkat, host_openat2, close, host_fcntl, NULL },
     .fork.number_pipe = { -1, -1 },
     .private_server.fd = -1,
     .trace.fd = STDERR_FILENO,

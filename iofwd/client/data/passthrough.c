@@ -123,23 +123,29 @@ static void forget_number(int fd)
     }
 }
 
+/* Would a close of the descriptor drop record locks that the program has set by itself? */
+static bool holds_locks(int fd)
+{
+    return amph_client_state.host.holds_locks && amph_client_state.host.holds_locks(fd);
+}
+
 /* Gets the descriptor and what belongs to it.  0 or an errno value; EAGAIN: not now. */
 static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struct passed_file *e)
 {
     struct amph_fwd_passthrough *shared = amph_client_passed_shared(cl, link);
-    struct amph_fwd_passed passed;
+    struct amph_fwd_passed passed = { 0 };
     struct stat st;
     int fd = -1;
     int err = ask(cl, link, atomic_load(&e->handle), &passed, &fd);
 
-    if (fd >= 0)
+    if (fd >= 0 && !holds_locks(fd)) /* else it keeps its number */
         fd = amph_client_fd_up(fd);
 
     if (!err && (fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)))
         err = EOPNOTSUPP;
 
     if (err) {
-        if (fd >= 0)
+        if (fd >= 0 && !holds_locks(fd))
             close(fd);
 
         return err;
@@ -256,7 +262,8 @@ static bool give_up(struct passed_file *e)
     if (!atomic_compare_exchange_strong(&e->state, &has, ASKS))
         return false;
 
-    bool unused = atomic_load(&e->users) == 0 && !amph_client_record_locks_on(e);
+    bool unused = atomic_load(&e->users) == 0 && !amph_client_record_locks_on(e) &&
+                  !holds_locks(e->fd);
 
     if (unused)
         close_descriptor(e);

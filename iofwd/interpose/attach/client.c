@@ -24,6 +24,7 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/settings.h"
@@ -135,11 +136,23 @@ static int host_fcntl(int fd, int command, void *arg)
 }
 
 /* Not those that the preload library catches. */
-const struct amph_fwd_host_calls amph_ip_host_calls = {
-    libc_read,       libc_write,     libc_pread64, libc_pwrite64,  libc_lseek64, libc_ftruncate64,
-    libc_fsync,      libc_fdatasync, host_fstat,   libc_fstatat64, libc_statx,   libc_faccessat,
-    libc_readlinkat, host_openat2,   libc_close,   host_fcntl
-};
+const struct amph_fwd_host_calls amph_ip_host_calls = { libc_read,
+                                                        libc_write,
+                                                        libc_pread64,
+                                                        libc_pwrite64,
+                                                        libc_lseek64,
+                                                        libc_ftruncate64,
+                                                        libc_fsync,
+                                                        libc_fdatasync,
+                                                        host_fstat,
+                                                        libc_fstatat64,
+                                                        libc_statx,
+                                                        libc_faccessat,
+                                                        libc_readlinkat,
+                                                        host_openat2,
+                                                        libc_close,
+                                                        host_fcntl,
+                                                        amph_ip_near_holds_locks };
 
 static int load(void)
 {

@@ -430,7 +430,8 @@ static bool map_itself(enum amph_client_route way, const struct amph_fd_file *of
 
     int saved = errno;
 
-    if (fd >= 0)
+    if (fd >= 0 &&
+        !amph_ip_near_holds_locks(fd)) /* else it stays open, since the close would drop them */
         amph_do_close(fd);
 
     errno = saved;

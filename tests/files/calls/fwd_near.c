@@ -487,6 +487,68 @@ static void section_real(void)
     say_real(in("dir/up/todir/sub"));
 }
 
+static bool is_locked(const char *name)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 };
+    pid_t pid = fork();
+    int status = 2 << 8;
+
+    if (pid == 0) {
+        int fd = open(in(name), O_RDWR);
+
+        _exit(fd < 0 || fcntl(fd, F_GETLK, &l) != 0 ? 2 : l.l_type != F_UNLCK);
+    }
+
+    waitpid(pid, &status, 0);
+    IS(WEXITSTATUS(status) < 2, 1);
+    return WEXITSTATUS(status);
+}
+
+/* Reads often, so that the server passes the descriptor if the file is open there. */
+static void read_often(int fd)
+{
+    char byte;
+
+    for (int i = 0; i < 100; i++)
+        IS(pread(fd, &byte, 1, 0), 1);
+}
+
+/* A record lock lasts until the program closes the file, by whichever name and flags it opens it as well. */
+static void section_locks(void)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 10 };
+
+    make_tree();
+    int fd = open(in("file"), O_RDWR);
+
+    T(fcntl(fd, F_SETLK, &l));
+    T(is_locked("file"));
+
+    int same = open(in("file"), O_RDONLY | O_CREAT, 0600);
+
+    read_often(same);
+    T(is_locked("file"));
+
+    int link = open(in("link"), O_RDWR);
+
+    read_often(link);
+    T(is_locked("file"));
+
+    void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, link, 0);
+
+    IS(map != MAP_FAILED, 1);
+    T(is_locked("file"));
+    munmap(map, 4096);
+    T(is_locked("link"));
+    close(link);
+    T(is_locked("file"));
+
+    T(fcntl(fd, F_SETLK, &l));
+    T(close(same));
+    T(is_locked("file"));
+    close(fd);
+}
+
 /* ---- attributes ---- */
 
 static void say_attribute(const char *file, const char *name, size_t cap)
@@ -720,6 +782,7 @@ int main(int argc, char **argv)
         { "above", section_above },
         { "below_above", section_below_above },
         { "real", section_real },
+        { "locks", section_locks },
         { "attributes", section_attributes },
         { "cwd", section_cwd },
         { "programs", section_programs },

@@ -21,6 +21,7 @@ fwd_both "directories, nothing remembered" env IOFWD_CACHE_AGE=0 "$program" dire
 fwd_both "the directory above" "$program" above
 fwd_both "paths that begin with the directory above" "$program" below_above
 fwd_both "real names behind links" "$program" real
+fwd_both "record locks of a file that is open in several ways" "$program" locks
 fwd_both "extended attributes" "$program" attributes
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
@@ -131,6 +132,7 @@ print(os.listdir(os.open(\"..\", os.O_RDONLY, dir_fd=at)), sorted(os.listdir(os.
     alone "mkdir -p" 'mkdir -p "$DIR/p/q/r/" "$DIR" && find "$DIR/p" | sort && rmdir "$DIR/p/q/r/" && rm -r "$DIR/p"'
     alone "programs and scripts" 'cp /bin/echo "$DIR/prog" && "$DIR/prog" one && cp "$DIR/prog" "$DIR/script" && printf "#!%s two\n" "$DIR/prog" >"$DIR/script" &&
         "$DIR/script" | sed "s#[^ ]*/script#script#"; rm "$DIR/prog" "$DIR/script"; "$DIR/none"'
+    alone "flock" 'flock "$DIR/lock" echo held; flock -n "$DIR/lock" flock -n "$DIR/lock" echo never || rm "$DIR/lock"'
     alone "names of descriptors" 'readlink /proc/self/fd/3 3<"$DIR/dir/sub/file1"; realpath /dev/fd/4 4<"$DIR/dir/sub/file2"; cat /dev/stdin <"$DIR/dir/sub/file3"'
     alone "extended attributes" 'python3 -c "
 import os
