@@ -17,6 +17,7 @@ amphora_perf_SOURCES = \
 	tools/perf/rma.c \
 	tools/perf/state.h \
 	tools/perf/sync.c \
+	tools/perf/tcp.c \
 	tools/perf/tests.c \
 	tools/perf/udp.c \
 	tools/perf/vis.c

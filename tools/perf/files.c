@@ -94,8 +94,24 @@ static bool set_state(struct perf_run *run, bool empty)
     return ok;
 }
 
-static double sample(struct perf_run *run, bool empty, bool through_server, bool reading,
-                     size_t bytes)
+enum way {
+    DIRECT,    /* calls on the file itself */
+    FORWARDED, /* through the I/O server */
+    OVER_TCP,  /* through a child at a TCP connection that does nothing else */
+};
+
+static double timed_by(struct perf_run *run, enum way way, size_t bytes, bool reading)
+{
+    char path[4096];
+
+    real_path(run, path);
+    if (way == OVER_TCP)
+        return perf_tcp_file(run, path, bytes, total_of(bytes), reading);
+
+    return timed(run, way == FORWARDED ? forwarded : path, bytes, reading);
+}
+
+static double sample(struct perf_run *run, bool empty, enum way way, bool reading, size_t bytes)
 {
     char path[4096];
     struct stat st;
@@ -106,7 +122,7 @@ static double sample(struct perf_run *run, bool empty, bool through_server, bool
     if (!set_state(run, empty))
         return NAN;
 
-    double value = timed(run, through_server ? forwarded : path, bytes, reading);
+    double value = timed_by(run, way, bytes, reading);
     size_t wanted = empty ? total_of(bytes) : PERF_FILE_BYTES;
 
     if (!isnan(value) && (stat(path, &st) != 0 || (size_t)st.st_size != wanted)) {
@@ -119,32 +135,42 @@ static double sample(struct perf_run *run, bool empty, bool through_server, bool
 
 double perf_direct_fresh(struct perf_run *run, size_t bytes)
 {
-    return sample(run, true, false, false, bytes);
+    return sample(run, true, DIRECT, false, bytes);
 }
 
 double perf_direct_write(struct perf_run *run, size_t bytes)
 {
-    return sample(run, false, false, false, bytes);
+    return sample(run, false, DIRECT, false, bytes);
 }
 
 double perf_direct_read(struct perf_run *run, size_t bytes)
 {
-    return sample(run, false, false, true, bytes);
+    return sample(run, false, DIRECT, true, bytes);
+}
+
+double perf_tcp_write(struct perf_run *run, size_t bytes)
+{
+    return sample(run, false, OVER_TCP, false, bytes);
+}
+
+double perf_tcp_read(struct perf_run *run, size_t bytes)
+{
+    return sample(run, false, OVER_TCP, true, bytes);
 }
 
 double perf_fwd_fresh(struct perf_run *run, size_t bytes)
 {
-    return sample(run, true, true, false, bytes);
+    return sample(run, true, FORWARDED, false, bytes);
 }
 
 double perf_fwd_write(struct perf_run *run, size_t bytes)
 {
-    return sample(run, false, true, false, bytes);
+    return sample(run, false, FORWARDED, false, bytes);
 }
 
 double perf_fwd_read(struct perf_run *run, size_t bytes)
 {
-    return sample(run, false, true, true, bytes);
+    return sample(run, false, FORWARDED, true, bytes);
 }
 
 /* ---- start of programs ---- */

@@ -9,7 +9,8 @@
  *   tests.c   the tables of tests and of targets
  *   inside.c  the processes of a job: sample a test and its limit in turn
  *   report.c  medians, the table, JSON
- *   limits.c  the machine's limits: cache lines, TCP, memcpy
+ *   limits.c  the machine's limits: cache lines, memcpy
+ *   tcp.c     the machine's limits of TCP: echoes, a stream, a child that receives a file's data
  *   udp.c     the machine's limit of datagrams
  *   loaded.c  waits beside competing processes (-loaded)
  *   state.h   what signal and message handlers read, and samplers keep
@@ -53,13 +54,18 @@ enum perf_loaded_statistic {
     PERF_LOADED_STATISTICS
 };
 
+/* A word with a cache line of its own. */
+struct perf_line {
+    _Alignas(64) _Atomic uint64_t word;
+};
+
 /* Memory that the processes of a job and the tool that started it share beside Amphora. */
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
     _Alignas(128) _Atomic uint64_t line_b;
-    struct {
-        _Alignas(64) _Atomic uint64_t word;
-    } ring[PERF_RING];                   /* of the limit line_rate */
+    struct perf_line ring[PERF_RING]; /* of the limit line_rate */
+    struct perf_line
+        own[PERF_MAX_PROCS]; /* of each process, of the limits yield_ring and yield_all */
     _Alignas(128) _Atomic uint32_t port; /* of the TCP limit's listener; 0: not yet */
     _Atomic uint32_t udp_port[2];        /* of the sockets of the UDP limit */
     /* figures, targets met and not, tests without a figure */
@@ -246,12 +252,17 @@ static inline double perf_batches_us(const struct perf_batches *b)
 double perf_line1(struct perf_run *run, size_t bytes);
 double perf_line2(struct perf_run *run, size_t bytes);
 double perf_tcp_rtt(struct perf_run *run, size_t bytes);
+double perf_tcp_put(struct perf_run *run, size_t bytes);
 double perf_tcp_stream(struct perf_run *run, size_t bytes);
 double perf_tcp_rate(struct perf_run *run, size_t bytes);
 double perf_line_rate(struct perf_run *run, size_t bytes);
 double perf_store_rate(struct perf_run *run, size_t bytes);
 double perf_memcpy(struct perf_run *run, size_t bytes);
 void perf_tcp_close(struct perf_run *run);
+/* Moves `total` bytes, a multiple of `bytes`, in calls of `bytes` between run->buffer and the file, which a
+ * child at the other end of a TCP connection reads or writes.  MB/s; NaN: failed, see run->why. */
+double perf_tcp_file(struct perf_run *run, const char *path, size_t bytes, size_t total,
+                     bool reading);
 double perf_udp_rtt(struct perf_run *run, size_t bytes);
 double perf_udp_stream(struct perf_run *run, size_t bytes);
 void perf_udp_close(struct perf_run *run);
@@ -306,6 +317,7 @@ double perf_poll_10(struct perf_run *run, size_t bytes);
 double perf_poll_100(struct perf_run *run, size_t bytes);
 double perf_poll_1000(struct perf_run *run, size_t bytes);
 double perf_yield_ring(struct perf_run *run, size_t bytes);
+double perf_yield_all(struct perf_run *run, size_t bytes);
 
 double perf_barrier(struct perf_run *run, size_t bytes);
 double perf_named_barrier(struct perf_run *run, size_t bytes);
@@ -333,6 +345,8 @@ double perf_team_reduce_all(struct perf_run *run, size_t bytes);
 double perf_direct_fresh(struct perf_run *run, size_t bytes);
 double perf_direct_write(struct perf_run *run, size_t bytes);
 double perf_direct_read(struct perf_run *run, size_t bytes);
+double perf_tcp_write(struct perf_run *run, size_t bytes);
+double perf_tcp_read(struct perf_run *run, size_t bytes);
 double perf_fwd_fresh(struct perf_run *run, size_t bytes);
 double perf_fwd_write(struct perf_run *run, size_t bytes);
 double perf_fwd_read(struct perf_run *run, size_t bytes);

@@ -9,7 +9,6 @@
 #define GASNET_SEQ 1
 #include <gasnet.h>
 #include <gasnetex.h>
-#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -59,8 +58,8 @@ static double message_rounds(struct perf_run *run, uint64_t number, uint64_t cou
  * changed yields its core. */
 static double word_rounds(struct perf_run *run, uint64_t number, uint64_t count, unsigned polls)
 {
-    _Atomic uint64_t *in = &run->shared->ring[run->rank].word;
-    _Atomic uint64_t *out = &run->shared->ring[(run->rank + 1) % run->procs].word;
+    _Atomic uint64_t *in = &run->shared->own[run->rank].word;
+    _Atomic uint64_t *out = &run->shared->own[(run->rank + 1) % run->procs].word;
     uint64_t start_ns = amph_now_ns();
 
     for (uint64_t i = 0; i < count; i++) {
@@ -71,6 +70,26 @@ static double word_rounds(struct perf_run *run, uint64_t number, uint64_t count,
 
         while (atomic_load_explicit(in, memory_order_acquire) < number + i + 1)
             sched_yield();
+    }
+
+    return (double)(amph_now_ns() - start_ns) / (double)count / 1e3;
+}
+
+/* Every process writes its word and waits until all others have written theirs. */
+static double all_rounds(struct perf_run *run, uint64_t number, uint64_t count, unsigned polls)
+{
+    uint64_t start_ns = amph_now_ns();
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t round = number + i + 1;
+
+        atomic_store_explicit(&run->shared->own[run->rank].word, round, memory_order_release);
+        for (unsigned k = 1; k < run->procs; k++) {
+            _Atomic uint64_t *in = &run->shared->own[(run->rank + k) % run->procs].word;
+
+            while (atomic_load_explicit(in, memory_order_acquire) < round)
+                sched_yield();
+        }
     }
 
     return (double)(amph_now_ns() - start_ns) / (double)count / 1e3;
@@ -107,15 +126,21 @@ double perf_poll_1000(struct perf_run *run, size_t bytes)
     return sample(run, 1000, message_rounds);
 }
 
-double perf_yield_ring(struct perf_run *run, size_t bytes)
+/* A sample without Amphora; every process begins with a word of 0. */
+static double sample_of_words(struct perf_run *run, rounds of)
 {
-    if (run->procs > PERF_RING) {
-        perf_no_value(run, "the limit has room for %u processes", PERF_RING);
-        return NAN;
-    }
-
-    run->shared->ring[run->rank].word = 0;
+    run->shared->own[run->rank].word = 0;
     perf_sync(run);
 
-    return sample(run, 1, word_rounds);
+    return sample(run, 1, of);
+}
+
+double perf_yield_ring(struct perf_run *run, size_t bytes)
+{
+    return sample_of_words(run, word_rounds);
+}
+
+double perf_yield_all(struct perf_run *run, size_t bytes)
+{
+    return sample_of_words(run, all_rounds);
 }

@@ -23,6 +23,7 @@ static const uint32_t calls[] = { 1u << 20, PERF_END };
 #define PAIR .kind = PERF_PAIR, .procs = { 2 }
 #define PAIR_LIMIT .kind = PERF_PAIR, .machine = true, .procs = { 2 }
 #define JOB_ALL(...) .kind = PERF_JOB_ALL, .procs = { __VA_ARGS__ }
+#define JOB_ALL_LIMIT(...) .kind = PERF_JOB_ALL, .machine = true, .procs = { __VA_ARGS__ }
 #define JOB_ALL_PLAIN(...) .kind = PERF_JOB_ALL, .plain = true, .procs = { __VA_ARGS__ }
 #define JOB_ALL_PLAIN_LIMIT(...) .kind = PERF_JOB_ALL, .machine = true, .plain = true, .procs = { __VA_ARGS__ }
 #define JOB_ALL_ONCE(...) .kind = PERF_JOB_ALL, .once = true, .procs = { __VA_ARGS__ }
@@ -38,6 +39,8 @@ const struct perf_test perf_tests[] = {
       "limit: round trip over two cache lines; each process spins on the one that only the other writes" },
     { "tcp_rtt", "us", PAIR_LIMIT, messages, perf_tcp_rtt, NULL, NULL,
       "limit: echo over a TCP connection on loopback, both sides spinning on a non-blocking socket with TCP_NODELAY" },
+    { "tcp_put", "us", PAIR_LIMIT, messages, perf_tcp_put, NULL, NULL,
+      "limit: the same with an answer of 8 bytes" },
     { "tcp_stream", "MB/s", PAIR_LIMIT, spread, perf_tcp_stream, NULL, NULL,
       "limit: writes of this size one after the other into a TCP connection on loopback, up to the reader's answer" },
     { "udp_rtt", "us", PAIR_LIMIT, messages, perf_udp_rtt, NULL, NULL,
@@ -108,8 +111,8 @@ const struct perf_test perf_tests[] = {
       "NBI puts of this size, each to its own place, in windows of 64 that are waited for, in millions a second" },
     { "get_nbi_rate", "M/s", PAIR, word, perf_get_nbi_rate, "store_rate", "tcp_rate", "the same with NBI gets" },
     { "put_nb_rate", "M/s", PAIR, word, perf_put_nb_rate, "store_rate", "tcp_rate", "the same with puts that have events" },
-    { "put_lat", "us", PAIR, word, perf_put_lat, NULL, "tcp_rtt", "blocking put into the peer's segment, up to remote completion" },
-    { "get_lat", "us", PAIR, word, perf_get_lat, NULL, "tcp_rtt", "blocking get from the peer's segment" },
+    { "put_lat", "us", PAIR, word, perf_put_lat, NULL, "tcp_put", "blocking put into the peer's segment, up to remote completion" },
+    { "get_lat", "us", PAIR, word, perf_get_lat, NULL, "tcp_put", "blocking get from the peer's segment" },
     { "put_bw", "MB/s", PAIR, spread, perf_put_bw, "memcpy", "tcp_stream",
       "puts in windows of NBI operations (64, or as many as make 8 MiB), each window waited for" },
     { "get_bw", "MB/s", PAIR, spread, perf_get_bw, "memcpy", "tcp_stream",
@@ -135,8 +138,10 @@ const struct perf_test perf_tests[] = {
     { "vector_get", "MB/s", PAIR, pieces, perf_vector_get, "memcpy", "tcp_stream",
       "gex_VIS_VectorGet of 64 KiB in pieces of this size at the target, solid here, blocking" },
 
-    { "barrier", "us", JOB_ALL(2, 8), none, perf_barrier, NULL, NULL, "one anonymous barrier of all processes" },
-    { "named_barrier", "us", JOB_ALL(2, 4, 8), none, perf_named_barrier, NULL, NULL, "one named barrier of all processes" },
+    { "yield_all", "us", JOB_ALL_LIMIT(2, 4, 8), none, perf_yield_all, NULL, NULL,
+      "limit: every process writes a word and yields its core until all others have written theirs" },
+    { "barrier", "us", JOB_ALL(2, 8), none, perf_barrier, "yield_all", NULL, "one anonymous barrier of all processes" },
+    { "named_barrier", "us", JOB_ALL(2, 4, 8), none, perf_named_barrier, "yield_all", NULL, "one named barrier of all processes" },
     { "named_barrier_longest", "ms", JOB_ALL(2), none, perf_named_barrier_longest_ms, NULL, NULL,
       "the longest of 20000 named barriers of all processes" },
     { "yield_ring", "us", JOB_ALL_PLAIN_LIMIT(2, 4, 8), none, perf_yield_ring, NULL, NULL,
@@ -148,7 +153,7 @@ const struct perf_test perf_tests[] = {
     { "poll_1000", "us", JOB_ALL_PLAIN(2, 4, 8), none, perf_poll_1000, "yield_ring", "yield_ring", "the same with 1000 polls" },
     { "coll_barrier2", "us", PAIR, none, perf_coll_barrier, "line2_rtt", "tcp_rtt",
       "gex_Coll_BarrierNB of two processes, waited for" },
-    { "coll_barrier", "us", JOB_ALL(2, 8), none, perf_coll_barrier, NULL, NULL,
+    { "coll_barrier", "us", JOB_ALL(2, 8), none, perf_coll_barrier, "yield_all", NULL,
       "gex_Coll_BarrierNB of all processes, waited for" },
     { "coll_broadcast", "us", JOB_ALL(2, 8), blocks, perf_coll_broadcast, NULL, NULL,
       "broadcast, waited for; roots take turns" },
@@ -190,11 +195,15 @@ const struct perf_test perf_tests[] = {
     { "direct_write", "MB/s", FILE_LIMIT, calls, perf_direct_write, NULL, NULL,
       "limit: the same over the 64 MiB that are there already" },
     { "direct_read", "MB/s", FILE_LIMIT, calls, perf_direct_read, NULL, NULL, "limit: reads of this size, 64 MiB in all" },
+    { "tcp_write", "MB/s", FILE_LIMIT, calls, perf_tcp_write, NULL, NULL,
+      "limit: direct_write by a child that receives the data over TCP on loopback and does nothing else; each call is answered" },
+    { "tcp_read", "MB/s", FILE_LIMIT, calls, perf_tcp_read, NULL, NULL,
+      "limit: direct_read by such a child, which sends the data" },
     { "fwd_fresh", "MB/s", FILE_ONE, calls, perf_fwd_fresh, "direct_fresh", "direct_fresh",
       "writes into the same file forwarded to an I/O server, empty before" },
-    { "fwd_write", "MB/s", FILE_ONE, calls, perf_fwd_write, "direct_write", "direct_write",
+    { "fwd_write", "MB/s", FILE_ONE, calls, perf_fwd_write, "direct_write", "tcp_write",
       "writes into the same file forwarded to an I/O server, over the 64 MiB that are there already" },
-    { "fwd_read", "MB/s", FILE_ONE, calls, perf_fwd_read, "direct_read", "direct_read",
+    { "fwd_read", "MB/s", FILE_ONE, calls, perf_fwd_read, "direct_read", "tcp_read",
       "reads of the same file forwarded to an I/O server" },
     { "start_preload", "us", FILE_ONE, none, perf_start_preload, NULL, NULL,
       "what the preload library adds to the run of a program (/bin/true) that touches no forwarded path" },
