@@ -397,6 +397,7 @@ struct amph_job {
         waits_without_yields;  /* as many further waits sleep at once, because yields took long */
     uint16_t slow_yield_waits; /* its value after the next yield that takes long; 0: least */
     uint16_t skipped_spins;    /* spins skipped for that reason since the last one */
+    uint16_t procs_a_core;     /* of this host */
     uint8_t sleep_factor; /* by which sleeps are longer because of many processes a core; 0: 1 */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);

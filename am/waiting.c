@@ -37,6 +37,11 @@
 #define NAP_MAX_NS (1 * AMPH_NS_PER_MS)
 #define NAP_LATE_NS (2 * AMPH_NS_PER_MS) /* after a second without an event */
 
+/* Waking a process takes this long.  A wait yields at least until all processes of a core can have been woken:
+ * if those that were woken first slept again before the last one was awake, all would sleep in each
+ * barrier. */
+#define WAKE_NS (20 * AMPH_NS_PER_US)
+
 /* How long an adaptive wait yields before it sleeps: longer than a transfer of 1 MiB takes. */
 #define YIELD_NS (500 * AMPH_NS_PER_US)
 
@@ -45,6 +50,7 @@ enum {
     ROUNDS_BETWEEN_TICKS = 4096,
     OVERSUBSCRIBED_YIELDS = 64,
     SOON_YIELDS = 1024,
+    FEW_PROCS = 16, /* of a core; with more, waits yield less often, for as long */
     ROOM_SPINS = 64,
     ROOM_YIELDS = 512
 };
@@ -62,8 +68,10 @@ enum {
 #define LONG_YIELD_NS (100 * AMPH_NS_PER_US)
 
 /* A yield that takes longer than this has given the core away for a scheduler time slice:
- * processes that do not wait for messages compete for it. */
+ * processes that do not wait for messages compete for it.  Each other process of the job on the same
+ * core may have something to do before it yields, too. */
 #define TIME_SLICE_NS (500 * AMPH_NS_PER_US)
+#define TURN_NS (50 * AMPH_NS_PER_US)
 
 /* ---- the policy of the process ---- */
 
@@ -104,9 +112,11 @@ unsigned amph_am_cores(void)
 void amph_am_set_oversubscribed(unsigned procs_on_host)
 {
     const unsigned cores = amph_am_cores();
-    const unsigned factor = procs_on_host / cores / PROCS_ASLEEP;
+    const unsigned a_core = procs_on_host / cores;
+    const unsigned factor = a_core / PROCS_ASLEEP;
 
     amph_job.oversubscribed = procs_on_host > cores;
+    amph_job.procs_a_core = (uint16_t)(a_core < UINT16_MAX ? a_core : UINT16_MAX);
     amph_job.sleep_factor = (uint8_t)(factor < SLEEP_FACTOR_MAX ? factor : SLEEP_FACTOR_MAX);
 }
 
@@ -390,6 +400,11 @@ static void note_quiet(void)
         __atomic_store_n(&amph_job.slow_yield_waits, 0, __ATOMIC_RELAXED);
 }
 
+static uint64_t time_slice_ns(void)
+{
+    return TIME_SLICE_NS + amph_job.procs_a_core * TURN_NS;
+}
+
 /* Yields once, and reads the clock: a yield may take a time slice.  Returns true if it did. */
 static bool yield_timed(struct amph_waiter *w)
 {
@@ -398,7 +413,7 @@ static bool yield_timed(struct amph_waiter *w)
     w->yields++;
     sched_yield();
     w->now_ns = amph_now_ns();
-    if (w->now_ns - before_ns <= TIME_SLICE_NS)
+    if (w->now_ns - before_ns <= time_slice_ns())
         return false;
 
     note_slow_yield();
@@ -449,13 +464,22 @@ static void spin_or_yield(struct amph_waiter *w)
         yield(w, w->start_ns + spin_ns + YIELD_NS);
 }
 
+/* Where processes outnumber cores: has a wait yielded often and long enough to sleep? */
+static bool has_yielded_enough(const struct amph_waiter *w)
+{
+    const uint32_t a_core = amph_job.procs_a_core;
+    const uint32_t yields = w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS;
+    const uint32_t least = a_core > FEW_PROCS ? yields * FEW_PROCS / a_core : yields;
+
+    return w->rounds >= least && w->now_ns - w->start_ns >= a_core * WAKE_NS;
+}
+
 static void yield_oversubscribed(struct amph_waiter *w)
 {
     if (w->rounds == 1)
         begin_wait(w);
 
-    if (w->rounds == (w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS) ||
-        (w->rounds == 1 && yields_are_long()) || yield_timed(w)) {
+    if (has_yielded_enough(w) || (w->rounds == 1 && yields_are_long()) || yield_timed(w)) {
         w->phase = AMPH_WAITER_SLEEPS;
         w->start_ns = w->now_ns;
     }
@@ -481,11 +505,11 @@ static void pause_round(struct amph_am_ep *ep, struct amph_waiter *w, enum amph_
 
 void amph_am_wait_found(struct amph_waiter *w)
 {
-    if (w->rounds)
+    if (w->rounds) {
         update_spin_policy(w);
-
-    if (w->phase == AMPH_WAITER_YIELDS && w->yields)
-        note_quiet();
+        if (w->phase != AMPH_WAITER_SLEEPS && w->yields)
+            note_quiet();
+    }
 
     w->rounds = 0;
     w->phase = AMPH_WAITER_SPINS;
@@ -538,7 +562,7 @@ void amph_ep_room_wait(struct amph_am_ep *ep, unsigned *rounds)
         uint64_t before_ns = amph_now_ns();
 
         sched_yield();
-        if (amph_now_ns() - before_ns > TIME_SLICE_NS)
+        if (amph_now_ns() - before_ns > time_slice_ns())
             *rounds = ROOM_SPINS + ROOM_YIELDS;
     } else {
         const struct timespec nap = { 0, (long)(50 * AMPH_NS_PER_US) };

@@ -19,6 +19,7 @@ struct seen {
 
 extern struct seen seen;
 extern uint8_t segment[256 << 10] __attribute__((aligned(64)));
+struct amph_am_ep *open_one(uint64_t host, bool threaded);
 void start(void);
 void teardown(void);
 /* Handlers: a request that is answered (by handler 21), and that reply. */
