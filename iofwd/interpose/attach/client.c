@@ -111,7 +111,17 @@ static uint32_t own_table_number(void)
 
 static int host_fstat(int fd, struct stat *st)
 {
-    return libc_fstat64(fd, st);
+    return amph_ip_kernel_fstat(fd, st);
+}
+
+static int host_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    return amph_ip_kernel_fstatat(dir, path, st, flags);
+}
+
+static ssize_t host_readlinkat(int dir, const char *path, char *target, size_t len)
+{
+    return amph_ip_kernel_readlinkat(dir, path, target, len);
 }
 
 /* Valgrind 3.19 does not know the call, and prints five lines each time. */
@@ -135,24 +145,27 @@ static int host_fcntl(int fd, int command, void *arg)
     return libc_fcntl64(fd, command, arg);
 }
 
-/* Not those that the preload library catches. */
-const struct amph_fwd_host_calls amph_ip_host_calls = { libc_read,
-                                                        libc_write,
-                                                        libc_pread64,
-                                                        libc_pwrite64,
-                                                        libc_lseek64,
-                                                        libc_ftruncate64,
-                                                        libc_fsync,
-                                                        libc_fdatasync,
-                                                        host_fstat,
-                                                        libc_fstatat64,
-                                                        libc_statx,
-                                                        libc_faccessat,
-                                                        libc_readlinkat,
-                                                        host_openat2,
-                                                        libc_close,
-                                                        host_fcntl,
-                                                        amph_ip_near_holds_locks };
+/* Not those that the preload library catches, and not what a program may have overwritten of the C library, where
+ * near.c calls it (libc/kernel.h). */
+const struct amph_fwd_host_calls amph_ip_host_calls = {
+    .read = libc_read,
+    .write = libc_write,
+    .pread = libc_pread64,
+    .pwrite = libc_pwrite64,
+    .lseek = libc_lseek64,
+    .ftruncate = libc_ftruncate64,
+    .fsync = libc_fsync,
+    .fdatasync = libc_fdatasync,
+    .fstat = host_fstat,
+    .fstatat = host_fstatat,
+    .statx = libc_statx,
+    .faccessat = libc_faccessat,
+    .readlinkat = host_readlinkat,
+    .openat2 = host_openat2,
+    .close = libc_close,
+    .fcntl = host_fcntl,
+    .holds_locks = amph_ip_near_holds_locks,
+};
 
 static int load(void)
 {

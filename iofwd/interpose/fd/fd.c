@@ -670,7 +670,7 @@ int amph_do_dup(int fd)
     if (amph_ip_epoll(fd))
         return amph_ip_epoll_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
     if (amph_ip_near_has(fd))
-        return amph_ip_near_copied(fd, amph_ip_note_local(amph_ip_kernel_dup(fd)));
+        return amph_ip_near_copied(fd, amph_ip_note_local(libc_dup(fd)));
 
     int err = amph_ip_file_get(fd, &of);
 

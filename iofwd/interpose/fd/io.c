@@ -172,7 +172,7 @@ off_t amph_do_lseek(int fd, off_t off, int whence)
     off_t at = 0;
 
     if (amph_fdtab_is_near(fd))
-        return libc_lseek64(fd, off, whence);
+        return amph_ip_kernel_lseek(fd, off, whence);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
@@ -424,7 +424,7 @@ int amph_do_fsync(int fd)
     struct amph_fd_file *of;
 
     if (amph_fdtab_is_near(fd))
-        return libc_fsync(fd);
+        return amph_ip_kernel_fsync(fd);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
@@ -439,7 +439,7 @@ int amph_do_fdatasync(int fd)
     struct amph_fd_file *of;
 
     if (amph_fdtab_is_near(fd))
-        return libc_fdatasync(fd);
+        return amph_ip_kernel_fdatasync(fd);
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 

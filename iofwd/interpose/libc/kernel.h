@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "iofwd/calls/names.h"
@@ -133,6 +134,41 @@ static inline int amph_ip_kernel_fallocate(int fd, int how, off_t off, off_t len
     return libc_fallocate64(fd, how, off, len);
 }
 #endif
+
+/* Where the kernel's struct stat is the C library's. */
+#if __SIZEOF_POINTER__ == 8 && defined __NR_newfstatat
+static inline int amph_ip_kernel_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    return (int)libc_syscall(__NR_newfstatat, dir, (long)path, (long)st, flags, 0, 0);
+}
+#else
+static inline int amph_ip_kernel_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    return libc_fstatat64(dir, path, st, flags);
+}
+#endif
+
+#if __SIZEOF_POINTER__ == 8 && defined __NR_fstat
+static inline int amph_ip_kernel_fstat(int fd, struct stat *st)
+{
+    return (int)libc_syscall(__NR_fstat, fd, (long)st, 0, 0, 0, 0);
+}
+#else
+static inline int amph_ip_kernel_fstat(int fd, struct stat *st)
+{
+    return libc_fstat64(fd, st);
+}
+#endif
+
+static inline int amph_ip_kernel_fsync(int fd)
+{
+    return (int)libc_syscall(SYS_fsync, fd, 0, 0, 0, 0, 0);
+}
+
+static inline int amph_ip_kernel_fdatasync(int fd)
+{
+    return (int)libc_syscall(SYS_fdatasync, fd, 0, 0, 0, 0, 0);
+}
 
 static inline int amph_ip_kernel_memfd_create(const char *name, unsigned flags)
 {

@@ -29,6 +29,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 #include "iofwd/wire/file.h"
@@ -50,7 +51,7 @@ int amph_do_fstat(int fd, struct stat *st)
     if (AMPH_UNLIKELY(amph_ip_is_cwd(fd)))
         return amph_ip_fail(EBADF); /* the program does not know it */
     if (amph_fdtab_is_near(fd))
-        return libc_fstat64(fd, st);
+        return amph_ip_kernel_fstat(fd, st);
 
     return amph_ip_file_begin(fd, &of) != 0
                ? -1

@@ -194,7 +194,7 @@ bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat 
     struct amph_ip_near_place p;
 
     if (is_directory_itself(w)) {
-        *err_p = libc_fstat64(w->dirfd, st) == 0 ? 0 : errno;
+        *err_p = amph_ip_kernel_fstat(w->dirfd, st) == 0 ? 0 : errno;
         return true;
     }
 
@@ -437,7 +437,7 @@ static bool is_right(struct amph_ip_near_opened *o, int flags)
     o->directory = flags & O_DIRECTORY;
     if (o->directory)
         return true;
-    if (libc_fstat64(o->fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+    if (amph_ip_kernel_fstat(o->fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
         return false;
 
     o->directory = S_ISDIR(st.st_mode);

@@ -35,7 +35,7 @@ static bool is_opened_aside(int flags)
 /* Is it a regular file?  Takes back O_NONBLOCK. */
 static bool is_right(int fd, int flags, struct stat *st)
 {
-    return libc_fstat(fd, st) == 0 && S_ISREG(st->st_mode) &&
+    return amph_ip_kernel_fstat(fd, st) == 0 && S_ISREG(st->st_mode) &&
            (!is_opened_aside(flags) ||
             amph_ip_kernel_fcntl(fd, F_SETFL, (void *)(long)(flags & (O_APPEND | O_NOATIME))) == 0);
 }

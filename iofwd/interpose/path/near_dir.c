@@ -78,7 +78,7 @@ static const struct amph_ip_near_export *last_export_of(int fd, const char *know
     struct stat st;
     ssize_t n = amph_ip_kernel_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
 
-    if (n <= 0 || !amph_ip_near_exports() || libc_fstat64(fd, &st) != 0)
+    if (n <= 0 || !amph_ip_near_exports() || amph_ip_kernel_fstat(fd, &st) != 0)
         return NULL;
 
     real[n] = 0;
@@ -218,7 +218,7 @@ bool amph_ip_near_inherit(int fd)
     char name[PATH_MAX];
     struct stat st;
     bool is_file = fd >= 0 && fd < FDTAB_MAX && amph_fdtab_current() == &amph_fdtab_first &&
-                   libc_fstat64(fd, &st) == 0;
+                   amph_ip_kernel_fstat(fd, &st) == 0;
     bool removed;
     const struct amph_ip_near_export *e = is_file ? last_export_of(fd, NULL, name, &removed) : NULL;
 
@@ -261,8 +261,8 @@ static bool open_there(struct amph_fd_file *of, int fd, struct amph_fwd_file *fi
         return true;
 
     *err_p = amph_ip_client.fwd.fstat(amph_ip_client.client, file, &there);
-    if (*err_p ||
-        (libc_fstat(fd, &here) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino))
+    if (*err_p || (amph_ip_kernel_fstat(fd, &here) == 0 && here.st_dev == there.st_dev &&
+                   here.st_ino == there.st_ino))
         return true;
 
     amph_ip_client.fwd.close(amph_ip_client.client, file);
@@ -329,7 +329,8 @@ int amph_ip_near_lead(int fd)
     char name[PATH_MAX];
     struct stat here, there;
 
-    if (!export_of(fd, NULL, name) || libc_fstat64(fd, &here) != 0 || !S_ISREG(here.st_mode))
+    if (!export_of(fd, NULL, name) || amph_ip_kernel_fstat(fd, &here) != 0 ||
+        !S_ISREG(here.st_mode))
         return -1;
 
     amph_ip_thread.leads_near = true;
@@ -380,7 +381,8 @@ int amph_ip_near_same(const struct amph_fwd_file *file, const struct stat *st, i
     if (fd < 0)
         return -1;
 
-    if (libc_fstat(fd, &here) == 0 && here.st_dev == st->st_dev && here.st_ino == st->st_ino) {
+    if (amph_ip_kernel_fstat(fd, &here) == 0 && here.st_dev == st->st_dev &&
+        here.st_ino == st->st_ino) {
         amph_ip_near_writing_keep(fd);
         return fd;
     }

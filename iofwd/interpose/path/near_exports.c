@@ -63,7 +63,7 @@ static bool read_file(void)
     struct stat st;
     int fd = amph_ip_kernel_openat(AT_FDCWD, amph_ip_near.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK,
                                    0);
-    bool ours = fd >= 0 && libc_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+    bool ours = fd >= 0 && amph_ip_kernel_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                 (st.st_uid == geteuid() || st.st_uid == 0);
     char *text = amph_ip_near.memory->text;
     ssize_t n = ours ? amph_ip_kernel_read(fd, text, AMPH_IP_NEAR_TEXT - 1) : -1;
@@ -103,7 +103,8 @@ static bool is_here(const char *text)
 
     text += len;
     for (size_t i = 0; i < AMPH_COUNTOF(objects) && text; i++)
-        text = libc_fstatat64(AT_FDCWD, objects[i], &st, 0) == 0 ? after_place(text, &st) : NULL;
+        text = amph_ip_kernel_fstatat(AT_FDCWD, objects[i], &st, 0) == 0 ? after_place(text, &st)
+                                                                         : NULL;
 
     return text && strtoul(text, NULL, 10) == geteuid();
 }
@@ -203,7 +204,7 @@ static bool is_itself(int fd, const struct amph_ip_near_export *e)
 {
     struct stat st;
 
-    return libc_fstat(fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+    return amph_ip_kernel_fstat(fd, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
 }
 
 /* The program may have closed it by the kernel's own call. */

@@ -65,7 +65,7 @@ bool amph_ip_near_holds_locks(int fd)
     struct stat st;
 
     if (atomic_load_explicit(&amph_ip_near.found, memory_order_acquire) != AMPH_IP_NEAR_FOUND ||
-        atomic_load(&amph_ip_near.memory->files_end) == 0 || libc_fstat64(fd, &st) != 0)
+        atomic_load(&amph_ip_near.memory->files_end) == 0 || amph_ip_kernel_fstat(fd, &st) != 0)
         return false;
 
     int list = amph_ip_kernel_openat(AT_FDCWD, "/proc/locks", O_RDONLY | O_CLOEXEC, 0);

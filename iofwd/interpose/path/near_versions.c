@@ -41,7 +41,7 @@ static bool map_versions(uint64_t id)
     struct amph_fwd_versions *v = MAP_FAILED;
     struct stat st;
 
-    if (fd >= 0 && libc_fstat(fd, &st) == 0 && st.st_size == sizeof *v)
+    if (fd >= 0 && amph_ip_kernel_fstat(fd, &st) == 0 && st.st_size == sizeof *v)
         v = amph_ip_kernel_mmap(NULL, sizeof *v, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (fd >= 0)
@@ -54,7 +54,8 @@ static bool map_versions(uint64_t id)
         return false;
 
     if (v->layout == FWD_VERSIONS_LAYOUT && v->id == id &&
-        libc_fstatat64(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 && st.st_ino == v->pid_space) {
+        amph_ip_kernel_fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 &&
+        st.st_ino == v->pid_space) {
         amph_ip_near_versions.map = v;
         return true;
     }
@@ -176,7 +177,8 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
 {
     struct stat st;
 
-    return libc_fstat((int)number - 1, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
+    return amph_ip_kernel_fstat((int)number - 1, &st) == 0 && st.st_dev == e->dev &&
+           st.st_ino == e->ino;
 }
 
 /* Gives up the entries whose descriptors were closed unseen.  It looks again when it has taken one: until then another
@@ -317,7 +319,7 @@ int amph_ip_near_copied(int fd, int copy)
 
     struct amph_ip_near_writing *e = amph_ip_near_writing_reserve();
 
-    if (libc_fstat(copy, &st) == 0)
+    if (amph_ip_kernel_fstat(copy, &st) == 0)
         amph_ip_near_writing_fill(e, copy, &st);
     else
         amph_ip_near_writing_give_up(e);

@@ -7,4 +7,8 @@
 for where in libc entry both; do
     fwd_both "overwritten: $where" "$builddir/tests/files/memory/fwd_patched" "$where"
 done
+
+# near its servers the program makes calls on directories by itself
+export FWD_STANDING=1 IOFWD_NEAR=1
+fwd_both "overwritten: libc, near its servers" "$builddir/tests/files/memory/fwd_patched" libc
 mp_done
