@@ -48,6 +48,7 @@ fwd_servers() {
 # fwd_standing COMMAND...: the same with standing servers, to which iofwd-run attaches the command (FWD_STANDING=1)
 fwd_standing() {
     fwd_address=$mp_dir/standing
+    rm -f "$mp_dir/stats"
     AMPHORA_STATS=1 "$builddir/iofwd-server" -daemon -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" -address-file "$fwd_address" \
         -log "$mp_dir/stats" >/dev/null || return
     timeout -k 5 "${fwd_time:-100}" "$builddir/iofwd-run" -servers "$fwd_address" sh -c 'exec "$@" 2>&1' sh "$@" </dev/null
@@ -77,6 +78,15 @@ fwd_both_standing() {
 # fwd_is_near: programs make most calls by themselves, so that servers count few or none (iofwd/interpose/path/near.h)
 fwd_is_near() {
     [ "${IOFWD_NEAR:-1}" = 1 ] && [ "${FWD_STANDING:-0}" = 1 ]
+}
+
+# fwd_holders PID PATH: the descriptors of a file: the server's (PID), or those of all programs that have opened it by themselves
+fwd_holders() {
+    if fwd_is_near; then
+        find /proc/[0-9]*/fd -lname "$2" 2>/dev/null
+    else
+        find "/proc/$1/fd" -lname "$2" 2>/dev/null
+    fi
 }
 
 # fwd_counted WHAT [FILE]: the sum over the servers of what their counters ($mp_dir/stats) call so: "bytes written", "calls by passed descriptors"
@@ -133,6 +143,10 @@ fwd_both_counted() {
     shift 3
     mp_wanted "$fwd_counted_name: $fwd_what" || return 0
     fwd_both "$fwd_counted_name" "$@"
+    if fwd_is_near; then
+        mp_skip "$fwd_counted_name: $fwd_what" "the program makes calls by itself"
+        return
+    fi
     fwd_sum=$(fwd_counted "$fwd_what")
     if [ "$fwd_least" = 0 ]; then
         [ "$fwd_sum" = 0 ]

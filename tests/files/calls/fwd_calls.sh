@@ -37,6 +37,7 @@ mkdir "$mp_dir/kept" "$mp_dir/scratch"
 mp_report $? "servers keep no descriptors of programs that have ended" "$mp_dir/out"
 
 # What programs read by the file's best size of calls, or by the C library's streams, does not travel in pages.
+export IOFWD_NEAR=0 # where servers make the calls
 mkdir -p "$mp_dir/sizes"
 head -c 1048576 /dev/urandom >"$mp_dir/sizes/a"
 cp "$mp_dir/sizes/a" "$mp_dir/sizes/b"

@@ -44,7 +44,7 @@ mkfifo "$mp_dir/go" "$mp_dir/said"
 address=$mp_dir/address
 "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$address" >"$mp_dir/standing" 2>&1 </dev/null
 # shellcheck disable=SC2016 # for the shell inside
-timeout -k 5 60 "$builddir/iofwd-run" -servers "$address" bash -c '
+IOFWD_NEAR=0 timeout -k 5 60 "$builddir/iofwd-run" -servers "$address" bash -c '
     for i in {1..40}; do test -e "/fwd/none$i"; done
     echo looked >"$1/said"
     read -r line <"$1/go"' bash "$mp_dir" >"$mp_dir/looker" 2>&1 </dev/null &

@@ -3,6 +3,7 @@
 # What only the kernel of a file's host could do, with forwarded files: the errno that doc/limits.md says, and no file changes.  Then fio and
 # tail -f, which find another way or end with a sentence.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
+export IOFWD_NEAR=0 # a file that the program opens by itself refuses nothing
 program=$builddir/tests/files/calls/fwd_refused
 mkdir "$mp_dir/local"
 

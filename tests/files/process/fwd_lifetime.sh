@@ -19,8 +19,12 @@ soon() {
     mp_until 10 now "$@" || echo "$2: $soon_n descriptors, not $1"
 }
 now() {
-    soon_n=$(find "/proc/$pid/fd" -lname "$kept/$2" 2>/dev/null | wc -l)
-    [ "$soon_n" = "$1" ]
+    soon_n=$(fwd_holders "$pid" "$kept/$2" | wc -l)
+    if fwd_is_near && [ "$1" = 1 ]; then
+        [ "$soon_n" -ge 1 ] # several processes hold it
+    else
+        [ "$soon_n" = "$1" ]
+    fi
 }
 
 # lives NAME FILE COMMAND...: the command starts what holds FILE and reads the pipe "go", and ends; TEXT goes into the pipe
