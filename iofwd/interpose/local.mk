@@ -83,6 +83,7 @@ preload_sources = \
 	iofwd/interpose/path/near_locks.c \
 	iofwd/interpose/path/near_place.h \
 	iofwd/interpose/path/near_versions.c \
+	iofwd/interpose/path/near_watch.c \
 	iofwd/interpose/path/near_versions.h \
 	iofwd/interpose/process/environ.c \
 	iofwd/interpose/fd/epoll.c \

@@ -38,6 +38,7 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/fd/poll.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/openat2.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"

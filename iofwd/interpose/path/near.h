@@ -16,6 +16,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "iofwd/interpose/path/resolve.h"
@@ -37,6 +38,9 @@ bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_
  * (EFAULT). */
 bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char *name, void *value,
                         size_t cap_bytes, ssize_t *len_p, int *err_p);
+
+/* inotify_add_watch for a path that may be forwarded: EOPNOTSUPP if this process cannot open it by itself. */
+int amph_ip_near_watch(int notes, const char *path, uint32_t mask);
 
 /* A file that has been opened.  The descriptor is the program's. */
 struct amph_ip_near_opened {

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -549,6 +550,75 @@ static void section_locks(void)
     close(fd);
 }
 
+/* ---- notes of changes ---- */
+
+static int watch_of(int notes, const char *path, uint32_t mask)
+{
+    int w = inotify_add_watch(notes, path, mask);
+
+    printf("watch %s: %s\n", path, w < 0 ? strerrorname_np(errno) : "added");
+    return w;
+}
+
+/* The events that have come, with the names in order of their watches. */
+static void say_notes(int notes)
+{
+    char buf[4096] __attribute__((aligned(8)));
+    ssize_t n = read(notes, buf, sizeof buf);
+
+    printf("notes: %s\n", n < 0 ? strerrorname_np(errno) : "");
+    for (ssize_t at = 0; at < n;) {
+        struct inotify_event *e = (struct inotify_event *)(buf + at);
+
+        printf("  watch %d, %#x, %s\n", e->wd, (unsigned)e->mask, e->len ? e->name : "-");
+        at += (ssize_t)(sizeof *e + e->len);
+    }
+}
+
+static void section_notes(void)
+{
+    int notes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char number[64];
+
+    make_tree();
+    int w = watch_of(notes, in("dir"), IN_CREATE | IN_DELETE | IN_MOVE | IN_CLOSE_WRITE);
+
+    watch_of(notes, in("file"), IN_MODIFY | IN_ATTRIB);
+    watch_of(notes, in("todir/sub"), IN_CREATE | IN_ONLYDIR);
+    watch_of(notes, in("link"), IN_DELETE_SELF | IN_DONT_FOLLOW);
+    watch_of(notes, in("file"), IN_ONLYDIR | IN_MODIFY);
+    watch_of(notes, in("none"), IN_MODIFY);
+    watch_of(notes, in("none/none"), IN_MODIFY);
+    watch_of(notes, in("file/"), IN_MODIFY);
+    watch_of(notes, in("."), IN_CREATE);
+
+    make_file("dir/new", "new\n");
+    T(rename(in("dir/new"), in("dir/sub/newer")));
+    T(chmod(in("file"), 0600));
+    T(truncate(in("file"), 3));
+    T(unlink(in("dir/sub/newer")));
+    make_file("made", "x");
+    T(system("exit 3") >> 8);
+    say_notes(notes);
+
+    T(chdir(in("dir/sub")));
+    T(inotify_rm_watch(notes, w));
+    watch_of(notes, ".", IN_DELETE);
+    watch_of(notes, "..", IN_CREATE);
+    T(unlink("deep"));
+    T(mkdir("../made", 0700));
+    T(chdir("/"));
+
+    int fd = open(in("file"), O_RDONLY);
+
+    snprintf(number, sizeof number, "/proc/self/fd/%d", fd);
+    T(inotify_add_watch(notes, number, IN_CLOSE) > 0);
+    T(close(fd));
+    T(unlink(in("link")));
+    say_notes(notes);
+    close(notes);
+}
+
 /* ---- attributes ---- */
 
 static void say_attribute(const char *file, const char *name, size_t cap)
@@ -783,6 +853,7 @@ int main(int argc, char **argv)
         { "below_above", section_below_above },
         { "real", section_real },
         { "locks", section_locks },
+        { "notes", section_notes },
         { "attributes", section_attributes },
         { "cwd", section_cwd },
         { "programs", section_programs },

@@ -22,6 +22,7 @@ fwd_both "the directory above" "$program" above
 fwd_both "paths that begin with the directory above" "$program" below_above
 fwd_both "real names behind links" "$program" real
 fwd_both "record locks of a file that is open in several ways" "$program" locks
+fwd_both "notes of changes" "$program" notes
 fwd_both "extended attributes" "$program" attributes
 fwd_both "the working directory" "$program" cwd
 fwd_both "other programs" "$program" programs
