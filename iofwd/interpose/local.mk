@@ -472,6 +472,7 @@ EXTRA_DIST += tests/files/data/writers_figures.sh tests/files/data/writers_bench
 # fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh, fwd_vanished.sh and fwd_watchers.sh are
 # for the nightly run, which finds them here.
 EXTRA_DIST += \
+	tests/files/calls/slow_close.c \
 	tests/files/data/splice_fault.c \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \

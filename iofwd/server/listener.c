@@ -187,7 +187,9 @@ static void end_stay(struct amph_server *s, struct amph_server_conn *c)
         post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
-/* Forgets a connection that has ended.  The progress thread then ends its client and frees it. */
+/* Forgets a connection that has ended.  The progress thread then ends its client and frees it.  A connection without a
+ * HELLO, of which that thread has not heard, is closed here: many of them would use up the descriptors while it is
+ * busy. */
 static void end_conn(struct amph_server *s, struct amph_server_conn *c)
 {
     amph_server_assert_owner(&s->listener.owner);
@@ -203,7 +205,13 @@ static void end_conn(struct amph_server *s, struct amph_server_conn *c)
     if (c->listener.next)
         c->listener.next->listener.prev = c->listener.prev;
 
-    post_event(s, make_event(AMPH_SERVER_EVENT_GONE, c, 0));
+    if (c->listener.greeted) {
+        post_event(s, make_event(AMPH_SERVER_EVENT_GONE, c, 0));
+        return;
+    }
+
+    close(c->fd);
+    free(c);
 }
 
 static void add_conn(struct amph_server *s, int fd, bool same_user)
@@ -265,9 +273,19 @@ static void set_accepting(struct amph_server *s, bool on)
     }
 }
 
+/* Connections without a HELLO may hold a quarter of the descriptors that clients use, at most. */
+static unsigned unauthenticated_max(const struct amph_server *s)
+{
+    uint32_t quarter = s->fds_usable / 4;
+
+    return quarter && quarter < UNAUTHENTICATED_MAX ? quarter : UNAUTHENTICATED_MAX;
+}
+
 static void accept_connections(struct amph_server *s, int listener)
 {
-    for (int i = 0; i < ACCEPT_MAX; i++) {
+    unsigned most = unauthenticated_max(s);
+
+    for (unsigned i = 0; i < ACCEPT_MAX && i < most; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0) {
@@ -534,14 +552,6 @@ static void handle_first_end(struct amph_server *s)
 {
     epoll_ctl(s->listener.epoll_fd, EPOLL_CTL_DEL, s->listener.first_fd, NULL);
     post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
-}
-
-/* Connections without a HELLO may hold a quarter of the descriptors that clients use, at most. */
-static unsigned unauthenticated_max(const struct amph_server *s)
-{
-    uint32_t quarter = s->fds_usable / 4;
-
-    return quarter && quarter < UNAUTHENTICATED_MAX ? quarter : UNAUTHENTICATED_MAX;
 }
 
 /* Closes connections that send no HELLO in time, and counts them.  If many newer unauthenticated

@@ -40,10 +40,13 @@ fresh
 AMPHORA_SMP=0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -conduit tcp -servers 1 -iofwd "/fwd=$mp_dir/srv" "$builddir/tests/files/calls/iofwd_calls" --many-clients \
     >"$mp_dir/out" 2>&1 </dev/null
 mp_report $? "silent unauthenticated connections are bounded" "$mp_dir/out"
-# So they are at a server of few descriptors, and the log says it.
+# So they are at a server of few descriptors, and the log says it; also while the thread that serves clients is slow.
+${CC:-gcc} -std=gnu11 -shared -fPIC -O1 -o "$mp_dir/slow_close.so" "$srcdir/tests/files/calls/slow_close.c" || exit 1
 cat >"$mp_dir/few" <<EOF
 #!/bin/sh
 ulimit -n 200
+LD_PRELOAD=$mp_dir/slow_close.so
+export LD_PRELOAD
 exec "$builddir/iofwd-server" "\$@"
 EOF
 chmod +x "$mp_dir/few"
