@@ -15,11 +15,11 @@
 #include "base/os/thread.h"
 
 enum {
-    READ_BYTES = 16384
+    READ_BYTES = 16384,
+    READ_MIN_BYTES = 4096 /* with less room than this, the buffer grows */
 };
 
-/* Makes room for len_bytes at the end; bytes that have been consumed are removed first. */
-static bool bytes_reserve(struct amph_bytes *b, size_t len_bytes)
+bool amph_boot_bytes_reserve(struct amph_bytes *b, size_t len_bytes)
 {
     if (b->at > 0) {
         memmove(b->buf, b->buf + b->at, b->len - b->at);
@@ -48,7 +48,7 @@ bool amph_boot_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes
 {
     if (len_bytes == 0)
         return true;
-    if (b->cap - b->len < len_bytes && !bytes_reserve(b, len_bytes))
+    if (b->cap - b->len < len_bytes && !amph_boot_bytes_reserve(b, len_bytes))
         return false;
 
     memcpy(b->buf + b->len, src, len_bytes);
@@ -143,7 +143,7 @@ enum amph_status amph_boot_frames_send(struct amph_frames *f, uint16_t type, con
     amph_wr_init(&w, head, sizeof head);
     amph_wr_u32(&w, (uint32_t)len_bytes);
     amph_wr_u16(&w, type);
-    if (!bytes_reserve(&f->out, sizeof head + len_bytes))
+    if (!amph_boot_bytes_reserve(&f->out, sizeof head + len_bytes))
         return AMPH_ERR_NOMEM;
 
     amph_boot_bytes_add(&f->out, head, sizeof head);
@@ -164,7 +164,7 @@ enum amph_status amph_boot_frames_fill(struct amph_frames *f)
 {
     if (f->fd < 0)
         return AMPH_ERR_PEER;
-    if (!bytes_reserve(&f->in, READ_BYTES))
+    if (!amph_boot_bytes_reserve(&f->in, f->in.cap ? READ_MIN_BYTES : READ_BYTES))
         return AMPH_ERR_NOMEM;
 
     for (;;) {

@@ -62,7 +62,8 @@ enum amph_status amph_boot_frames_send_wr(struct amph_frames *f, uint16_t type,
 enum amph_status amph_boot_frames_flush(struct amph_frames *f);
 bool amph_boot_frames_pending(const struct amph_frames *f);
 
-/* Reads what has arrived.  AMPH_OK: something; AMPH_AGAIN: nothing; AMPH_ERR_PEER: the other end
+/* Reads what has arrived.  Allocates memory at the first call, and later only while an incomplete frame
+ * nearly fills the buffer.  AMPH_OK: something; AMPH_AGAIN: nothing; AMPH_ERR_PEER: the other end
  * is closed; AMPH_ERR_NOMEM. */
 enum amph_status amph_boot_frames_fill(struct amph_frames *f);
 
@@ -74,6 +75,8 @@ enum amph_status amph_boot_frames_next(struct amph_frames *f, struct amph_frame 
  * clock of amph_now_ns; 0: no limit.  AMPH_OK, AMPH_ERR_TIMEOUT, AMPH_ERR_PEER. */
 enum amph_status amph_boot_frames_wait(struct amph_frames *f, uint64_t deadline_ns);
 
+/* Makes room for len_bytes at the end; bytes that have been consumed are removed first.  false: no memory. */
+bool amph_boot_bytes_reserve(struct amph_bytes *b, size_t len_bytes);
 /* Appends to a byte queue; false: no memory. */
 bool amph_boot_bytes_add(struct amph_bytes *b, const void *src, size_t len_bytes);
 void amph_boot_bytes_free(struct amph_bytes *b);

@@ -43,7 +43,9 @@ static bool launched_belongs(void)
 
 static void queue_event(struct launched *l, struct amph_boot_event event)
 {
-    amph_boot_bytes_add(&l->events, &event, sizeof event);
+    if (!amph_boot_bytes_add(&l->events, &event, sizeof event))
+        amph_error("no memory for a notice of the launcher; it is lost");
+
     if (event.kind == AMPH_BOOT_SHUTDOWN || event.kind == AMPH_BOOT_LOST)
         l->ending = true;
 }
@@ -72,24 +74,34 @@ static void take_event(struct launched *l, const struct amph_frame *frame)
                            .kind = (enum amph_boot_event_kind)kind, .rank = rank, .code = code });
 }
 
-/* Returns the next frame that is not an event; events are queued.  AMPH_OK, AMPH_AGAIN (no frame),
- * AMPH_ERR_PEER, AMPH_ERR_PROTO. */
+/* Returns the next frame; an event is queued, too.  AMPH_OK, AMPH_AGAIN (no frame), AMPH_ERR_PEER,
+ * AMPH_ERR_PROTO. */
+static enum amph_status next_frame(struct launched *l, struct amph_frame *frame_p)
+{
+    enum amph_status st;
+
+    while ((st = amph_boot_frames_next(&l->frames, frame_p)) == AMPH_AGAIN)
+        if ((st = amph_boot_frames_fill(&l->frames)) != AMPH_OK)
+            break;
+
+    if (st == AMPH_ERR_PEER || st == AMPH_ERR_PROTO)
+        lose(l);
+    else if (st == AMPH_OK && frame_p->type == AMPH_CONTROL_EVENT)
+        take_event(l, frame_p);
+
+    return st;
+}
+
+/* Returns the next frame that is not an event. */
 static enum amph_status next_answer(struct launched *l, struct amph_frame *frame_p)
 {
-    for (;;) {
-        enum amph_status st = amph_boot_frames_next(&l->frames, frame_p);
+    enum amph_status st;
 
-        if (st == AMPH_AGAIN && (st = amph_boot_frames_fill(&l->frames)) == AMPH_OK)
-            continue;
+    do
+        st = next_frame(l, frame_p);
+    while (st == AMPH_OK && frame_p->type == AMPH_CONTROL_EVENT);
 
-        if (st == AMPH_ERR_PEER || st == AMPH_ERR_PROTO)
-            lose(l);
-
-        if (st != AMPH_OK || frame_p->type != AMPH_CONTROL_EVENT)
-            return st;
-
-        take_event(l, frame_p);
-    }
+    return st;
 }
 
 /* Blocks until a frame of this type is received.  Drops other answers: their requests have timed
@@ -305,7 +317,8 @@ static enum amph_status launched_open(bool join, struct amph_boot **boot_p)
     int64_t rank = amph_env_int(AMPH_ENV_RANK);
 
     l->base.self = rank < 0 ? AMPH_RANK_NONE : (uint32_t)rank;
-    st = shake_hands(l, join);
+    st = amph_boot_bytes_reserve(&l->events, sizeof(struct amph_boot_event)) ? shake_hands(l, join)
+                                                                             : AMPH_ERR_NOMEM;
 
     if (st != AMPH_OK) {
         launched_close(&l->base);
@@ -468,6 +481,8 @@ static int launched_fd(const struct amph_boot *boot)
     return ((const struct launched *)boot)->frames.fd;
 }
 
+/* Reads up to the next event and no further, so that the queue does not grow: a forwarded call in a signal handler
+ * that has come in the midst of a malloc runs this. */
 static enum amph_status launched_progress(struct amph_boot *boot, struct amph_boot_event *event_p)
 {
     struct launched *l = own(boot);
@@ -475,8 +490,8 @@ static enum amph_status launched_progress(struct amph_boot *boot, struct amph_bo
 
     if (amph_boot_bytes_left(&l->events) == 0 && !l->lost) {
         amph_boot_frames_flush(&l->frames);
-        while (next_answer(l, &frame) == AMPH_OK)
-            ; /* an answer to a request that has timed out */
+        while (amph_boot_bytes_left(&l->events) == 0 && next_frame(l, &frame) == AMPH_OK)
+            ; /* an event, or an answer to a request that has timed out */
     }
 
     if (amph_boot_bytes_left(&l->events) < sizeof *event_p)
