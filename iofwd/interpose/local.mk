@@ -311,6 +311,7 @@ preload_scripts += \
 	tests/files/process/fwd_tables.sh \
 	tests/files/process/fwd_forks.sh \
 	tests/files/process/fwd_fork_handlers.sh \
+	tests/files/process/fwd_handler_memory.sh \
 	tests/files/trace/fwd_clocks.sh tests/files/trace/fwd_clocks_standing.sh tests/files/trace/fwd_record_hosts.sh \
 	tests/files/trace/fwd_messages.sh \
 	tests/files/trace/fwd_patterns.sh \
@@ -323,6 +324,7 @@ preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plai
 preload_programs += tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_valgrind tests/files/calls/fwd_flags
 preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables tests/files/process/fwd_tables_race tests/files/process/fwd_forks tests/files/process/fwd_fork_handlers
+preload_programs += tests/files/process/fwd_handler_memory
 preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofwd_last_thread
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
@@ -374,6 +376,9 @@ tests_files_process_fwd_forks_LDADD = -lpthread
 tests_files_process_fwd_fork_handlers_SOURCES = tests/files/process/fwd_fork_handlers.c tests/files/fwd_say.h
 tests_files_process_fwd_fork_handlers_LDFLAGS =
 tests_files_process_fwd_fork_handlers_LDADD = -lpthread
+tests_files_process_fwd_handler_memory_SOURCES = tests/files/process/fwd_handler_memory.c tests/files/fwd_kill.h tests/files/fwd_say.h
+tests_files_process_fwd_handler_memory_LDFLAGS =
+tests_files_process_fwd_handler_memory_LDADD =
 tests_files_process_fwd_tables_SOURCES = tests/files/process/fwd_tables.c tests/files/process/fwd_tables.h tests/files/fwd_say.h
 tests_files_process_fwd_tables_LDFLAGS =
 tests_files_process_fwd_tables_LDADD = -lpthread

@@ -84,7 +84,8 @@ extern const char amph_ip_init_linked AMPH_HIDDEN;
 void *amph_ip_libc_find(int name);
 
 /* Fills every slot.  Called before a fork: in the child of a program with threads the dynamic
- * linker's lock may be held forever. */
+ * linker's lock may be held forever.  Called also when the program installs a signal handler: one
+ * that forks, or makes another call, may have come in the midst of a malloc. */
 void amph_ip_libc_find_all(void);
 
 /* Returns the next function of that name after the interposer's own.  NULL: not found, or it has

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/state.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/libc/libc_real.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/stdio/state.h"
 
@@ -86,8 +88,19 @@ static void watch_again(void)
         amph_ip_abort_watch();
 }
 
+/* A handler may come in the midst of a malloc, and fork.  The functions that a fork needs are looked up before: for one
+ * that does not exist the dynamic linker allocates a text. */
+static void expect_handler(sighandler_t fn)
+{
+    if (fn != SIG_DFL && fn != SIG_IGN && fn != SIG_ERR && amph_ip_state.on && !amph_ip_inside)
+        amph_ip_libc_find_all();
+}
+
 int amph_do_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
+    if (act)
+        expect_handler(act->sa_handler);
+
     int r = libc_sigaction(sig, act, old);
 
     if (AMPH_LIKELY(sig != SIGABRT) || r != 0)
@@ -104,6 +117,8 @@ int amph_do_sigaction(int sig, const struct sigaction *act, struct sigaction *ol
 
 sighandler_t amph_do_signal(int sig, sighandler_t fn)
 {
+    expect_handler(fn);
+
     sighandler_t old = libc_signal(sig, fn);
 
     if (AMPH_LIKELY(sig != SIGABRT))
