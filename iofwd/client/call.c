@@ -339,10 +339,10 @@ static int leave_pend(struct amph_client_pending *p)
 }
 
 /* The server has died: processes its last replies, which may not have been read yet, so that a call
- * it has executed does not count as failed. */
+ * it has executed does not count as failed.  In a child of fork the replies are the parent's. */
 static int leave_dead(struct amph_fwd_client *cl, struct amph_client_pending *p)
 {
-    while (!amph_client_pending_is_done(p) && amph_am_poll(cl->ep) > 0)
+    while (!amph_client_pending_is_done(p) && !atomic_load(&cl->left) && amph_am_poll(cl->ep) > 0)
         ;
 
     return leave_pend(p);
@@ -362,6 +362,9 @@ static void cancel(struct amph_fwd_client *cl, struct amph_client_link *link, ui
 
 bool amph_client_wait_step(struct amph_fwd_client *cl, struct amph_client_wait *wait)
 {
+    if (AMPH_UNLIKELY(atomic_load_explicit(&cl->left, memory_order_relaxed)))
+        return true;
+
     amph_am_wait_step(cl->ep, &wait->w);
     if (wait->rounds < 64 && wait->w.phase != AMPH_WAITER_SLEEPS) {
         /* a quick reply costs no call of the clock; a sleep is none */

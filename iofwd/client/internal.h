@@ -166,6 +166,9 @@ struct amph_fwd_client {
     uint32_t hello_rank;
     uint32_t nlinks, nservers, servers[AMPH_FWD_PARTS_MAX];
     pid_t pid;
+    /* in a child of fork: the client is the parent's, and so is the memory that its endpoint shares.  Only a call that
+     * the handler of a signal has interrupted, and to which the child returns from it, still has this client. */
+    _Atomic bool left;
     /* number of dead servers; value when locks were last recovered (recovery/reopen.c) */
     _Atomic uint32_t deaths, deaths_seen;
     uint64_t give_up_ns; /* attach.c: a server must have answered until then; 0: no limit */

@@ -145,6 +145,9 @@ void amph_client_check_at_times(struct amph_fwd_client *cl)
 
 void amph_client_check(struct amph_fwd_client *cl)
 {
+    if (atomic_load(&cl->left))
+        return;
+
     uint64_t now = amph_now_ns();
     uint64_t last = atomic_load(&cl->checked_ns);
 

@@ -355,7 +355,9 @@ void amph_fwd_fork_child(void)
     if (cl) {
         *inh = (struct amph_client_inherited){ .any = true,
                                                .number = amph_client_state.fork.number };
+        atomic_store(&cl->left, true);
         for (uint32_t i = 0; i < cl->nlinks; i++) {
+            atomic_store(&cl->link[i].state, AMPH_CLIENT_LINK_DEAD); /* nothing is sent any more */
             if (cl->link[i].control_fd >= 0)
                 close(cl->link[i].control_fd);
 

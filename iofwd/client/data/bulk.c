@@ -647,6 +647,11 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
 
     deal.total = d->len;
     amph_client_sigguard_enter(&g);
+    if (atomic_load_explicit(&cl->left, memory_order_relaxed)) {
+        amph_client_sigguard_leave(&g);
+        return EIO;
+    }
+
     g.ends_wait = true; /* a read from a pipe may block */
     open_op(&op, &c, link, &deal);
 
@@ -699,6 +704,10 @@ static int deal_out(struct amph_fwd_client *cl, struct amph_client_data *d)
 
     order_parts(file, order);
     amph_client_sigguard_enter(&g);
+    if (atomic_load_explicit(&cl->left, memory_order_relaxed)) {
+        amph_client_sigguard_leave(&g);
+        return EIO;
+    }
 
     for (uint32_t i = 0; i < file->nparts; i++) {
         amph_client_stripe_cursor_start(&deal, file, order[i], (uint64_t)d->off, d->len);
