@@ -122,6 +122,7 @@ struct amph_ip_state {
 /* A fork that is under way (process/fork.c). */
 struct amph_ip_forking {
     bool loaded;   /* a client exists and takes part */
+    bool alone;    /* no other thread or table holds references to open files */
     sigset_t mask; /* the program's */
 };
 

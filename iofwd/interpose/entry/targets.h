@@ -149,7 +149,8 @@ void amph_ip_locks_drop_closed(const char *passed);
 int amph_ip_maps_flush(const struct amph_fd_file *of); /* NULL: of all files; 0 or an errno value */
 void amph_ip_maps_resize(void);                        /* a file may have been cut by its name */
 void amph_ip_maps_fork_lock(bool take);
-void amph_ip_maps_recount(void); /* after amph_fdtab_recount */
+/* in a child; recounted: amph_fdtab_recount was called */
+void amph_ip_maps_forked(bool recounted);
 /* The same, with the way (kernel.h) that the part of the call takes that is left to this host. */
 void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
                    off_t off);

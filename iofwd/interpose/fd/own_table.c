@@ -715,6 +715,11 @@ void amph_ip_tables_fork_lock(bool take)
         pthread_mutex_unlock(&amph_ip_fds.own.lock);
 }
 
+bool amph_ip_tables_alone(void)
+{
+    return !amph_ip_fds.own.tables && !amph_ip_fds.own.children;
+}
+
 void amph_ip_tables_forking(void)
 {
     amph_ip_thread.table.forking = amph_fdtab_current();

@@ -57,10 +57,12 @@ void amph_ip_tables_forget_killed(void);
 /* The calling task ends.  Returns whether it is a child that shares memory with another process. */
 bool amph_ip_table_exit(void);
 
-/* Around fork: fork_lock takes or releases the lock; forking, under it, notes the caller's table.  In
- * the child, forked makes that table the only and first one; forked_last, once the client knows of the
- * fork, gives it number 0. */
+/* Around fork: fork_lock takes or releases the lock; forking, under it, notes the caller's table.  alone,
+ * under it, too: no other task has a table of its own or shares the caller's as another process.  In the
+ * child, forked makes that table the only and first one; forked_last, once the client knows of the fork,
+ * gives it number 0. */
 void amph_ip_tables_fork_lock(bool take);
+bool amph_ip_tables_alone(void);
 void amph_ip_tables_forking(void);
 void amph_ip_tables_forked(void);
 void amph_ip_tables_forked_last(void);

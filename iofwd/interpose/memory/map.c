@@ -62,9 +62,9 @@ void amph_ip_maps_fork_lock(bool take)
     amph_ip_pages_fork_lock(take);
 }
 
-void amph_ip_maps_recount(void)
+void amph_ip_maps_forked(bool recounted)
 {
-    for (struct amph_ip_map *m = amph_ip_memory.maps; m; m = m->next)
+    for (struct amph_ip_map *m = amph_ip_memory.maps; m && recounted; m = m->next)
         m->of->refs++;
 
     amph_ip_pages_forked();

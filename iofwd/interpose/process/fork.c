@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 
 #include "iofwd/client/api/interface.h"
@@ -61,6 +62,7 @@ static void begin(struct amph_ip_forking *f)
     amph_ip_maps_fork_lock(true);
     amph_ip_epoll_fork_lock(true);
     amph_ip_tables_fork_lock(true);
+    f->alone = __libc_single_threaded && amph_ip_tables_alone();
     amph_ip_tables_forking();
     amph_ip_near_fork_lock(true);
     amph_ip_client_fork_lock(true);
@@ -74,8 +76,10 @@ static void begin(struct amph_ip_forking *f)
         amph_ip_client.fwd.fork_before();
 }
 
-/* What the child does first.  loaded: it has the parent's client. */
-static void begin_child(bool loaded)
+/* What the child does first.  If other threads may have held references to open files, which they do not drop here,
+ * the references are counted again.  Otherwise none is lost: a child of a signal handler may return to the call that
+ * was interrupted, and drop those that this call holds. */
+static void begin_child(const struct amph_ip_forking *f)
 {
     amph_ip_near_versions_forked();
     amph_ip_lost_forked();
@@ -83,10 +87,11 @@ static void begin_child(bool loaded)
     amph_ip_stream_forked();
     amph_ip_aio_forked();
     amph_ip_tables_forked();
-    amph_fdtab_recount();
+    if (!f->alone)
+        amph_fdtab_recount();
 
-    if (loaded) {
-        amph_ip_maps_recount();
+    if (f->loaded) {
+        amph_ip_maps_forked(!f->alone);
         amph_ip_forget_locks();
         amph_ip_client.fwd.fork_child();
     }
@@ -99,7 +104,7 @@ static void end(const struct amph_ip_forking *f, pid_t pid)
     int saved = errno;
 
     if (pid == 0)
-        begin_child(f->loaded);
+        begin_child(f);
     else if (f->loaded)
         amph_ip_client.fwd.fork_parent(pid);
 

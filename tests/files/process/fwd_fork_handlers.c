@@ -134,6 +134,51 @@ static void streams(void)
     MUST(fputs("the end\n", stream) >= 0 && fclose(stream) == 0);
 }
 
+/* ---- descriptors ---- */
+
+static int used;
+
+/* What a child has gone on with may fail; it can use the descriptors afterwards, and ends.  An open has given it no
+ * number if it was interrupted, so it looks at all. */
+static void use_descriptors_in_child(void)
+{
+    struct stat st;
+
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &st) == 0)
+            (void)!pread(fd, &st, 1, 0);
+
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+}
+
+static void use_descriptors(unsigned round)
+{
+    struct stat st;
+    char byte;
+
+    goes_on = true;
+    for (int i = 0; i < 100 && !is_child; i++) {
+        MUST(pread(used, &byte, 1, 0) == 1 && fstat(used, &st) == 0);
+        MUST(lseek(used, i, SEEK_SET) == i);
+
+        int fd = open(in("used"), round % 2 ? O_RDONLY : O_RDWR);
+
+        MUST(fd >= 0 && fstat(fd, &st) == 0 && close(fd) == 0);
+    }
+
+    if (is_child)
+        use_descriptors_in_child();
+}
+
+static void descriptors(void)
+{
+    used = open(in("used"), O_RDWR | O_CREAT, 0600);
+    MUST(used >= 0 && write(used, "text", 4) == 4);
+    interrupt(use_descriptors);
+    MUST(close(used) == 0 && close(used) == -1 && errno == EBADF);
+}
+
 /* ---- sets of epoll ---- */
 
 static int set, fifo;
@@ -291,10 +336,8 @@ static void asynchronous(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "streams", streams },
-        { "sets", sets },
-        { "changes", changes },
-        { "asynchronous", asynchronous },
+        { "streams", streams }, { "descriptors", descriptors },   { "sets", sets },
+        { "changes", changes }, { "asynchronous", asynchronous },
     };
 
     if (argc != 4)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Signal handlers that fork in the midst of calls on streams, on sets of epoll, and of changes that a process near its servers makes by
+# Signal handlers that fork in the midst of calls on streams, descriptors, sets of epoll, and of changes that a process near its servers makes by
 # itself (IOFWD_NEAR=1); and forks beside asynchronous I/O; see fwd_fork_handlers.c.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 program=$builddir/tests/files/process/fwd_fork_handlers
@@ -18,7 +18,7 @@ run() {
 
 for near in 0 1; do
     export IOFWD_NEAR=$near
-    for section in streams sets changes asynchronous; do
+    for section in streams descriptors sets changes asynchronous; do
         run "$section, IOFWD_NEAR=$near" "$section"
     done
 done
