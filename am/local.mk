@@ -30,7 +30,7 @@ libamphora_la_SOURCES += \
 if HAVE_CRITERION
 check_PROGRAMS += tests/unit/unit_am
 TESTS += tests/unit/unit_am
-tests_unit_unit_am_SOURCES = tests/unit/unit_am.c tests/unit/unit_am.h tests/unit/unit_am_long.c tests/unit/unit_am_lost.c tests/unit/unit_am_wait.c tests/unit/unit_am_fake.c tests/unit/unit_am_fake.h
+tests_unit_unit_am_SOURCES = tests/unit/unit_am.c tests/unit/unit_am.h tests/unit/unit_am_long.c tests/unit/unit_am_lost.c tests/unit/unit_am_sleep.c tests/unit/unit_am_wait.c tests/unit/unit_am_fake.c tests/unit/unit_am_fake.h
 tests_unit_unit_am_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_am_LDADD = $(UNIT_LIBS)
 endif

@@ -6,7 +6,8 @@
  * Of the threads that wait on one endpoint, one sleeps on the descriptors and the others on a futex,
  * the event count.  A thread whose poll handled something increments it and wakes them
  * (amph_ep_announce).  No wake-up is lost: a waiter reads the count before its caller checks the
- * condition, and sleeps only while the count is the same.
+ * condition, and sleeps only while the count is the same.  The one that has slept on the descriptors
+ * may not wait any more, so another takes its place (hand_over).
  */
 #include <errno.h>
 #include <limits.h>
@@ -307,6 +308,23 @@ static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
     return sole ? ep->active[0].cx : NULL;
 }
 
+/* This thread, which has slept on the descriptors, may leave without a poll, because another has made its condition
+ * true.  So it polls here, if others sleep; if there was nothing, whose handling would have woken them, it wakes one,
+ * which sleeps on the descriptors next. */
+static void hand_over(struct amph_am_ep *ep, struct amph_waiter *w)
+{
+    if (__atomic_load_n(&ep->sleepers, __ATOMIC_SEQ_CST) == 1)
+        return;
+
+    if (amph_ep_poll_once(ep)) {
+        amph_am_wait_found(w);
+        return;
+    }
+
+    __atomic_add_fetch(&ep->happened, 1, __ATOMIC_SEQ_CST);
+    futex(&ep->happened, FUTEX_WAKE_PRIVATE, 1, NULL);
+}
+
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct amph_cx *cx = sole_sleeper(ep);
@@ -320,11 +338,12 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
         /* the condition may have come true since it was checked */
     } else if (cx) {
         cx->ops->arm(cx, AMPH_ARM_SLEEP, most_ns);
-    } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_ACQUIRE)) {
+    } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_SEQ_CST)) {
         futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
     } else {
         sleep_on_fds(ep, w, most_ns);
-        __atomic_store_n(&ep->sleeping, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&ep->sleeping, false, __ATOMIC_SEQ_CST);
+        hand_over(ep, w);
     }
 
     __atomic_sub_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
