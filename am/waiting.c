@@ -241,22 +241,23 @@ static uint64_t nap_length(struct amph_waiter *w)
     return w->nap_ns;
 }
 
-/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer.  Nobody reports
- * that there is room for a deferred reply again, so while there are any it naps. */
-static uint64_t sleep_length(const struct amph_am_ep *ep, struct amph_waiter *w)
+/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer. */
+static uint64_t sleep_length(const struct amph_waiter *w)
 {
-    if (__atomic_load_n(&ep->deferred, __ATOMIC_RELAXED))
-        return nap_length(w);
-
     bool late = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S;
     uint64_t factor = amph_job.sleep_factor ? amph_job.sleep_factor : 1;
 
     return (late ? SLEEP_LATE_NS : SLEEP_NS) * factor;
 }
 
-/* Sleeps on the descriptors of the conduits, the kick and the watched ones.  This thread has set
- * `sleeping`. */
-static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w, uint64_t most_ns)
+/*
+ * Sleeps on the descriptors of the conduits, the kick and the watched ones.  This thread has set
+ * `sleeping`.
+ *
+ * Nobody reports that there is room for a deferred reply again, so while there are any it naps.  Requests
+ * that have arrived are no reason to stay awake then, because they are not handled before.
+ */
+static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct pollfd fds[AMPH_NCX + 1 + AMPH_AM_WATCH_MAX];
     nfds_t n = 0;
@@ -269,13 +270,17 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w, uint64_t 
     }
 
     bool idle = arm(ep, fds, &n, &naps);
+    bool defers = ep->deferred != NULL;
 
     if (!idle)
         disarm(ep);
 
     amph_ep_leave(ep);
-    if (!idle)
+    if (!idle && !defers)
         return;
+
+    if (!idle)
+        n = 0;
 
     nfds_t kick = n++;
 
@@ -286,7 +291,7 @@ static void sleep_on_fds(struct amph_am_ep *ep, struct amph_waiter *w, uint64_t 
 
     amph_ep_unlock(ep);
 
-    struct timespec timeout = to_timespec(naps ? nap_length(w) : most_ns);
+    struct timespec timeout = to_timespec(naps || defers ? nap_length(w) : sleep_length(w));
 
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) == w->seen &&
         ppoll(fds, n, &timeout, NULL) > 0 && fds[kick].revents)
@@ -306,6 +311,17 @@ static struct amph_cx *sole_sleeper(const struct amph_am_ep *ep)
     bool sole = !ep->threaded && ep->nactive == 1 && ep->nwatch == 0 &&
                 ep->active[0].cx->caps.can_sleep;
     return sole ? ep->active[0].cx : NULL;
+}
+
+/* The same on the only conduit. */
+static void sleep_in(const struct amph_am_ep *ep, struct amph_cx *cx, struct amph_waiter *w)
+{
+    bool defers = ep->deferred != NULL;
+    uint64_t most_ns = defers ? nap_length(w) : sleep_length(w);
+    struct timespec nap = to_timespec(most_ns);
+
+    if (cx->ops->arm(cx, AMPH_ARM_SLEEP, most_ns) == AMPH_AGAIN && defers)
+        nanosleep(&nap, NULL);
 }
 
 /* This thread, which has slept on the descriptors, may leave without a poll, because another has made its condition
@@ -328,8 +344,7 @@ static void hand_over(struct amph_am_ep *ep, struct amph_waiter *w)
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct amph_cx *cx = sole_sleeper(ep);
-    uint64_t most_ns = sleep_length(ep, w);
-    struct timespec timeout = to_timespec(most_ns);
+    struct timespec timeout = to_timespec(sleep_length(w));
 
     amph_count(BLOCKED);
     __atomic_add_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
@@ -337,11 +352,11 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
     if (__atomic_load_n(&ep->happened, __ATOMIC_SEQ_CST) != w->seen) {
         /* the condition may have come true since it was checked */
     } else if (cx) {
-        cx->ops->arm(cx, AMPH_ARM_SLEEP, most_ns);
+        sleep_in(ep, cx, w);
     } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_SEQ_CST)) {
         futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
     } else {
-        sleep_on_fds(ep, w, most_ns);
+        sleep_on_fds(ep, w);
         __atomic_store_n(&ep->sleeping, false, __ATOMIC_SEQ_CST);
         hand_over(ep, w);
     }

@@ -289,9 +289,13 @@ static int wait_fd(struct amph_cx *cx)
     return -1;
 }
 
-static enum amph_status arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns)
+/* Refuses a sleep while messages are queued, as conduits do. */
+static enum amph_status arm(struct amph_cx *base, enum amph_arm how, uint64_t timeout_ns)
 {
-    return AMPH_OK;
+    const struct fake_cx *cx = (const struct fake_cx *)base;
+    bool work = cx->queue[AMPH_LANE_REQUEST].first || cx->queue[AMPH_LANE_REPLY].first;
+
+    return work && how != AMPH_ARM_OFF ? AMPH_AGAIN : AMPH_OK;
 }
 
 const struct amph_conduit_ops fake_ops = {

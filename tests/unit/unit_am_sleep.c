@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waits of unit_am that sleep: of several threads on one endpoint, and while replies are deferred. */
+/* Unit tests of am/: several threads that sleep on one endpoint. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,19 +15,8 @@
 #include "base/status.h"
 #include "conduits/conduit.h"
 #include "tests/unit/unit_am.h"
-#include "tests/unit/unit_am_fake.h"
-
-static void setup(void)
-{
-    fake_reset();
-    start();
-}
-
-TestSuite(am_wait, .init = setup, .fini = teardown, .timeout = 60);
 
 static const struct timespec moment = { 0, AMPH_NS_PER_MS };
-
-/* ---- several threads ---- */
 
 struct waiter {
     pthread_t thread;
@@ -97,7 +86,7 @@ static void begin(struct waiter *t, struct amph_am_ep *ep, long sleeps_in)
 
 /* One thread sleeps on the descriptors, and another on the futex.  The first one leaves, and the other one has looked
  * before it has.  What comes at a descriptor afterwards wakes the other one all the same. */
-Test(am_wait, the_last_waiter_sleeps_on_the_descriptors)
+Test(am, the_last_waiter_sleeps_on_the_descriptors, .timeout = 60)
 {
     static struct waiter first, last;
     int p[2];

@@ -9,6 +9,8 @@
 
 #include "am/ep.h"
 #include "base/os/clock.h"
+#include "base/status.h"
+#include "conduits/conduit.h"
 #include "tests/unit/unit_am_fake.h"
 #include "tests/unit/unit_am.h"
 
@@ -281,4 +283,33 @@ Test(am, turns_of_many_processes_are_no_long_yield, .timeout = 20)
     amph_am_set_oversubscribed(64 * amph_am_cores());
     others_compute_ns = 1000000;
     cr_assert_gt(yields_before_sleep(), 2);
+}
+
+/* Requests that are not handled before deferred replies are sent do not keep a wait awake, and naps grow by 2. */
+Test(am, waits_sleep_while_replies_are_put_off, .timeout = 20)
+{
+    struct amph_waiter w = AMPH_WAITER_INIT;
+
+    add(b, 20, answer, 1, 1, 0);
+    fake.room[AMPH_LANE_REPLY] = 1;
+    for (unsigned i = 0; i < 2 * AMPH_AM_BUDGET; i++)
+        cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+
+    amph_am_poll(b);
+    cr_assert_not_null(b->deferred);
+    b->cx[AMPH_CX_NET]->caps.fd_blocks = true;
+    amph_am_set_wait_mode(AMPH_WAIT_BLOCK);
+
+    uint64_t cpu = cpu_ns();
+    uint64_t end = amph_now_ns() + 500 * AMPH_NS_PER_MS;
+    uint64_t nap_ns = 0;
+
+    while (amph_now_ns() < end) {
+        amph_am_wait_step(b, &w);
+        cr_assert_leq(w.nap_ns, nap_ns ? 2 * nap_ns : 20 * AMPH_NS_PER_US);
+        nap_ns = w.nap_ns;
+    }
+
+    cr_assert_lt(cpu_ns() - cpu, 150 * AMPH_NS_PER_MS, "half a second of waiting cost %llu us",
+                 (unsigned long long)(cpu_ns() - cpu) / 1000);
 }
