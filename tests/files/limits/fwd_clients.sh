@@ -22,8 +22,11 @@ lines() {
 all_write() {
     [ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -gt $((many * 3)) ] || { echo "ulimit -Hn is $(ulimit -Hn)"; return 77; }
     ulimit -n "$(ulimit -Hn)"
-    job "$many" "$prog" "$many" /fwd/lines || { tail -n 20 "$mp_dir/said"; return 1; }
-    grep -Fx "$many wrote, 0 refused, 0 failed" "$mp_dir/said" && [ "$(lines)" = "$many" ]
+    code=0
+    job "$many" "$prog" "$many" /fwd/lines || code=$?
+    tail -n 20 "$mp_dir/said"
+    echo "exit code $code, $(lines) lines"
+    [ $code = 0 ] && grep -qFx "$many wrote, 0 refused, 0 failed" "$mp_dir/said" && [ "$(lines)" = "$many" ]
 }
 
 # One child gets the place of the compute process, which calls nothing itself: nine find room.  The server has seen the end of the first program's children at the
