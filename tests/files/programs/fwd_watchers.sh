@@ -4,7 +4,7 @@
 # writes without io_uring.  For scripts/check-nightly.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 
-# watcher NAME PROGRAM COMMAND...: it prints "ok" as its last line
+# watcher NAME PROGRAM COMMAND...: it prints "ok" as its last line, and no "not refused"
 watcher() {
     watcher_name=$1 watcher_program=$2
     shift 2
@@ -15,7 +15,7 @@ watcher() {
     mp_wanted "$watcher_name" || return 0
     mkdir "$mp_dir/kept"
     fwd_servers "$mp_dir/kept" "$@" >"$mp_dir/out"
-    test "$(tail -n 1 "$mp_dir/out")" = ok
+    test "$(tail -n 1 "$mp_dir/out")" = ok && ! grep -qx 'not refused' "$mp_dir/out"
     mp_report $? "$watcher_name" "$mp_dir/out"
     rm -rf "$mp_dir/kept"
 }
