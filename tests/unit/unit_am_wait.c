@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
+#include <semaphore.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,49 +48,50 @@ Test(am, idle_waits_sleep, .timeout = 20)
 
 struct kicker {
     struct amph_am_ep *ep;
-    unsigned flag;
+    uint64_t at_ns; /* when it kicked; 0: not yet */
+    sem_t next;
 };
 
 static void *kick_thread(void *arg)
 {
+    const struct timespec pause = { 0, 3000000 };
     struct kicker *k = arg;
 
-    for (unsigned i = 1; i <= 50; i++) {
-        struct timespec ts = { 0, 3000000 };
-
-        nanosleep(&ts, NULL);
-        __atomic_store_n(&k->flag, i, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < 50; i++) {
+        sem_wait(&k->next);
+        nanosleep(&pause, NULL);
+        __atomic_store_n(&k->at_ns, amph_now_ns(), __ATOMIC_SEQ_CST);
         amph_am_kick(k->ep);
     }
 
     return NULL;
 }
 
-/* A kick ends a sleep: fifty waits of 3 ms take less than if each went on to the end of its 10 ms
- * sleep. */
+/* A kick ends a sleep, which otherwise would last for 7 ms more.  On a busy host some wake late. */
 Test(am, kick_wakes_sleepers, .timeout = 20)
 {
-    struct amph_am_ep *c = open_one(3, true);
-    struct kicker k = { c, 0 };
+    struct kicker k = { .ep = open_one(3, true) };
+    unsigned prompt = 0;
     pthread_t t;
 
     amph_am_set_wait_mode(AMPH_WAIT_BLOCK);
-
-    uint64_t begin = amph_now_ns();
-
+    sem_init(&k.next, 0, 0);
     pthread_create(&t, NULL, kick_thread, &k);
-    for (unsigned want = 1; want <= 50; want++) {
+    for (unsigned i = 0; i < 50; i++) {
         struct amph_waiter w = AMPH_WAITER_INIT;
-        while (__atomic_load_n(&k.flag, __ATOMIC_SEQ_CST) < want)
-            amph_am_wait_step(c, &w);
+        uint64_t at_ns;
+
+        __atomic_store_n(&k.at_ns, 0, __ATOMIC_SEQ_CST);
+        sem_post(&k.next);
+        while ((at_ns = __atomic_load_n(&k.at_ns, __ATOMIC_SEQ_CST)) == 0)
+            amph_am_wait_step(k.ep, &w);
+
+        prompt += amph_now_ns() - at_ns < 4 * AMPH_NS_PER_MS;
     }
 
-    uint64_t took = amph_now_ns() - begin;
-
     pthread_join(t, NULL);
-    amph_am_close(c);
-    cr_assert_lt(took, 350 * AMPH_NS_PER_MS, "took %llu ms",
-                 (unsigned long long)(took / AMPH_NS_PER_MS));
+    amph_am_close(k.ep);
+    cr_assert_geq(prompt, 25, "%u of 50 waits ended within 4 ms of their kick", prompt);
 }
 
 Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
@@ -119,13 +120,14 @@ Test(am, watched_descriptors_end_a_sleep, .timeout = 20)
     cr_assert_eq(a->nwatch, 0);
 }
 
-/* The library's yields come here; others compute for so long then.  0: they have nothing to do. */
+/* The library's yields come here; others compute for so long then.  0: they have nothing to do.  A true yield takes
+ * a time slice on a busy host, which ends the yields of the next 64 waits. */
 static long others_compute_ns;
 
 int sched_yield(void)
 {
     const struct timespec nap = { 0, others_compute_ns };
-    return others_compute_ns ? nanosleep(&nap, NULL) : (int)syscall(SYS_sched_yield);
+    return others_compute_ns ? nanosleep(&nap, NULL) : 0;
 }
 
 /* A wait of b for a message that comes as soon as b yields, or, where its sender has a core of its
