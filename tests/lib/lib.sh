@@ -50,6 +50,17 @@ mp_skip() {
     echo "ok $mp_count - $1 # SKIP $2"
 }
 
+# mp_sanitized KIND...: is the build one with AddressSanitizer (asan) or ThreadSanitizer (tsan)?  Shared libraries say so: such builds have
+# no static ones, and no sanitizer is in the preload library.
+mp_sanitized() {
+    for mp_kind; do
+        if nm -D "$builddir/.libs/libamphora.so" 2>/dev/null | grep -q "__${mp_kind}_"; then
+            return 0
+        fi
+    done
+    return 1
+}
+
 mp_now_ms() {
     echo $(($(date +%s%N) / 1000000))
 }

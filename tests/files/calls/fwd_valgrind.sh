@@ -8,7 +8,7 @@ memory that is not there
 a call that valgrind does not know is tried once"
 if ! command -v valgrind >/dev/null; then
     fwd_skip_all "there is no valgrind"
-elif nm -D "$builddir/.libs/libiofwd_preload.so" | grep -q __asan; then
+elif mp_sanitized asan; then
     fwd_skip_all "valgrind does not run programs with sanitizers"
 fi
 mkdir "$mp_dir/kept"

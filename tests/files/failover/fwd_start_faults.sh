@@ -7,7 +7,7 @@
 shim=$mp_dir/fault_start.so
 client=$mp_dir/fault_client
 allocations=-DALLOCATIONS
-if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
+if mp_sanitized asan tsan; then
     allocations='' # they are the sanitizer's
 fi
 # shellcheck disable=SC2086 # one word or none

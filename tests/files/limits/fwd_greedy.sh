@@ -19,7 +19,7 @@ greedy 2 "smp tcp" collective
 unset IOFWD_CLIENT_MEMORY IOFWD_PIECE
 GASNET_MAX_SEGSIZE=192M/P IOFWD_PASSTHROUGH=0
 export GASNET_MAX_SEGSIZE IOFWD_PASSTHROUGH
-if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
+if mp_sanitized asan tsan; then
     mp_skip "a segment that the server maps" "the sanitizer itself takes more addresses"
     mp_skip "a segment for which the server has too few addresses" "the sanitizer itself takes more addresses"
     mp_skip "a transfer area for which the server has too few addresses" "the sanitizer itself takes more addresses"

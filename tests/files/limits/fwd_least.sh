@@ -22,7 +22,7 @@ for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
     esac
 done
 
-if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_' || [ ! -x "$programs/amphora-run" ]; then
+if mp_sanitized asan tsan || [ ! -x "$programs/amphora-run" ]; then
     mp_skip "smallest limits" "needs programs that libtool has linked to shared libraries, without sanitizers"
     mp_done
     exit

@@ -73,7 +73,7 @@ expect "a hard limit of file sizes below what shared memory takes" "read, signal
         sh -c "exec echo more >>/fwd/file"; echo "$read, signal $(kill -l $?)") 2>/dev/null'
 mkdir "$mp_dir/kept"
 expect "a program that may have 40 descriptors" read sh -c '(ulimit -n 40; echo read >/fwd/file; cat /fwd/file)'
-if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_'; then
+if mp_sanitized asan tsan; then
     echo "the sanitizer itself takes more" >"$mp_dir/out"
     mp_report 77 "too few addresses for forwarding give ENOMEM" "$mp_dir/out"
     mp_report 77 "too little data for forwarding gives ENOMEM" "$mp_dir/out"

@@ -26,7 +26,7 @@ run=$builddir/iofwd-run # linked with the static library
 LD_LIBRARY_PATH=$programs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
-if nm "$builddir/.libs/libamphora.a" 2>/dev/null | grep -Eq '__(asan|tsan)_' || [ ! -x "$programs/amphora-run" ]; then
+if mp_sanitized asan tsan || [ ! -x "$programs/amphora-run" ]; then
     for case in program iofwd-run server launcher peers processes; do
         mp_skip "small limits: $case" "needs programs that libtool has linked to shared libraries, without sanitizers"
     done

@@ -114,7 +114,7 @@ instructions() {
             sed -n 's/^.*Collected : \([0-9]*\).*$/\1/p'
     done | { read -r few && read -r many && echo $(((many - few) / 2)); }
 }
-if command -v valgrind >/dev/null && ! nm -D "$builddir/.libs/libiofwd_preload.so" | grep -q __asan; then
+if command -v valgrind >/dev/null && ! mp_sanitized asan; then
     plain=$(instructions)
     recorded=$(instructions -record "$mp_dir/i")
     echo "$plain $recorded" >"$mp_dir/out"

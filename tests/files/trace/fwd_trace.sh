@@ -170,7 +170,7 @@ mp_report $? "AMPHORA_LOG=debug: control characters of names, in lines of client
 
 # ---- off: one load and one branch that is not taken ----
 
-if [ "$(uname -m)" = x86_64 ] && command -v gdb >/dev/null && ! nm -D "$builddir/.libs/libiofwd_preload.so" | grep -q __asan; then
+if [ "$(uname -m)" = x86_64 ] && command -v gdb >/dev/null && ! mp_sanitized asan; then
     at=$(gdb -batch -nx -ex 'print (long)&amph_ip_state.trace' "$builddir/.libs/libiofwd_preload.so" 2>/dev/null | sed -n 's/^\$1 = //p')
     for name in read write pread64 fstat lseek64 unlink; do
         # the instruction that looks at the byte, and the first branch behind it
