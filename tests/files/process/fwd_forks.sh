@@ -12,8 +12,21 @@ on_this_host() {
     env FORKS_SECONDS=0.2 timeout -k 5 "$fwd_time" "$@" "$mp_dir/local" "$mp_dir"
 }
 
+# The allocator of GCC 12's ASan, other than the C library's, does not take its locks for a fork: what another thread holds stays locked in
+# the child, whose next allocation hangs, on this host as well.  In these sections children allocate (opendir) while threads do.
+hung_by_asan=''
+if mp_sanitized asan; then
+    hung_by_asan=' all forks cancels ends '
+fi
+
 # run NAME SECTION: all calls of the section succeed, on this host and forwarded
 run() {
+    case $hung_by_asan in
+    *" $2 "*)
+        mp_skip "$1" "ASan's allocator keeps the locks of other threads in forked children"
+        return
+        ;;
+    esac
     fwd_both_standing "$1" rounds on_this_host "$program" "$2"
 }
 
