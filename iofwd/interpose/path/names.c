@@ -673,8 +673,8 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
     if (!amph_ip_resolve_near(&w, dir, path, dir != AT_FDCWD))
         return -1;
     if (w.local)
-        return w.numbered ? amph_ip_readlink_numbered(w.dirfd, w.path, buf, cap)
-                          : libc_readlinkat(w.dirfd, w.path, buf, cap);
+        return w.numbered && !w.alias ? amph_ip_readlink_numbered(w.dirfd, w.path, buf, cap)
+                                      : libc_readlinkat(w.dirfd, w.path, buf, cap);
 
     char spare[PATH_MAX];
     char *to = amph_ip_can_write(buf, cap < sizeof spare ? cap : sizeof spare) ? buf : spare;

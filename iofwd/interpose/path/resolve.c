@@ -286,6 +286,7 @@ static bool by_number(struct amph_ip_resolved *w, int dirfd, const char *path,
         return below_file(w, of, of->path, n->rest, true);
 
     w->numbered = !n->rest[0];
+    w->alias = n->alias;
     w->by = AMPH_IP_BY_NAME;
     return local(w, dirfd, path);
 }

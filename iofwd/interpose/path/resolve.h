@@ -25,6 +25,7 @@ enum amph_ip_naming {
 struct amph_ip_resolved {
     bool local;
     bool numbered; /* local: the path is the name of a descriptor, perhaps of another process */
+    bool alias;    /* it is a link to such a name, as /dev/stdin */
     enum amph_ip_naming by; /* how the path named dir, if path is "" */
     /* local: for the C library, with dirfd; forwarded: absolute, or relative to dir ("": dir
      * itself), one of whose descriptors is dirfd */

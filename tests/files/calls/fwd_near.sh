@@ -225,6 +225,14 @@ mp_report $? "a directory above one that has left the export is not opened" "$mp
 rmdir "$mp_dir/out.of/leaves"
 down
 
+# All files of this host are below this export: /dev/stdin stays a link to the name of a descriptor.
+"$builddir/iofwd-server" -daemon -servers 1 -iofwd /fwd=/ -address-file "$address" >/dev/null 2>&1 </dev/null
+# shellcheck disable=SC2016 # for the shell inside
+by_run sh -c 'cd "/fwd$1/dir/sub" && exec <file1 && readlink /dev/stdin /proc/self/fd/0 && cat ../sub/file2' sh "$mp_dir/kept" >"$mp_dir/out" 2>&1
+printf '%s\n' /proc/self/fd/0 "/fwd$mp_dir/kept/dir/sub/file1" "text 2" | cmp - "$mp_dir/out"
+mp_report $? "an export of the root directory" "$mp_dir/out"
+down
+
 # ---- read-only, and servers that are gone ----
 
 up IOFWD_READONLY=/fwd
