@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs of Debian, sourced by fwd_debian.sh: each function works in the present directory, prints what it found there, and
 # leaves only files that are the same in each run.  debian_programs lists them: NAME PROGRAM, and the ways that doc/limits.md excludes: fpc
-# and go are static, some databases need memory that processes share, and mksh low descriptors.
+# and go are static, some databases need memory that processes share, mksh low descriptors, and attributes access lists.
 debian_programs='emacs emacs
 vim vim
 mercurial hg
@@ -46,7 +46,10 @@ lmdb mdb_load trap
 wal sqlite3 trap
 javac javac
 go go preload
-core gdb'
+core gdb
+attributes setfattr mount
+locks flock
+node node'
 
 in_emacs() {
     printf 'hello\nworld\n' >in.txt
@@ -589,4 +592,62 @@ in_core() {
     gdb -q -batch -nx -ex 'print answer' -ex 'frame function f' -ex 'print x' "$TMPDIR/p.$$" core.x 2>/dev/null | grep '^\$'
     readelf -h core.x | grep Type; gdb -q -batch -nx -ex 'info line f' -ex 'list f' p 2>&1 | tail -n 3
     rm core.x p "$TMPDIR/p.$$"
+}
+
+in_attributes() {
+    truncate -s 10M sparse && echo middle | dd of=sparse bs=1 seek=5000000 conv=notrunc status=none
+    mkdir d && seq 100 >d/f && ln d/f d/g && ln -s f d/l && chmod 751 d
+    setfattr -n user.key -v value d/f && setfacl -m u:1:r d/f
+    touch -d @1000000000 d/f d sparse
+    tar -S --xattrs --acls -cf a.tar sparse d && mkdir x && tar -S --xattrs --acls -C x -xpf a.tar && cmp sparse x/sparse && getfattr -d x/d/f && getfacl -c x/d/f
+    stat -c '%n %a %Y %h %s' x/d x/d/f x/sparse && du -k x/sparse | awk '{ print $1 < 2000 }'
+    cp -a --reflink=auto d d2 && cp -a --sparse=always sparse sparse2 && stat -c '%n %a %Y %h' d2/f d2 && getfattr -d d2/f
+    rsync -aHAX d/ d3/ && getfacl -c d3/f && stat -c '%a %Y %h' d3/f && rsync -aHAXin d/ d3/
+    rm -r a.tar x d2 d3 d/l d/f d/g
+}
+
+# Each adds to a number in a file, with another kind of lock.
+in_locks() {
+    perl -MFcntl=:flock,:DEFAULT -e 'sysopen(F, "p", O_RDWR | O_CREAT); syswrite F, "0\n"; close F;
+        for (1 .. 3) { if (!fork) { for (1 .. 40) { open(F, "+<", "p"); flock(F, LOCK_EX); $n = <F>; seek F, 0, 0; print F $n + 1, "\n"; close F } exit } }
+        1 while wait > 0; open F, "p"; print <F>'
+    python3 -c '
+import fcntl, os
+open("f", "w").write("0")
+os.symlink("f", "link")
+for name in ["f", "link", "f"]:
+    if os.fork() == 0:
+        for k in range(40):
+            with open(name, "r+") as f:
+                fcntl.lockf(f, fcntl.LOCK_EX)
+                n = int(f.read())
+                f.seek(0)
+                f.write(str(n + 1))
+        os._exit(0)
+for i in range(3):
+    os.wait()
+print(open("f").read())'
+    echo 0 >s
+    for i in 1 2 3; do
+        (for k in 1 2 3 4 5; do flock l sh -c 'read -r n <s; echo $((n + 1)) >s'; done) &
+    done
+    wait
+    cat s
+    rm f link
+}
+
+in_node() {
+    node -e '
+        const fs = require("fs");
+        fs.writeFileSync("a", "hello"); fs.appendFileSync("a", " more"); console.log(fs.readFileSync("a", "utf8"));
+        fs.mkdirSync("d/e/f", { recursive: true }); fs.copyFileSync("a", "d/e/b", fs.constants.COPYFILE_FICLONE); fs.cpSync("d", "d2", { recursive: true });
+        fs.symlinkSync("a", "l"); console.log(fs.readlinkSync("l"), fs.realpathSync.native("l").endsWith("/a"), fs.lstatSync("l").isSymbolicLink());
+        const w = fs.createWriteStream("s"); for (let i = 0; i < 5000; i++) w.write("line " + i + "\n");
+        w.end(async () => {
+            let n = 0; for await (const c of fs.createReadStream("s")) n += c.length; console.log(n);
+            const h = await fs.promises.open("a", "r+"); await h.write("X", 0); await h.truncate(3); await h.datasync(); await h.close();
+            await fs.promises.rm("d2", { recursive: true }); fs.utimesSync("a", 1, 2); console.log(fs.statSync("a").mtimeMs, fs.readdirSync(".").sort());
+            try { fs.readFileSync("none"); } catch (e) { console.log(e.code); }
+        });'
+    rm l
 }
