@@ -35,13 +35,12 @@
 #define STACK_BYTES (128 << 10)
 #define FIND_TRIES 100
 
+/* Its l_pid is the number of the client's table, which a retry needs; the kernel does not read it. */
 static struct flock *lock_of(struct amph_server_request *rq)
 {
     const struct amph_fwd_arg_desc *arg = amph_fwd_find_arg(rq->desc, FWD_IN_LOCK);
-    struct flock *l = (struct flock *)((char *)&rq->u + arg->server_at);
 
-    l->l_pid = 0;
-    return l;
+    return (struct flock *)((char *)&rq->u + arg->server_at);
 }
 
 static void *wait_for_lock(void *arg)
@@ -101,6 +100,7 @@ static int find_lock(int fd, const struct flock *wanted, struct flock *got)
 {
     for (unsigned tries = 0; tries < FIND_TRIES; tries++) {
         *got = *wanted;
+        got->l_pid = 0;
         if (fcntl(fd, F_GETLK, got) != 0)
             return errno;
         if (amph_server_lock_owner(fd, got))
