@@ -441,7 +441,7 @@ tests_files_data_fwd_passthrough_SOURCES = tests/files/data/fwd_passthrough.c te
 	tests/files/data/fwd_passthrough_tasks.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_data_fwd_passthrough_LDFLAGS =
 tests_files_data_fwd_passthrough_LDADD = -lpthread
-tests_files_data_fwd_record_locks_SOURCES = tests/files/data/fwd_record_locks.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_data_fwd_record_locks_SOURCES = tests/files/data/fwd_record_locks.c tests/files/fwd_is.h tests/files/fwd_kill.h tests/files/fwd_say.h
 tests_files_data_fwd_record_locks_LDFLAGS =
 tests_files_data_fwd_record_locks_LDADD = -lpthread
 tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h

@@ -773,12 +773,12 @@ static bool is_disconnected(const struct amph_server_conn *c)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-bool amph_server_peer_disconnecting(const struct amph_server *s)
+bool amph_server_peer_disconnecting(const struct amph_server *s, uint32_t pid)
 {
     for (uint32_t i = 0; i < s->max_peers; i++) {
         const struct amph_server_peer *p = s->progress.peer[i];
 
-        if (p && !p->gone && p->conn && is_disconnected(p->conn))
+        if (p && !p->gone && p->conn && (pid == 0 || p->pid == pid) && is_disconnected(p->conn))
             return true;
     }
 

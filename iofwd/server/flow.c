@@ -366,16 +366,27 @@ static void finish_collective(struct amph_server_request *carrier)
     free(j);
 }
 
-/* Marks a failed lock call for retry if the holder may have ended.  The locks of a process must be
+/* Has the request found a lock of another owner? */
+static bool finds_lock(const struct amph_server_request *rq)
+{
+    if (rq->exec.error == EAGAIN)
+        return rq->desc && (rq->desc->flags & FWD_CALL_TRYLOCK);
+    if (rq->exec.error || !rq->desc)
+        return false;
+
+    const struct amph_fwd_arg_desc *arg = amph_fwd_find_arg(rq->desc, FWD_OUT_GOTLOCK);
+
+    return arg &&
+           ((const struct flock *)((const char *)&rq->u + arg->server_at))->l_type != F_UNLCK;
+}
+
+/* Marks a call that has found a lock for retry if the holder may have ended.  The locks of a process must be
  * free when its parent has waited for it, but its disconnect may still be in flight. */
 static void mark_for_retry(struct amph_server_request *rq)
 {
-    if (AMPH_LIKELY(rq->exec.error != EAGAIN))
-        return;
-
-    if (rq->desc && (rq->desc->flags & FWD_CALL_TRYLOCK))
-        rq->exec.retry = rq->exec.retry || amph_server_peer_disconnecting(rq->server) ||
-                         amph_server_lock_agents_exiting(rq);
+    if (AMPH_UNLIKELY(finds_lock(rq)))
+        rq->exec.retry = rq->exec.retry || amph_server_peer_disconnecting(rq->server, 0) ||
+                         amph_server_locks_releasing(rq);
 }
 
 /* Ends a request after its execution in any thread. */

@@ -360,7 +360,7 @@ struct amph_server_request {
         bool opening;  /* counted in server->progress.opening */
         bool has_refs; /* holds a reference on each of `named`: references.c */
         enum amph_server_request_state state;
-        uint32_t agents_exited; /* lock agents that had exited when the lock was tried */
+        uint32_t locks_released; /* state.h's, when the lock was tried */
         struct amph_op transfer;
         bool transfer_begun, transfer_ended;
         enum amph_status transfer_st;
@@ -541,8 +541,8 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
 /* Handles the end of a control connection: ends its client or notifier, and frees it. */
 void amph_server_peer_gone(struct amph_server *s, struct amph_server_conn *conn);
 
-/* Has a client closed its connection without the GONE event having arrived yet? */
-bool amph_server_peer_disconnecting(const struct amph_server *s);
+/* Has a client, of this process number if it is not 0, closed its connection before the GONE event? */
+bool amph_server_peer_disconnecting(const struct amph_server *s, uint32_t pid);
 
 /* Ends the control connection of peer number index, so that the client learns that its calls are not
  * answered and the listener reports its end.  Returns false if there is no such client any more. */
@@ -830,7 +830,7 @@ int amph_server_collective_run(struct amph_server_request *rq);
 bool amph_server_lock_is(enum amph_fwd_id id);
 
 /* Do agents of clients that have ended still hold locks, or has one exited since rq was tried? */
-bool amph_server_lock_agents_exiting(const struct amph_server_request *rq);
+bool amph_server_locks_releasing(const struct amph_server_request *rq);
 
 /* Passes a request to its client's agent; it returns through amph_server_work_done. */
 void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq);

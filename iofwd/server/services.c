@@ -78,8 +78,8 @@ static size_t answer_notifications(struct amph_server_request *rq, uint8_t *out)
                           : put_body(rq, out, n, amph_wr_len(&w));
 }
 
-/* A client of another server has found a lock whose owner, to the kernel, is this process: returns
- * the client that holds it. */
+/* A client, perhaps of another server, has found a lock whose owner, to the kernel, is this process: returns
+ * the client that holds it.  One that has ended is not known any more. */
 static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_rd r;
@@ -101,6 +101,9 @@ static size_t answer_holder(struct amph_server_request *rq, uint8_t *out)
     uint64_t holder = mine ? amph_server_lock_holder((dev_t)dev, (ino_t)ino, (off_t)from,
                                                      (off_t)len, (short)type)
                            : 0;
+
+    if (holder && amph_server_peer_disconnecting(rq->server, (uint32_t)holder))
+        holder = 0;
 
     amph_wr_u64(&w, mine && !holder ? FWD_HOLDER_UNKNOWN : holder);
     return put_body(rq, out, n, amph_wr_len(&w));

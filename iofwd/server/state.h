@@ -25,9 +25,10 @@ struct amph_server_state {
     pthread_mutex_t agents_lock;
     struct amph_server_lock_agent *agents;
 
-    /* lock/agent.c: stopped agents that still hold locks of their clients, and those that have exited. */
-    _Atomic uint32_t agents_exiting;
-    _Atomic uint32_t agents_exited;
+    /* lock/agent.c: agents that have been stopped, and closes of files that nobody awaits, which may still hold
+     * locks; and those that have released them. */
+    _Atomic uint32_t locks_releasing;
+    _Atomic uint32_t locks_released;
 
     /* fs/append.c: unused buffers, whose pages are already allocated; progress thread. */
     struct amph_server_append_buffer *spare[AMPH_SERVER_SPARE_BUFFERS_MAX];

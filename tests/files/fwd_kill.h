@@ -72,6 +72,23 @@ static inline bool kill_server(void)
     return kill_and_wait(newest_server());
 }
 
+/* Stops the server of the newest connection, if there is one; a child lets it go on after that time. */
+static inline void stop_server(useconds_t us)
+{
+    pid_t server = newest_server();
+
+    if (server == 0)
+        return;
+
+    if (fork() == 0) {
+        usleep(us);
+        kill(server, SIGCONT);
+        _exit(0);
+    }
+
+    kill(server, SIGSTOP);
+}
+
 /* As /proc/PID/stat has it: R, S, T, Z, ...; 0: it is gone. */
 static inline char process_state(pid_t pid)
 {

@@ -52,7 +52,7 @@
 
 #define LOCKED_FILES 16u
 #define ASK_TRIES 2
-#define ENDED_NS (100 * AMPH_NS_PER_MS) /* longest wait for a lock of a process that has ended */
+#define ENDED_NS (100 * AMPH_NS_PER_MS) /* longest wait for the lock of a process that may have ended */
 
 /* A file on which the process itself holds locks, or is about to. */
 struct locked_file {
@@ -366,7 +366,8 @@ static bool may_be_ended(const struct lock_call *c, pid_t server)
            found.l_pid == server;
 }
 
-/* Does it belong to a client that has ended, or to one that the server does not know any more? */
+/* Does it belong to a client that has ended, as the server says, which knows only those that have not?  A lock that is
+ * free by now did. */
 static bool is_of_ended(const struct lock_call *c, pid_t server)
 {
     struct flock found = c->lock;
@@ -376,15 +377,15 @@ static bool is_of_ended(const struct lock_call *c, pid_t server)
     if (found.l_type == F_UNLCK)
         return true;
 
-    bool here = amph_client_lock_holder(c->cl, c->file, &found, true);
-
-    return found.l_pid == server ||
-           (here && found.l_pid > 0 && kill(found.l_pid, 0) != 0 && errno == ESRCH);
+    (void)amph_client_lock_holder(c->cl, c->file, &found, true);
+    return found.l_pid == server;
 }
 
+/* Ends when the server has released the lock, or has ended itself.  If the server's process is not known here, because
+ * it belongs to another container, the lock may be of any process, and the wait is short. */
 static int try_again(struct lock_call *c, pid_t server)
 {
-    uint64_t end_ns = amph_now_ns() + ENDED_NS;
+    uint64_t end_ns = server > 0 ? UINT64_MAX : amph_now_ns() + ENDED_NS;
     int err = EAGAIN;
 
     while (err == EAGAIN && is_of_ended(c, server) && amph_now_ns() < end_ns) {

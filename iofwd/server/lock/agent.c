@@ -153,6 +153,8 @@ static void take_order(struct amph_server_lock_agent *lk, const struct amph_serv
             amph_server_work_done(lk->server, o->rq);
         } else {
             atomic_fetch_add(&lk->closes_done, 1);
+            atomic_fetch_add(&amph_server_state.locks_released, 1);
+            atomic_fetch_sub(&amph_server_state.locks_releasing, 1);
         }
 
         return;
@@ -276,8 +278,10 @@ static void *agent(void *arg)
     amph_server_held_close_all(lk);
 
     if (atomic_load(&lk->dropped)) {
-        atomic_fetch_add(&amph_server_state.agents_exited, 1);
-        atomic_fetch_sub(&amph_server_state.agents_exiting, 1);
+        uint32_t closes = lk->closes_sent - atomic_load(&lk->closes_done);
+
+        atomic_fetch_add(&amph_server_state.locks_released, 1);
+        atomic_fetch_sub(&amph_server_state.locks_releasing, 1 + closes);
     }
 
     amph_server_agent_close(lk->sock);
@@ -305,24 +309,24 @@ void amph_server_agent_stop(struct amph_server_lock_agent *lk)
 
     int server_sock = lk->server_sock;
 
-    atomic_fetch_add(&amph_server_state.agents_exiting, 1);
+    atomic_fetch_add(&amph_server_state.locks_releasing, 1);
     atomic_store(&lk->dropped, true);
     atomic_fetch_add_explicit(&lk->handed, 1, memory_order_release);
     close(server_sock); /* the agent ends by itself */
 }
 
-uint32_t amph_server_agents_exited(void)
+uint32_t amph_server_locks_released(void)
 {
-    return atomic_load(&amph_server_state.agents_exited);
+    return atomic_load(&amph_server_state.locks_released);
 }
 
-bool amph_server_lock_agents_exiting(const struct amph_server_request *rq)
+bool amph_server_locks_releasing(const struct amph_server_request *rq)
 {
     bool is_record_lock = rq->desc && rq->desc->run == FWD_RUN_LOCKER;
 
-    if (atomic_load(&amph_server_state.agents_exiting) > 0)
+    if (atomic_load(&amph_server_state.locks_releasing) > 0)
         return true;
 
     return is_record_lock &&
-           rq->progress.agents_exited != atomic_load(&amph_server_state.agents_exited);
+           rq->progress.locks_released != atomic_load(&amph_server_state.locks_released);
 }

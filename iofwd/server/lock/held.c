@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ static uint64_t holder(dev_t dev, ino_t ino, const struct amph_fwd_range *r)
     pthread_mutex_lock(&amph_server_state.agents_lock);
     for (const struct amph_server_lock_agent *lk = amph_server_state.agents; lk && !found;
          lk = lk->next)
-        if (holds(lk, dev, ino, r))
+        if (!atomic_load(&lk->dropped) && holds(lk, dev, ino, r))
             found = lk->pid | (lk->elsewhere ? FWD_HOLDER_ELSEWHERE : 0);
 
     pthread_mutex_unlock(&amph_server_state.agents_lock);

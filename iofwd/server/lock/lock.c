@@ -33,6 +33,7 @@
 #include "iofwd/calls/calls.h"
 #include "iofwd/calls/server_calls.h"
 #include "iofwd/server/lock/lock.h"
+#include "iofwd/server/state.h"
 #include "iofwd/wire/marshal.h"
 
 #define AGENTS_MAX 256 /* of one client */
@@ -160,8 +161,13 @@ static int order_close(struct amph_server_lock_agent *lk, int fd, struct amph_se
         return 0;
     }
 
-    if (!send_order(lk, &o, -1))
+    if (!rq)
+        atomic_fetch_add(&amph_server_state.locks_releasing, 1);
+
+    if (!send_order(lk, &o, -1)) {
+        atomic_fetch_sub(&amph_server_state.locks_releasing, !rq);
         return EAGAIN;
+    }
 
     lk->closes_sent += !rq;
     return 0;
@@ -239,7 +245,7 @@ void amph_server_lock_give(struct amph_server *s, struct amph_server_request *rq
     bool drops = !amph_fwd_find_arg(rq->desc, FWD_IN_LOCK); /* punlock */
 
     rq->exec.error = 0;
-    rq->progress.agents_exited = amph_server_agents_exited();
+    rq->progress.locks_released = amph_server_locks_released();
 
     uint32_t table = table_of(rq);
     struct amph_server_lock_agent *lk = agent_of(p, table);

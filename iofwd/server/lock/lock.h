@@ -73,7 +73,7 @@ struct amph_server_lock_agent {
      * not guarantee in C */
     _Atomic uint32_t handed;
     struct amph_server_agent_file *known; /* progress thread's list of the agent's files */
-    uint32_t closes_sent;         /* progress thread's: orders to close that nobody awaits */
+    uint32_t closes_sent; /* progress thread's until `dropped`: orders to close that nobody awaits */
     _Atomic uint32_t closes_done; /* those that the agent has carried out */
     /* agent's end; until it has left, and afterwards in the server's table as well */
     int sock;
@@ -112,7 +112,7 @@ int amph_server_agent_start(struct amph_server_lock_agent *lk);
 /* The client has ended: the agent ends too and frees lk. */
 void amph_server_agent_stop(struct amph_server_lock_agent *lk);
 /* Returns how many stopped agents have released all their locks so far. */
-uint32_t amph_server_agents_exited(void);
+uint32_t amph_server_locks_released(void);
 
 /* ---- lock/held.c ---- */
 

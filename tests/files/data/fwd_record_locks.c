@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "tests/files/fwd_is.h"
+#include "tests/files/fwd_kill.h"
 #include "tests/files/fwd_say.h"
 
 enum {
@@ -801,13 +802,15 @@ static void section_few(void)
     many_files(true);
 }
 
-/* What a process had locked is free when its parent has waited for it, whoever has held it. */
+/* What a process had locked is free when its parent has waited for it, whoever has held it.  LATE: also while the
+ * server does not run. */
 static void section_ended(void)
 {
+    int rounds = getenv("LATE") ? 8 : 40;
     int a = make("a", O_RDWR);
     int denied = 0;
 
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < rounds; i++) {
         pid_t pid = fork();
 
         if (pid == 0) {
@@ -817,7 +820,7 @@ static void section_ended(void)
         }
 
         IS(waitpid(pid, NULL, 0), pid);
-        if (i == 20)
+        if (i == rounds / 2)
             T(lock(make("b", O_RDWR), F_SETLK, F_WRLCK, 0, 1));
 
         denied += lock(a, F_SETLK, F_WRLCK, 0, 10) != 0;
@@ -830,6 +833,8 @@ static void section_ended(void)
 static void section_ends(void)
 {
     IS(lock(make("a", O_RDWR), F_SETLK, F_WRLCK, 0, 10), 0);
+    if (getenv("LATE"))
+        stop_server(300000);
 }
 
 /* ---- driven by the script ---- */

@@ -21,6 +21,9 @@ fwd_passed "descriptors that are closed" 1 closes
 fwd_passed "many files" 1 many
 fwd_passed "few descriptors" 1 few
 fwd_passed "processes that have ended" 20 ended
+fwd_nservers=1
+fwd_passed "processes that have ended while the server is late" 1 ended LATE=1
+fwd_nservers=2
 fwd_passed "in a session" 500 random IOFWD_CONSISTENCY=session
 fwd_passed "with failover" 0 waits AMPHORA_ON_SERVER_DEATH=failover
 fwd_passed "switched off" 0 handles IOFWD_PASSTHROUGH=0
