@@ -51,6 +51,9 @@ static inline size_t amph_ip_fits(size_t len, size_t cap)
 /* fd.c */
 int amph_ip_note_local(int fd); /* a descriptor that the C library has just opened */
 int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
+/* Returns err, of a call that has no descriptor for a forwarded file.  Says so once, if Amphora's own are a large part
+ * of those that the process may have. */
+int amph_ip_report_few(int err);
 int amph_ip_own_pair(int result, int fds[2]);
 /* moves fd to amph_ip_state.cwd_fd; false: no descriptors are left */
 bool amph_ip_hold_cwd(int fd);

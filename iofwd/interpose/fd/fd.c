@@ -77,17 +77,28 @@ static int own_least(void)
     return (int)(max - max / 4);
 }
 
+/* Copies fd, by F_DUPFD or F_DUPFD_CLOEXEC, to one of our own numbers; if they are in use, to the highest free one
+ * above fd.  -1: there is none. */
+static int copy_up(int fd, int command)
+{
+    int copy = -1;
+
+    for (int least = own_least(); copy < 0 && least > fd; least--)
+        copy = amph_ip_kernel_fcntl(fd, command, (void *)(long)least);
+
+    return copy;
+}
+
 int amph_ip_own(int fd)
 {
     if (fd < 0 || !amph_ip_state.on)
         return fd;
 
     int saved = errno;
-    int min = own_least();
 
-    if (fd < min) {
+    if (fd < own_least()) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
-        int high = amph_ip_kernel_fcntl(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, (void *)(long)min);
+        int high = copy_up(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD);
 
         if (high >= 0) {
             amph_ip_kernel_close(fd);
@@ -292,9 +303,7 @@ static void keep_path(const struct amph_ip_resolved *w, struct amph_fd_file *of)
 /* With a limit below this the program may wonder why it reaches it with so few files. */
 #define FEW_FDS 64
 
-/* An open has no descriptor for its file.  Warns once if Amphora's own descriptors are a large part of
- * those that the process may have. */
-static int report_few(int err)
+int amph_ip_report_few(int err)
 {
     struct rlimit may;
 
@@ -363,7 +372,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     if (!of)
         return amph_ip_resolve_end(w, ENOMEM);
 
-    int refused = flags & (O_CREAT | O_TRUNC) ? report_few(hold_fds(&held)) : 0;
+    int refused = flags & (O_CREAT | O_TRUNC) ? amph_ip_report_few(hold_fds(&held)) : 0;
 
     if (refused) {
         amph_fdtab_put(of);
@@ -393,7 +402,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     int fd = placeholder(&of->file, flags);
 
     if (fd < 0) {
-        err = report_few(errno);
+        err = amph_ip_report_few(errno);
         amph_fdtab_put(of);
         return amph_ip_resolve_end(w, err);
     }
@@ -820,7 +829,7 @@ bool amph_ip_hold_cwd(int fd)
     if (amph_ip_file_get(fd, &of) == 0) {
         /* replaces the old descriptor, so that other threads' calls get the one or the other */
         held = amph_ip_state.cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0)
-                                    : amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)(long)own_least());
+                                    : copy_up(fd, F_DUPFD);
         held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,
                                   of);
     }

@@ -299,6 +299,7 @@ static int enter_void(void)
             continue;
 
         int fd = amph_ip_kernel_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        int err = errno;
 
         libc_rmdir(dir);
 
@@ -309,6 +310,8 @@ static int enter_void(void)
 
         if (moved == 0)
             return 0;
+        if (fd < 0 && err == EMFILE)
+            return amph_ip_report_few(EMFILE);
     }
 
     return EACCES;
@@ -536,7 +539,7 @@ static int go_to(int fd)
         return refuse(fd, err);
 
     if (!amph_ip_hold_cwd(fd) && nameless) /* otherwise it is known by its name only */
-        return amph_ip_fail(EMFILE);
+        return amph_ip_fail(amph_ip_report_few(EMFILE));
 
     set_name(name);
     return 0;

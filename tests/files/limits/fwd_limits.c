@@ -16,6 +16,7 @@
  *   user         a process that changes its user before its first call (/fwd/file is there; the
  *                directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
+ *   numbers      small limits of descriptors leave the lowest numbers to the program
  *   unmapped     descriptors for whose table no memory is left (with IOFWD_CLIENT_FILES=20)
  */
 #define _GNU_SOURCE 1
@@ -633,6 +634,31 @@ static void late(void)
     puts("done");
 }
 
+/* ---- the lowest numbers ---- */
+
+static int lowest[3]; /* free when the program began */
+
+static void find_lowest(void)
+{
+    for (int i = 0; i < 3; i++)
+        lowest[i] = open("/dev/null", O_RDWR);
+
+    for (int i = 0; i < 3; i++)
+        must(close(lowest[i]) == 0, "close");
+}
+
+static void numbers(void)
+{
+    static const char names[3][2] = { "a", "b", "c" };
+
+    for (int i = 0; i < 3; i++) {
+        int fd = open(names[i], O_RDWR | O_CREAT, 0600);
+
+        printf("file %d: %s\n", i, fd == lowest[i] ? "the lowest number" : "another number");
+        must(fd >= 0 && write(fd, "text", 4) == 4, "a file");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct part {
@@ -646,7 +672,9 @@ int main(int argc, char **argv)
                   { "exhaust", exhaust, false }, { "memory", memory, false },
                   { "user", user, false },       { "passed_on", passed_on, true },
                   { "adopted", adopted, true },  { "unmapped", unmapped, false },
-                  { "late", late, false } };
+                  { "late", late, false },       { "numbers", numbers, false } };
+
+    find_lowest();
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(argv[1], parts[i].name) != 0)
             continue;

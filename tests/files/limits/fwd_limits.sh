@@ -11,6 +11,13 @@ fwd_both "a directory of ${FWD_ENTRIES:-5000} entries" "$program" entries "${FWD
 
 fwd_both "no descriptor for what an open would change" "$program" late
 fwd_both "700 open files over exec" "$program" passed_on 700
+fwd_nservers=1
+for descriptors in 18 20 24; do
+    # shellcheck disable=SC2016 # for the shell inside
+    fwd_both "the lowest of $descriptors descriptors" \
+        sh -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n "$0" && exec "$@"' $descriptors "$program" numbers
+done
+fwd_nservers=2
 
 # expect NAME TEXT COMMAND...: forwarded, with the settings of the environment; TEXT: what it prints
 expect() {
