@@ -74,6 +74,9 @@ struct amph_am_config {
     bool use_smp; /* peers on the same host through shared memory (AMPHORA_SMP) */
     const struct amph_conduit_ops *net; /* network conduit or NULL */
     bool loopback_only;                 /* the whole job is on this machine */
+    /* messages that follow others closely may be kept back for a moment, to be sent together; a
+     * conduit may start a thread for that */
+    bool bursts;
     /* address or interface on which to listen if AMPHORA_INTERFACE is not set; NULL: that of the
      * route to other hosts.  Used while the endpoint is opened. */
     const char *interface;

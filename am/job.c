@@ -251,6 +251,7 @@ static enum amph_status open_endpoint(bool threaded, const struct amph_jobdesc *
         .anywhere = amph_job.built_anywhere,
         .use_smp = amph_env_bool(AMPH_ENV_SMP),
         .loopback_only = !desc->several_machines,
+        .bursts = true,
         .incoming = INCOMING_MIN,
         .host_id = memory_id(desc, self, &split),
         .on_peer_error = on_peer_error,

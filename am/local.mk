@@ -35,12 +35,14 @@ tests_unit_unit_am_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_am_LDADD = $(UNIT_LIBS)
 endif
 
-am_mp = tests/am/am_away tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_reset tests/am/am_rush tests/am/am_seldom tests/am/am_threads tests/am/am_traffic
+am_mp = tests/am/am_away tests/am/am_bursts tests/am/am_exit tests/am/am_gather tests/am/am_idle tests/am/am_reset tests/am/am_rush tests/am/am_seldom tests/am/am_threads tests/am/am_traffic
 check_PROGRAMS += $(am_mp)
 dist_check_SCRIPTS += $(am_mp:=.sh)
 TESTS += $(am_mp:=.sh)
 tests_am_am_away_SOURCES = tests/am/am_away.c tests/am/am_common.h
 tests_am_am_away_LDADD = $(inside_amphora_net)
+tests_am_am_bursts_SOURCES = tests/am/am_bursts.c tests/am/am_common.h
+tests_am_am_bursts_LDADD = $(inside_amphora_net)
 tests_am_am_exit_SOURCES = tests/am/am_exit.c tests/am/am_common.h
 tests_am_am_exit_LDADD = $(inside_amphora_net)
 tests_am_am_gather_SOURCES = tests/am/am_gather.c tests/am/am_common.h

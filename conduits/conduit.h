@@ -144,6 +144,7 @@ struct amph_cx_config {
     const char *name;      /* of the endpoint, for messages ("am", "iofwd") */
     uint32_t max_peers;    /* peer numbers are below this */
     bool threaded;         /* see the thread rule */
+    bool bursts;           /* messages may be kept back for a moment, to be sent with others */
     bool loopback_only;    /* the job runs on one machine: listen on the loopback interface */
     uint32_t incoming;     /* open fails if descriptors for as many connections from peers lack */
     const char *interface; /* AMPHORA_INTERFACE or "" */

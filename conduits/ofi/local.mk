@@ -16,6 +16,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/port.c \
 	conduits/ofi/progress.c \
 	conduits/ofi/provider.c \
+	conduits/ofi/pusher.c \
 	conduits/ofi/quiesce.c \
 	conduits/ofi/liveness.c \
 	conduits/ofi/reg.c \

@@ -32,6 +32,11 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
     return amph_ofi_open(&amph_ofi_family_verbs, &verbs_ops, cfg, cx_p);
 }
 
+static void flush(struct amph_cx *base)
+{
+    amph_ofi_cork_push_sent(amph_ofi_of(base));
+}
+
 /* The operations that are the same for every family. */
 #define COMMON_OPERATIONS \
     .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, \
@@ -39,9 +44,9 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
     .mem_dereg = amph_ofi_mem_dereg, .mem_import = amph_ofi_mem_import, \
     .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, \
     .am_commit = amph_conduit_no_commit, .put = amph_ofi_put, .get = amph_ofi_get, \
-    .atomic = amph_conduit_no_atomic, .flush = amph_conduit_no_flush, \
-    .counts = amph_conduit_no_counts, .progress = amph_ofi_progress, .tick = amph_ofi_tick, \
-    .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
+    .atomic = amph_conduit_no_atomic, .flush = flush, .counts = amph_conduit_no_counts, \
+    .progress = amph_ofi_progress, .tick = amph_ofi_tick, .wait_fd = amph_ofi_wait_fd, \
+    .arm = amph_ofi_arm
 
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",

@@ -13,6 +13,7 @@
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
+ *   pusher.c    the thread that sends them if the process computes
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
  * `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
@@ -236,9 +237,28 @@ enum amph_ofi_cork_side {
     OFI_NCORKS
 };
 #define OFI_CORKED_MAX 8u /* connections at a time; over others everything is sent at once */
+struct amph_ofi_burst {
+    int fd;
+    unsigned count; /* packets since the last push */
+};
+
 struct amph_ofi_cork {
-    unsigned sent; /* packets since the last push */
-    int fd_plus_1[OFI_CORKED_MAX];
+    unsigned sent;                 /* packets since the last push; atomic */
+    int fd_plus_1[OFI_CORKED_MAX]; /* of connections that have something kept back; atomic */
+    /* send side only: the connections that it has used since the last push */
+    struct amph_ofi_burst burst[OFI_CORKED_MAX];
+    unsigned nbursts;
+};
+
+/* The thread that pushes what the send side has kept back (pusher.c). */
+struct amph_ofi_pusher {
+    int fd;            /* its timer, or -1 */
+    bool set;          /* the timer is set; atomic */
+    bool runs;         /* the thread does; atomic */
+    bool stop;         /* it has to end; atomic */
+    bool has_thread;   /* `thread` has to be joined */
+    uint64_t retry_ns; /* when to try again to start it; 0: it could be started */
+    pthread_t thread;
 };
 
 struct amph_ofi_cx {
@@ -275,6 +295,7 @@ struct amph_ofi_cx {
 
     bool corks; /* small operations may be kept back (cork.c) */
     struct amph_ofi_cork cork[OFI_NCORKS];
+    struct amph_ofi_pusher pusher;
 
     /* progress side */
     uint64_t look_ns;     /* when silence.c looks at the connections again */
@@ -341,6 +362,26 @@ void amph_ofi_cork_open(struct amph_ofi_cx *cx);
 void amph_ofi_cork_begin(struct amph_ofi_cx *cx, enum amph_ofi_cork_side side, size_t len_bytes);
 void amph_ofi_cork_end(void);
 void amph_ofi_cork_push(struct amph_ofi_cork *cork);
+/* The same for a message, after which the process may not call for a long time. */
+void amph_ofi_cork_begin_message(struct amph_ofi_cx *cx, const struct amph_am *am,
+                                 size_t len_bytes);
+void amph_ofi_cork_end_message(struct amph_ofi_cx *cx);
+/* Pushes what the send side has kept back. */
+static inline void amph_ofi_cork_push_sent(struct amph_ofi_cx *cx)
+{
+    struct amph_ofi_cork *cork = &cx->cork[OFI_CORK_SEND];
+
+    if (AMPH_UNLIKELY(__atomic_load_n(&cork->sent, __ATOMIC_RELAXED)))
+        amph_ofi_cork_push(cork);
+}
+
+/* pusher.c */
+void amph_ofi_pusher_open(struct amph_ofi_cx *cx);
+void amph_ofi_pusher_close(struct amph_ofi_cx *cx);
+/* Can the thread be had?  Send side. */
+bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx);
+/* What has been kept back is pushed within OFI_PUSH_NS, also if the process computes.  Send side. */
+void amph_ofi_push_soon(struct amph_ofi_cx *cx);
 
 /* imports.c: starts libfabric.  Called before any other libfabric function. */
 void amph_ofi_prepare(void);

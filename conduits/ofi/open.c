@@ -226,6 +226,7 @@ void amph_ofi_close(struct amph_cx *base)
     struct amph_ofi_cx *cx = amph_ofi_of(base);
 
     amph_ofi_quiesce(cx);
+    amph_ofi_pusher_close(cx);
     amph_ofi_wait_close(cx);
     if (cx->probe_fd >= 0)
         close(cx->probe_fd);
@@ -276,7 +277,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->base.ops = ops;
     cx->base.cfg = *cfg;
     cx->family = family;
-    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->probe_fd = -1;
+    cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->probe_fd = cx->pusher.fd = -1;
     cx->silence_ns = amph_env_ns(AMPH_ENV_TCP_TIMEOUT);
     pthread_mutex_init(&cx->reg_lock, NULL);
     amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);

@@ -236,7 +236,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
     struct late late = { .read_ns = amph_now_ns() };
     struct answers answers = { .read_ns = late.read_ns, .left = ANSWER_READS };
 
-    push(&cx->cork[OFI_CORK_SEND]);
+    amph_ofi_cork_push_sent(cx);
 
     if (AMPH_UNLIKELY(late.read_ns - cx->progress_ns > LATE_NS))
         late.left = LATE_READS;

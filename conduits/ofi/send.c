@@ -178,7 +178,11 @@ static enum amph_status send_inject(struct amph_ofi_cx *cx, struct amph_ofi_peer
 
     put_message(buf, p, lane, am, payload, total);
 
+    amph_ofi_cork_begin_message(cx, am, total);
+
     ssize_t ret = fi_inject(cx->ep, buf, total, p->addr);
+
+    amph_ofi_cork_end_message(cx);
     if (AMPH_UNLIKELY(ret != 0))
         return refused(cx, p, ret);
 
@@ -205,11 +209,14 @@ static enum amph_status send_copy(struct amph_ofi_cx *cx, struct amph_ofi_peer *
     }
 
     put_message(op->bounce, p, lane, am, payload, total);
+    amph_ofi_cork_begin_message(cx, am, total);
 
-    enum amph_status st = started(cx, p, op,
-                                  fi_send(cx->ep, op->bounce, total,
-                                          amph_ofi_desc(cx, op->bounce_reg, op->bounce, total),
-                                          p->addr, &op->ctx));
+    ssize_t ret = fi_send(cx->ep, op->bounce, total,
+                          amph_ofi_desc(cx, op->bounce_reg, op->bounce, total), p->addr, &op->ctx);
+
+    amph_ofi_cork_end_message(cx);
+
+    enum amph_status st = started(cx, p, op, ret);
 
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
