@@ -48,9 +48,9 @@ $1,rma_strided_put,$2,1,30
 ROWS
 }
 
-if [ ! -x "$trace" ] || [ ! -e "$builddir/.libs/libiofwd_messages.so" ]; then
+if [ ! -x "$trace" ] || [ ! -e "$builddir/.libs/libiofwd_messages.so" ] || mp_sanitized asan tsan; then
     for number in $(seq 16); do
-        mp_skip "case $number of recorded messages" "iofwd-trace is not built, or there are no shared libraries"
+        mp_skip "case $number of recorded messages" "needs iofwd-trace and shared libraries, without sanitizers, which the program has not"
     done
     mp_done
     exit
@@ -114,7 +114,7 @@ instructions() {
             sed -n 's/^.*Collected : \([0-9]*\).*$/\1/p'
     done | { read -r few && read -r many && echo $(((many - few) / 2)); }
 }
-if command -v valgrind >/dev/null && ! mp_sanitized asan; then
+if command -v valgrind >/dev/null; then
     plain=$(instructions)
     recorded=$(instructions -record "$mp_dir/i")
     echo "$plain $recorded" >"$mp_dir/out"
