@@ -91,6 +91,8 @@ failover
 
 # ---- who gets descriptors ----
 
+export IOFWD_NEAR=0 # servers make the calls
+
 kept=$mp_dir/kept only=$mp_dir/only address=$mp_dir/address
 mkdir "$kept" "$only"
 echo hello >"$only/file"

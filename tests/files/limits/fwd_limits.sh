@@ -19,6 +19,8 @@ for descriptors in 18 20 24; do
 done
 fwd_nservers=2
 
+export IOFWD_NEAR=0 # servers make the calls
+
 # expect NAME TEXT COMMAND...: forwarded, with the settings of the environment; TEXT: what it prints
 expect() {
     expect_name=$1 expect_text=$2

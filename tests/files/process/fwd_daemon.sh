@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Servers that belong to no job (iofwd-server -daemon), programs attached to them by iofwd-run, who starts before whom, and the end.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
+export IOFWD_NEAR=0 # servers make the calls
 server=$builddir/iofwd-server
 run=$builddir/iofwd-run
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server that does not answer, and what ends a program that waits for it: a signal that would end it on a local file system.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
+export IOFWD_NEAR=0 # servers make the calls
 program=$builddir/tests/files/process/fwd_signals
 address=$mp_dir/addresses
 
