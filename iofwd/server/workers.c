@@ -75,6 +75,13 @@ static struct amph_server_request *take_out(struct amph_server *s, struct amph_s
     return rq;
 }
 
+/* A queued open waits for nothing unless it is known to be of a FIFO or device: signals do not cut
+ * the open of a regular file short.  A FIFO that a worker has begun to open is cancelled there. */
+static bool waits_for_nothing(const struct amph_server_request *rq)
+{
+    return rq->desc && rq->desc->flags & FWD_CALL_OPENS && !rq->exec.may_block;
+}
+
 /* Ends queued requests of a client without executing them: the one with a number, or all.  The lock
  * is held. */
 static void cancel_queued(struct amph_server *s, const struct amph_server_peer *p, bool all,
@@ -83,7 +90,7 @@ static void cancel_queued(struct amph_server *s, const struct amph_server_peer *
     struct amph_server_request **at = &s->shared.work;
 
     while (*at) {
-        if ((*at)->peer != p || (!all && (*at)->seq != seq)) {
+        if ((*at)->peer != p || (!all && ((*at)->seq != seq || waits_for_nothing(*at)))) {
             at = &(*at)->next;
             continue;
         }

@@ -652,7 +652,7 @@ int amph_client_bulk(struct amph_fwd_client *cl, struct amph_client_link *link,
         return EIO;
     }
 
-    g.ends_wait = true; /* a read from a pipe may block */
+    g.ends_wait = amph_fwd_file_waits(d->file); /* a call on a regular file is never cut short */
     open_op(&op, &c, link, &deal);
 
     size_t max = op.piece < PIECE_MIN ? op.piece : PIECE_MIN;

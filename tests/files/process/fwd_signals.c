@@ -19,7 +19,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static char path[4096];
@@ -108,6 +110,48 @@ static int write_mapped(int fd)
     return write(fd, "word", 4) == 4 ? 0 : 1;
 }
 
+static void on_alarm(int sig)
+{
+}
+
+/* Opens, reads and writes a file for some seconds, while signals come whose handler does not ask for
+ * SA_RESTART.  A call on a regular file is not cut short by them. */
+static int alarmed(void)
+{
+    static char data[1 << 20];
+    const struct sigaction sa = { .sa_handler = on_alarm };
+    const struct itimerval every = { { 0, 20000 }, { 0, 20000 } };
+    const time_t end = time(NULL) + 4;
+    char own[4200];
+
+    snprintf(own, sizeof own, "%s.%ld", path, (long)getpid());
+    sigaction(SIGALRM, &sa, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+
+    while (time(NULL) < end) {
+        int fd = open(own, O_RDWR | O_CREAT, 0600);
+
+        if (fd < 0) {
+            perror("open");
+            return 1;
+        }
+
+        for (unsigned i = 0; i < 8; i++) {
+            ssize_t n = pwrite(fd, data, sizeof data, 0);
+            ssize_t m = pread(fd, data, sizeof data, 0);
+
+            if (n != (ssize_t)sizeof data || m != (ssize_t)sizeof data) {
+                printf("written %zd, read %zd: %s\n", n, m, strerror(errno));
+                return 1;
+            }
+        }
+
+        close(fd);
+    }
+
+    return unlink(own) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static char data[8 << 20];
@@ -123,6 +167,8 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/file", argv[2]);
     if (strcmp(argv[1], "cancelled") == 0)
         return cancelled();
+    if (strcmp(argv[1], "alarmed") == 0)
+        return alarmed();
 
     int fd = strcmp(argv[1], "first") == 0 ? -1 : open(path, O_RDWR | O_CREAT, 0600);
 

@@ -134,4 +134,24 @@ if mp_wanted "a thread cancelled in the first call leaves no lock"; then
     [ $code = 0 ]
     mp_report $? "a thread cancelled in the first call leaves no lock" "$mp_dir/said"
 fi
+# Servers that stand still now and then let the waits of four programs last, and requests queue.
+if mp_wanted "a handler cuts no call on a file short"; then
+    pids= code=0
+    : >"$mp_dir/said"
+    for i in 1 2 3 4; do
+        IOFWD_PASSTHROUGH=0 "$builddir/iofwd-run" -servers "$address" "$program" alarmed /fwd >>"$mp_dir/said" 2>&1 </dev/null &
+        pids="$pids $!"
+    done
+    sleep 0.3
+    for i in 1 2 3; do
+        kill -STOP $(servers)
+        sleep 0.9 # waits let signals in after 0.6 s
+        kill -CONT $(servers)
+        sleep 0.2
+    done
+    for pid in $pids; do
+        wait "$pid" || code=$?
+    done
+    mp_report $code "a handler cuts no call on a file short" "$mp_dir/said"
+fi
 mp_done
