@@ -100,6 +100,9 @@ int amph_do_vdprintf(int fd, const char *format, va_list ap) __attribute__((form
 int amph_do_posix_fadvise(int fd, off_t len, int advice);
 void *amph_ip_borrow(size_t len); /* zeroed memory for the length of one call, or NULL */
 void amph_ip_give_back(void *memory, size_t len);
+/* The same for calls that programs repeat: the memory is kept for the next one, so its content is undefined. */
+void *amph_ip_scratch_take(size_t len);
+void amph_ip_scratch_return(void *memory, size_t len);
 
 /* fd/poll.c */
 /* Returns whether the array contains a forwarded file whose readiness only its server knows.  If

@@ -19,6 +19,7 @@
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/interpose/fd/query.h"
+#include "iofwd/interpose/fd/state.h"
 #include "iofwd/interpose/fd/file_size_limit.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/calls/names.h"
@@ -237,6 +238,41 @@ void amph_ip_give_back(void *memory, size_t len)
     errno = saved;
 }
 
+/* New memory costs two system calls, a page fault for each of its pages, and all that is known of the program's
+ * memory (amph_ip_mem_forget): several times as much as a small call. */
+void *amph_ip_scratch_take(size_t len)
+{
+    if (len > AMPH_IP_SCRATCH_BYTES)
+        return amph_ip_borrow(len);
+
+    for (size_t i = 0; i < AMPH_IP_SCRATCH_SLOTS; i++) {
+        void *memory = __atomic_exchange_n(&amph_ip_fds.scratch[i], NULL, __ATOMIC_ACQ_REL);
+
+        if (memory)
+            return memory;
+    }
+
+    return amph_ip_borrow(AMPH_IP_SCRATCH_BYTES);
+}
+
+void amph_ip_scratch_return(void *memory, size_t len)
+{
+    if (len > AMPH_IP_SCRATCH_BYTES) {
+        amph_ip_give_back(memory, len);
+        return;
+    }
+
+    for (size_t i = 0; i < AMPH_IP_SCRATCH_SLOTS; i++) {
+        void *none = NULL;
+
+        if (__atomic_compare_exchange_n(&amph_ip_fds.scratch[i], &none, memory, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return;
+    }
+
+    amph_ip_give_back(memory, AMPH_IP_SCRATCH_BYTES);
+}
+
 /* Executes preadv2 or pwritev2 with flags.  Only the server's kernel knows what they mean, so they
  * go there unchanged. */
 static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
@@ -343,7 +379,7 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
     if (count == 1)
         return read_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
 
-    char *whole = amph_ip_borrow(total);
+    char *whole = amph_ip_scratch_take(total);
     if (!whole)
         return amph_ip_fail(ENOMEM);
 
@@ -357,7 +393,7 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
         at += n;
     }
 
-    amph_ip_give_back(whole, total);
+    amph_ip_scratch_return(whole, total);
     return got;
 }
 
@@ -377,7 +413,7 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
     if (count == 1)
         return write_at(fd, iov[0].iov_base, iov[0].iov_len, off, flags);
 
-    char *whole = amph_ip_borrow(total);
+    char *whole = amph_ip_scratch_take(total);
     if (!whole)
         return amph_ip_fail(ENOMEM);
 
@@ -390,7 +426,7 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
 
     ssize_t n = write_at(fd, whole, total, off, asked ? flags : 0);
 
-    amph_ip_give_back(whole, total);
+    amph_ip_scratch_return(whole, total);
     return n;
 }
 
@@ -543,7 +579,10 @@ int amph_do_posix_fadvise(int fd, off_t len, int advice)
     int saved = errno;
     int err = 0;
 
-    if (amph_ip_fd_flags(fd) < 0 || amph_ip_fd_stat(fd, &st) != 0)
+    /* without F_GETFL, which asks the server: cat and cp call this for each file */
+    if (amph_ip_is_path_only(fd))
+        err = EBADF;
+    else if (amph_ip_fd_stat(fd, &st) != 0)
         err = errno;
     else if (S_ISFIFO(st.st_mode))
         err = ESPIPE;

@@ -99,7 +99,7 @@ static void release(void *arg)
 
     w->nnotifiers = 0;
     if (w->memory)
-        amph_ip_give_back(w->memory, w->bytes);
+        amph_ip_scratch_return(w->memory, w->bytes);
 }
 
 /* The notifier of a server for this wait, acquired at its first use; NULL: none could be had. */
@@ -251,7 +251,7 @@ static bool begin(struct wait *w, struct pollfd *p, nfds_t n, struct pollfd *sma
     *w = (struct wait){ .p = p, .q = small, .n = n };
     if (n > SMALL) {
         w->bytes = (n + NOTIFIERS_MAX) * sizeof *p;
-        w->memory = amph_ip_borrow(w->bytes);
+        w->memory = amph_ip_scratch_take(w->bytes);
         if (!w->memory)
             return false;
 
@@ -438,13 +438,14 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
         return false;
 
     size_t bytes = count * sizeof(struct pollfd);
-    struct pollfd *p = amph_ip_borrow(bytes);
+    struct pollfd *p = amph_ip_scratch_take(bytes);
 
     if (!p) {
         *result_p = amph_ip_fail(ENOMEM);
         return true;
     }
 
+    memset(p, 0, bytes);
     to_poll(n, sets, p);
 
     struct wait w = { .memory = p, .bytes = bytes };
@@ -455,7 +456,7 @@ static bool selected(int n, long *const sets[NSETS], const struct timespec *limi
         *result_p = from_poll(n, sets, p, count);
 
     pthread_cleanup_pop(0);
-    amph_ip_give_back(p, bytes);
+    amph_ip_scratch_return(p, bytes);
     return true;
 }
 

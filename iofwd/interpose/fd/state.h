@@ -28,6 +28,8 @@ struct amph_ip_table_child;
 #define AMPH_IP_EPOLL_NAMES 256
 #define AMPH_IP_EPOLL_NOTIFIERS 8 /* servers of one set */
 #define AMPH_IP_TABLE_SLOTS 64
+#define AMPH_IP_SCRATCH_SLOTS 4
+#define AMPH_IP_SCRATCH_BYTES ((size_t)1 << 20)
 
 /* epoll.c: a set of the program with forwarded files in it. */
 struct amph_ip_epoll_set {
@@ -71,6 +73,8 @@ struct amph_ip_fds_state {
     uint64_t stamps[AMPH_FWD_PARTS_MAX];
 
     void *copy_buffer; /* copy.c: a spare buffer, or NULL; taken and returned atomically */
+    /* io.c: memory of AMPH_IP_SCRATCH_BYTES that no call uses at present, or NULL; the same */
+    void *scratch[AMPH_IP_SCRATCH_SLOTS];
 
     /* aio.c: requests and worker threads; under the lock. */
     struct {

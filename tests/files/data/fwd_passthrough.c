@@ -790,6 +790,7 @@ int main(int argc, char **argv)
         { "calls", section_calls },
         { "shared", section_shared },
         { "threads", section_threads },
+        { "vectors", section_vectors },
         { "signals", section_signals },
         { "processes", section_processes },
         { "closes", section_closes },

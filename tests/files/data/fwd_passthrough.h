@@ -31,6 +31,7 @@ void write_records(int fd, char mark, int n);
 void check_records(const char *name, const char *marks, int n);
 
 void section_threads(void);
+void section_vectors(void);
 void section_signals(void);
 void section_processes(void);
 void section_closes(void);

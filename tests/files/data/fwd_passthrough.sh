@@ -10,6 +10,7 @@ fwd_passed "calls of all kinds" 5000 calls
 fwd_passed "calls of all kinds, of another seed" 5000 calls TEST_SEED=77
 fwd_passed "open files that processes share" 2000 shared
 fwd_passed "threads" 50000 threads
+fwd_passed "scattered buffers" 900 vectors
 fwd_passed "signal handlers, jumps, cancelled threads" 10000 signals
 fwd_passed "child processes of all kinds" 20 processes
 fwd_passed "descriptors that are closed" 1000 closes

@@ -172,6 +172,66 @@ void section_threads(void)
         }
 }
 
+/* ---- scattered buffers, of more threads than the process keeps buffers for (fd/io.c), and of lengths that are kept
+ * and that are not ---- */
+
+enum {
+    VECTOR_THREADS = 6,
+    VECTOR_LONGEST = 700000,
+    VECTOR_REST = 100 /* bytes that a read asks for behind the file's end */
+};
+
+/* The second piece is longer than what the file has for it. */
+static void write_and_read_scattered(int fd, uint8_t *memory, size_t len, unsigned mark)
+{
+    uint8_t *got = memory + 2 * VECTOR_LONGEST;
+    struct iovec out[2] = { { memory + len, len }, { memory, len } };
+    struct iovec into[2] = { { got, len }, { got + len, len + VECTOR_REST } };
+    uint8_t rest[VECTOR_REST];
+
+    fill(memory, 2 * len, mark);
+    memset(got, 'z', 2 * len + VECTOR_REST);
+    memset(rest, 'z', sizeof rest);
+
+    IS(ftruncate(fd, 0), 0);
+    IS(pwritev(fd, out, 2, 0), (ssize_t)(2 * len));
+    IS(preadv(fd, into, 2, 0), (ssize_t)(2 * len));
+    IS(memcmp(got, memory + len, len), 0);
+    IS(memcmp(got + len, memory, len), 0);
+    IS(memcmp(got + 2 * len, rest, sizeof rest), 0);
+}
+
+static void *scattered(void *arg)
+{
+    static const size_t lens[] = { 16, 4096, 300000, 9, VECTOR_LONGEST, 100 };
+    unsigned self = (unsigned)(intptr_t)arg;
+    uint8_t *memory = malloc(4 * VECTOR_LONGEST + VECTOR_REST);
+    char name[32];
+
+    snprintf(name, sizeof name, "vectors.%u", self);
+
+    int fd = make(name, O_RDWR);
+
+    for (unsigned i = 0; memory && i < 60; i++)
+        write_and_read_scattered(fd, memory, lens[(i + self) % (sizeof lens / sizeof *lens)],
+                                 i * 7 + self);
+
+    IS(memory != NULL, 1);
+    free(memory);
+    close(fd);
+    return NULL;
+}
+
+void section_vectors(void)
+{
+    pthread_t thread[VECTOR_THREADS];
+
+    for (intptr_t i = 0; i < VECTOR_THREADS; i++)
+        IS(pthread_create(&thread[i], NULL, scattered, (void *)i), 0);
+    for (int i = 0; i < VECTOR_THREADS; i++)
+        IS(pthread_join(thread[i], NULL), 0);
+}
+
 /* ---- signals, cancelling ---- */
 
 static int handler_fd, handler_calls;
