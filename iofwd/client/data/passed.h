@@ -34,6 +34,8 @@ struct passed_file {
     _Atomic uint64_t handle; /* 0: unused */
     _Atomic uint32_t state;
     _Atomic int32_t calls; /* while it counts; below 0: after a refusal for now */
+    /* while it counts: a read is expected to move no more, by the file's size or the last read; only a hint */
+    _Atomic uint64_t read_bound;
     _Atomic uint32_t
         users; /* calls on the descriptor; one that a signal handler has left remains counted */
     _Atomic bool locks_remote; /* record_locks.c: the server may hold locks for this process */

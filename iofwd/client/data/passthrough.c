@@ -352,6 +352,7 @@ static bool replace(struct passed_file *e, const struct amph_fwd_ref *part)
     if (taken) {
         atomic_store(&e->handle, 0);
         atomic_store(&e->calls, 0);
+        atomic_store(&e->read_bound, UINT64_MAX);
         e->server = part->server;
         atomic_store_explicit(&e->handle, part->handle, memory_order_release);
     }
@@ -623,20 +624,55 @@ static bool is_question(const struct amph_fwd_call *call)
     return (flags & FWD_CALL_PURE) && !(flags & FWD_CALL_BULK);
 }
 
+/* How many calls more these bytes count as. */
+static int32_t calls_of(uint64_t len)
+{
+    return (int32_t)(len / ASK_BYTES < ASK_AFTER ? len / ASK_BYTES : ASK_AFTER);
+}
+
 /* Have the file's calls taken so long that its descriptor was worth the question?  Then it is likely that more of
  * them follow.  Questions for attributes do not count: many programs ask once or twice for each file that they
- * read. */
+ * read.  Nor does the length of a buffer that is larger than the file, as that of cat and grep is for most files. */
 static bool is_worth_asking(struct passed_file *e, const struct amph_fwd_call *call)
 {
     struct amph_client_data d;
+    uint64_t len = 0;
 
     if (is_question(call))
         return false;
 
-    size_t more = amph_client_data_of(call->id, &call->u, &d) ? d.len / ASK_BYTES : 0;
-    int32_t calls = 1 + (int32_t)(more < ASK_AFTER ? more : ASK_AFTER);
+    if (amph_client_data_of(call->id, &call->u, &d)) {
+        uint64_t bound = atomic_load_explicit(&e->read_bound, memory_order_relaxed);
+
+        len = d.reads && d.len > bound ? bound : d.len;
+    }
+
+    int32_t calls = 1 + calls_of(len);
 
     return atomic_fetch_add_explicit(&e->calls, calls, memory_order_relaxed) + calls >= ASK_AFTER;
+}
+
+/* Notes after a call that the server has made how much a read of the file can move.  A first read counted with all of
+ * its buffer. */
+static void learn_bound(const struct amph_fwd_call *call, const struct amph_fwd_file *file)
+{
+    bool asks = call_fns[call->id] == do_fstat;
+    struct amph_client_data d;
+
+    if (!asks && (!amph_client_data_of(call->id, &call->u, &d) || !d.reads || *d.done_p == d.len))
+        return;
+
+    struct passed_file *e = amph_client_passed_peek(&file->part[0]);
+
+    if (!e)
+        return;
+
+    uint64_t bound = asks ? (uint64_t)call->u.fstat.st->st_size : *d.done_p;
+    uint64_t before = atomic_exchange_explicit(&e->read_bound, bound, memory_order_relaxed);
+
+    if (!asks && before == UINT64_MAX)
+        atomic_fetch_sub_explicit(&e->calls, calls_of(d.len) - calls_of(bound),
+                                  memory_order_relaxed);
 }
 
 /* May another process, or the next server, have to do with the offset? */
@@ -705,8 +741,14 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
 
     struct passed_file *e = call_fns[call->id] ? usable(call, file) : NULL;
 
-    if (!e)
-        return amph_layer_pass(self->next, call);
+    if (!e) {
+        int err = amph_layer_pass(self->next, call);
+
+        if (!err && call_fns[call->id])
+            learn_bound(call, file);
+
+        return err;
+    }
 
     int err = make_call(e, call);
 

@@ -135,6 +135,18 @@ plain="$builddir/iofwd-run -servers $address"
 run="$grouped $plain"
 # shellcheck disable=SC2086 # several words
 gets "a client of the same user gets descriptors" 2 3 $run "$program" maps /fwd "$mp_dir"
+for i in 1 2 3 4 5 6 7 8; do
+    echo "line $i" >"$kept/lines.$i"
+done
+truncate -s 1M "$kept/long"
+# shellcheck disable=SC2086
+{
+    gets "small files that are read with large buffers are not worth one" 0 0 $run dd if=/fwd/lines.1 of=/dev/null bs=96K
+    gets "nor if their size is known" 0 0 $run cat /fwd/lines.1 /fwd/lines.2 /fwd/lines.3 /fwd/lines.4
+    gets "nor one after another" 0 0 $run grep -r line. /fwd/lines.5 /fwd/lines.6 /fwd/lines.7 /fwd/lines.8
+    gets "a large read is" 1 1 $run dd if=/fwd/long of=/dev/null bs=1M count=1
+}
+rm "$kept"/lines.* "$kept/long"
 if unshare -m true 2>/dev/null; then
     mkdir "$mp_dir/root"
     # shellcheck disable=SC2086
