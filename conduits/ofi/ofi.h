@@ -252,7 +252,7 @@ struct amph_ofi_cork {
 
 /* The thread that pushes what the send side has kept back (pusher.c). */
 struct amph_ofi_pusher {
-    int fd;            /* its timer, or -1 */
+    int fd;            /* its timer; -1: none was needed yet */
     bool set;          /* the timer is set; atomic */
     bool runs;         /* the thread does; atomic */
     bool stop;         /* it has to end; atomic */
@@ -376,7 +376,6 @@ static inline void amph_ofi_cork_push_sent(struct amph_ofi_cx *cx)
 }
 
 /* pusher.c */
-void amph_ofi_pusher_open(struct amph_ofi_cx *cx);
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx);
 /* Can the thread be had?  Send side. */
 bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx);

@@ -79,6 +79,24 @@ static void join(struct amph_ofi_pusher *p)
     p->has_thread = false;
 }
 
+/* Returns an errno value.  Most processes never send so many messages together: they have no timer. */
+static int start_thread(struct amph_ofi_cx *cx)
+{
+    struct amph_ofi_pusher *p = &cx->pusher;
+
+    if (p->fd < 0)
+        p->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (p->fd < 0)
+        return errno;
+
+    join(p);
+
+    int err = amph_thread_start(&p->thread, false, 0, run, cx);
+
+    p->has_thread = err == 0;
+    return err;
+}
+
 /* Makes the thread run.  false: it cannot be started. */
 static bool start(struct amph_ofi_cx *cx)
 {
@@ -87,11 +105,8 @@ static bool start(struct amph_ofi_cx *cx)
     if (__atomic_exchange_n(&p->runs, true, __ATOMIC_SEQ_CST))
         return true;
 
-    join(p);
+    int err = start_thread(cx);
 
-    int err = amph_thread_start(&p->thread, false, 0, run, cx);
-
-    p->has_thread = err == 0;
     p->retry_ns = err ? amph_now_ns() + RETRY_NS : 0;
     if (err) {
         __atomic_store_n(&p->runs, false, __ATOMIC_SEQ_CST);
@@ -105,7 +120,7 @@ bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx)
 {
     const struct amph_ofi_pusher *p = &cx->pusher;
 
-    return cx->corks && p->fd >= 0 && (AMPH_LIKELY(!p->retry_ns) || amph_now_ns() >= p->retry_ns);
+    return cx->corks && (AMPH_LIKELY(!p->retry_ns) || amph_now_ns() >= p->retry_ns);
 }
 
 void amph_ofi_push_soon(struct amph_ofi_cx *cx)
@@ -123,16 +138,6 @@ void amph_ofi_push_soon(struct amph_ofi_cx *cx)
 
     __atomic_store_n(&p->set, false, __ATOMIC_SEQ_CST);
     amph_ofi_cork_push_sent(cx);
-}
-
-void amph_ofi_pusher_open(struct amph_ofi_cx *cx)
-{
-    if (!cx->corks || !cx->base.cfg.bursts)
-        return;
-
-    cx->pusher.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    if (cx->pusher.fd < 0)
-        amph_debug("%s: no timer to send messages together: %m", cx->base.cfg.name);
 }
 
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx)

@@ -187,10 +187,8 @@ enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx)
     if (cx->inner_fd < 0)
         return AMPH_ERR_NOSYS;
 
-    if (cx->wait == OFI_WAIT_INNER) {
+    if (cx->wait == OFI_WAIT_INNER)
         amph_ofi_cork_open(cx);
-        amph_ofi_pusher_open(cx);
-    }
 
     if (!cx->base.cfg.threaded) {
         cx->wait_fd = cx->inner_fd;

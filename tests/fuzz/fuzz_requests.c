@@ -764,7 +764,7 @@ static void end_all(void)
         die(i);
 
     for (unsigned round = 0; round < END_ROUNDS &&
-                             (server->progress.nleaving || amph_server_lock_agents_exiting(&none));
+                             (server->progress.nleaving || amph_server_locks_releasing(&none));
          round++) {
         while (given)
             run_given(0);
