@@ -7,7 +7,7 @@
 #include "tests/am/am_common.h"
 
 #define SIZES 6u
-#define ROUNDS 48u
+#define ROUNDS 12u
 #define TRIPS 200u /* after these a connection delays its acknowledgements */
 #define COMPUTE_NS (60 * AMPH_NS_PER_MS)
 /* TCP by itself sends what is kept back after a round trip, or after 40 to 200 ms. */
