@@ -3,6 +3,9 @@
  * first of them are sent at once and the rest together (tcp, udp).  What sends them for it ends when it
  * has had nothing to do for a while, and begins again with the next messages. */
 #include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include "tests/am/am_common.h"
 
@@ -15,6 +18,7 @@
 
 static const unsigned burst[SIZES] = { 5, 6, 20, 60, 33, 8 };
 static unsigned arrived, asked, questions, trips;
+static bool keeps;
 static uint64_t last_ns;
 
 static void on_message(struct amph_token *token, const struct amph_am *am)
@@ -23,7 +27,7 @@ static void on_message(struct amph_token *token, const struct amph_am *am)
     last_ns = amph_now_ns();
 }
 
-static void send(uint32_t peer, uint8_t handler, uint32_t nbytes)
+static void send_to(uint32_t peer, uint8_t handler, uint32_t nbytes)
 {
     static uint8_t payload[64];
     const struct amph_am am = { .kind = nbytes ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
@@ -85,12 +89,30 @@ static unsigned threads(void)
     return n;
 }
 
+/* Makes the kernel keep back all that is sent over this process's TCP connections from now on, also when
+ * acknowledgements come, which by themselves often end that. */
+static void keep_back(void)
+{
+    const int on = 1;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        int domain = 0;
+        socklen_t len = sizeof domain;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_INET)
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof on); /* listeners refuse it */
+    }
+}
+
 static void send_bursts(void)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
         WAIT_UNTIL(asked == i + 1);
+        if (keeps)
+            keep_back();
+
         for (unsigned k = 0; k < burst[i % SIZES]; k++)
-            send(1, 130, i % 2 ? 64 : 0);
+            send_to(1, 130, i % 2 ? 64 : 0);
 
         compute(COMPUTE_NS);
     }
@@ -108,7 +130,7 @@ static uint64_t take_bursts(uint8_t handler, bool each)
         for (trips = 0; trips < TRIPS;) {
             const unsigned next = trips + 1;
 
-            send(0, 133, 0);
+            send_to(0, 133, 0);
             WAIT_UNTIL(trips == next);
         }
 
@@ -116,7 +138,7 @@ static uint64_t take_bursts(uint8_t handler, bool each)
 
         arrived = 0;
         for (unsigned k = 0; k < (each ? burst[i % SIZES] : 1); k++)
-            send(0, handler, 0);
+            send_to(0, handler, 0);
 
         WAIT_UNTIL(arrived == burst[i % SIZES]);
         least_ns = last_ns - begin_ns < least_ns ? last_ns - begin_ns : least_ns;
@@ -129,6 +151,7 @@ static uint64_t take_bursts(uint8_t handler, bool each)
 
 int main(int argc, char **argv)
 {
+    keeps = argc == 2 && strcmp(argv[1], "-keep") == 0;
     am_start(false);
     am_handler(130, on_message, 3, 3, 0);
     am_handler(131, on_ask, 1, 1, 0);
@@ -150,7 +173,7 @@ int main(int argc, char **argv)
     }
 
     am_barrier();
-    if (argc == 1)
+    if (argc == 1 || keeps)
         WAIT_UNTIL(threads() == 1);
 
     am_barrier();
