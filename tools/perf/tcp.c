@@ -37,17 +37,33 @@ static bool tcp_ready(int fd)
            fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
+/* Returns a socket that listens on loopback, at *addr; -1: there is none. */
+static int listen_on_loopback(struct sockaddr_in *addr)
+{
+    socklen_t len = sizeof *addr;
+    struct timeval limit = { 20, 0 };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    *addr = (struct sockaddr_in){ .sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+        bind(fd, (struct sockaddr *)addr, sizeof *addr) == 0 && listen(fd, 1) == 0 &&
+        getsockname(fd, (struct sockaddr *)addr, &len) == 0)
+        return fd;
+
+    if (fd >= 0)
+        close(fd);
+
+    return -1;
+}
+
 static int tcp_accept(struct perf_run *run)
 {
-    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t len = sizeof addr;
-    struct timeval limit = { 20, 0 };
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in addr;
+    int listener = listen_on_loopback(&addr);
     int fd = -1;
 
-    if (listener >= 0 && setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
-        bind(listener, (struct sockaddr *)&addr, sizeof addr) == 0 && listen(listener, 1) == 0 &&
-        getsockname(listener, (struct sockaddr *)&addr, &len) == 0) {
+    if (listener >= 0) {
         run->shared->port = ntohs(addr.sin_port);
         perf_sync(run);
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -108,14 +124,19 @@ static bool tcp_open(struct perf_run *run)
     return run->tcp_fd >= 0;
 }
 
-/* Moves all bytes, spinning.  False: the connection broke. */
-static bool tcp_move(int fd, unsigned char *data, size_t len, bool send_it)
+/* Moves all bytes, spinning; yields: lets others run meanwhile.  False: the connection broke. */
+static bool tcp_move_or(bool yields, int fd, unsigned char *data, size_t len, bool send_it)
 {
     while (len > 0) {
         ssize_t n = send_it ? send(fd, data, len, MSG_NOSIGNAL) : recv(fd, data, len, 0);
 
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            if (yields)
+                sched_yield();
+
             continue;
+        }
+
         if (n <= 0)
             return false;
 
@@ -124,6 +145,11 @@ static bool tcp_move(int fd, unsigned char *data, size_t len, bool send_it)
     }
 
     return true;
+}
+
+static bool tcp_move(int fd, unsigned char *data, size_t len, bool send_it)
+{
+    return tcp_move_or(false, fd, data, len, send_it);
 }
 
 /* Messages of `bytes` that are answered with `back` bytes; the first byte of a message says whether it
@@ -223,25 +249,10 @@ double perf_tcp_rate(struct perf_run *run, size_t bytes)
 
 #define FILE_PIECE (128u << 10) /* stays in the second-level cache from recv to write */
 
-/* As tcp_move, but lets others run: a file test has no cores of its own. */
+/* A file test has no cores of its own. */
 static bool tcp_move_yielding(int fd, unsigned char *data, size_t len, bool send_it)
 {
-    while (len > 0) {
-        ssize_t n = send_it ? send(fd, data, len, MSG_NOSIGNAL) : recv(fd, data, len, 0);
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            sched_yield();
-            continue;
-        }
-
-        if (n <= 0)
-            return false;
-
-        data += n;
-        len -= (size_t)n;
-    }
-
-    return true;
+    return tcp_move_or(true, fd, data, len, send_it);
 }
 
 /* One call of `bytes` at the child: pieces from the connection to the file or back. */
@@ -301,15 +312,13 @@ static bool ask_for_calls(int fd, unsigned char *data, size_t bytes, size_t tota
 /* Makes both ends of a connection over loopback. */
 static bool tcp_pair(int ends[2])
 {
-    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t len = sizeof addr;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in addr;
+    int listener = listen_on_loopback(&addr);
 
     ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ends[1] = -1;
-    if (listener >= 0 && ends[0] >= 0 && bind(listener, (struct sockaddr *)&addr, len) == 0 &&
-        listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&addr, &len) == 0 &&
-        connect(ends[0], (struct sockaddr *)&addr, len) == 0)
+    if (listener >= 0 && ends[0] >= 0 &&
+        connect(ends[0], (struct sockaddr *)&addr, sizeof addr) == 0)
         ends[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (listener >= 0)
