@@ -14,6 +14,7 @@
 #include "amphora/tools/base.h"
 #include "amphora/tools/annotate.h"
 #include "amphora/tools/atomic.h"
+#include "amphora/tools/client_names.h"
 #ifndef GASNETT_LITE_MODE
 #include "amphora/tools/debug.h"
 #include "amphora/tools/env.h"

@@ -27,6 +27,7 @@ amphoratoolsinclude_HEADERS = \
 	include/amphora/tools/annotate.h \
 	include/amphora/tools/atomic.h \
 	include/amphora/tools/base.h \
+	include/amphora/tools/client_names.h \
 	include/amphora/tools/debug.h \
 	include/amphora/tools/env.h \
 	include/amphora/tools/lock.h \

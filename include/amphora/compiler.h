@@ -54,9 +54,4 @@ typedef void (*amphora_any_fn_t)();
 #define AMPHORA_TEXT(a) AMPHORA_TEXT_(a)
 #define AMPHORA_TEXT_(a) #a
 
-/* A name that clients take from these headers: the text of a macro's value. */
-#ifndef _STRINGIFY
-#define _STRINGIFY(a) AMPHORA_TEXT(a)
-#endif
-
 #endif

@@ -58,7 +58,7 @@ cat >"$dir/defined.awk" <<'EOA'
 {
     n = split($0, word, /[^A-Za-z0-9_]+/)
     for (i = 1; i <= n; i++)
-        if (word[i] ~ /^(gas|gex|GAS|GEX|PLAT)/ && !seen[where, word[i]]++)
+        if (word[i] ~ /^(_?gas|gex|GAS|GEX|PLAT)/ && !seen[where, word[i]]++)
             print "D", where, word[i]
 }
 EOA
@@ -118,7 +118,7 @@ expanded && !ours { next }
     }
     n = split(line, word, /[^A-Za-z0-9_]+/)
     for (i = 1; i <= n; i++)
-        if (word[i] ~ /^(gas|gex_|GAS|GEX_|PLATFORM_|[A-Z]+_)/ || (word[i] ~ /^[a-z]+$/ && !shell))
+        if (word[i] ~ /^(_?gas|gex_|GAS|GEX_|PLATFORM_|[A-Z]+_)/ || (word[i] ~ /^[a-z]+$/ && !shell))
             uses[file, word[i]]++
 }
 END {

@@ -137,6 +137,35 @@ for mode in SEQ PARSYNC PAR; do
         skip "c++11, $mode" "no compiler $CXX"
     fi
 done
+# Names that configure scripts of clients (UPC++'s, for one) want to find defined, with the tools beside gasnetex.h or alone.
+cat >"$dir/probe.c" <<'EOF'
+#ifndef LITE
+#include <gasnetex.h>
+#include <gasnet_mk.h>
+#endif
+#include <gasnet_tools.h>
+#include <gasnet_portable_platform.h>
+#include <sys/param.h>
+EOF
+names="GASNETT_NEVER_INLINE GASNETT_NORETURN GASNETT_PURE GASNETT_CONST GASNETT_IDENT gasnett_spinloop_hint gasneti_builtin_unreachable
+    GASNETT_PREDICT_TRUE GASNETT_PREDICT_FALSE gasnett_assume PLATFORM_COMPILER_IDSTR _STRINGIFY _INCLUDED_GASNET_TOOLS_H PRIuSZ MIN MAX
+    GASNET_RELEASE_VERSION_MAJOR"
+for name in $names; do
+    printf '#ifndef %s\n#error "%s is not defined"\n#endif\n' $name $name
+done >>"$dir/probe.c"
+cp "$dir/probe.c" "$dir/probe.cc"
+printf '#ifndef GASNET_MAXEPS\n#error "GASNET_MAXEPS is not defined"\n#endif\n' | cat "$dir/probe.c" - >"$dir/probe_all.c"
+$CC -std=c11 $warnings -DGASNET_PAR $inc -fsyntax-only "$dir/probe_all.c" >"$dir/out" 2>&1
+result $? "what configure scripts look for, beside gasnetex.h"
+$CC -std=c11 $warnings -DLITE -DGASNETT_LITE_MODE $inc -fsyntax-only "$dir/probe.c" >"$dir/out" 2>&1
+result $? "the same, tools alone in lite mode"
+if command -v ${CXX%% *} >/dev/null 2>&1; then
+    $CXX -std=c++11 $warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/probe.cc" >"$dir/out" 2>&1
+    result $? "the same in C++"
+else
+    skip "the same in C++" "no compiler $CXX"
+fi
+
 $CC $inc -DUSE=use_c -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1 && echo "compiled without a mode" >>"$dir/out"
 grep -q 'define exactly one of GASNET_SEQ' "$dir/out"
 result $? "a client without a thread mode is told so"

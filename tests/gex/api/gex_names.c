@@ -348,7 +348,7 @@ static void teams(gex_TM_t tm)
         { H_MEDIUM_BACK + M, (gex_AM_Fn_t)payload_back_##M }, \
         { H_LONG_BACK + M, (gex_AM_Fn_t)payload_back_##M },
 
-/* What clients use beyond the texts.  api: _STRINGIFY */
+/* What clients use beyond the texts.  api: _STRINGIFY _INCLUDED_GASNET_TOOLS_H PRIuSZ MIN MAX */
 
 #if !(GEX_FLAG_IMMEDIATE & 1) || (GEX_FLAG_AD_ACQ & GEX_FLAG_AD_REL) || !GEX_FLAG_GLOBALLY_QUIESCED
 #error "flags are not for the preprocessor"
@@ -358,6 +358,39 @@ static void teams(gex_TM_t tm)
     GEX_OP_TO_NONFETCHING(GEX_OP_FCAS) != GEX_OP_CAS
 #error "constants are not for the preprocessor"
 #endif
+
+#if !_INCLUDED_GASNET_TOOLS_H
+#error "clients that have included the tools do not see it"
+#endif
+
+/* As Realm does, lest a compiler says that nobody uses them. */
+static const gex_AM_Fn_t never_called[] = { (gex_AM_Fn_t)_gasneti_threadkey_init,
+                                            (gex_AM_Fn_t)_gasnett_trace_printf_noop };
+
+static int larger(size_t a, size_t b)
+{
+    switch (a < b) {
+    case 0:
+        return a > b;
+    case 1:
+        return -1;
+    }
+
+    gasneti_builtin_unreachable();
+}
+
+static void client_names(void)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%" PRIuSZ, (size_t)1 << 40);
+    CHECK(strcmp(text, "1099511627776") == 0);
+    CHECK(MIN(3, 4u) == 3 && MIN(nodes, 0) == 0 && MAX(3, 4u) == 4 && MAX(-1, -2) == -1);
+    CHECK(larger(1, 2) == -1 && larger(2, 1) == 1 && larger(2, 2) == 0);
+
+    for (size_t i = 0; i < sizeof never_called / sizeof *never_called; i++)
+        ((void (*)(void))never_called[i])();
+}
 
 static void beyond_the_texts(gex_TM_t tm)
 {
@@ -401,6 +434,7 @@ int main(int argc, char **argv)
     gex_EP_t ep;
 
     CHECK(handlers[0].fnptr == (gex_AM_Fn_t)short_0 && more[0].gex_fnptr == (gex_AM_Fn_t)on_cancel);
+    client_names();
     CHECK(gasnet_init(&argc, &argv) == GASNET_OK);
     if (argc > 1)
         gasneti_fatalerror("the end of %s", argv[1]);
