@@ -5,6 +5,8 @@
  * A word holds 30 bits of phase, 2 bits of kind, 32 bits of id.  There are two, used in turn: a
  * process can be at phase p+1 while another still reads p, but never at p+2.
  */
+#include <stdlib.h>
+
 #include "am/am.h"
 #include "conduits/conduit.h"
 #include "extended/coll/barrier.h"
@@ -273,6 +275,27 @@ static void advance(struct amph_barrier *b, bool arriving)
 
 /* ---- the calls ---- */
 
+bool amph_coll_barrier_open(struct amph_coll *c, uint32_t number)
+{
+    struct amph_barrier *b = &c->barrier[number];
+    const bool centre = c->star && c->mine == 0;
+
+    b->coll = c;
+    b->number = number;
+    b->slots = centre && c->count - 1 > AMPH_BARRIER_ROUNDS ? c->count - 1 : AMPH_BARRIER_ROUNDS;
+    b->inbox[0] = calloc(2 * (size_t)b->slots, sizeof *b->inbox[0]);
+    if (!b->inbox[0])
+        return false;
+
+    b->inbox[1] = b->inbox[0] + b->slots;
+    return true;
+}
+
+void amph_coll_barrier_close(struct amph_barrier *b)
+{
+    free(b->inbox[0]);
+}
+
 void amph_coll_barrier_notify(struct amph_barrier *b, struct amph_barrier_value value)
 {
     amph_coll_spin_lock(&b->locked);
@@ -397,7 +420,7 @@ void amph_coll_barrier_deliver(struct amph_coll *c, const int32_t *args)
     uint32_t phase = (uint32_t)args[ARG_PHASE];
     uint32_t round = (uint32_t)args[ARG_ROUND];
 
-    if (number >= AMPH_BARRIERS || round >= AMPH_BARRIER_ROUNDS ||
+    if (number >= AMPH_BARRIERS || round >= c->barrier[number].slots ||
         (uint32_t)args[ARG_KIND] >= AMPH_BARRIER_KINDS) {
         amph_count(DROP_MALFORMED);
         return;

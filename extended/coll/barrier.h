@@ -42,6 +42,7 @@ struct amph_barrier_value {
 struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
                                                     struct amph_barrier_value b);
 
+/* Slots of an inbox: one for each round of dissemination. */
 enum {
     AMPH_BARRIER_ROUNDS = 32
 };
@@ -73,7 +74,8 @@ struct amph_barrier {
     uint32_t seen;  /* number of lines that have been seen to arrive */
     uint32_t round; /* leaders only */
     bool sent;
-    uint64_t inbox[2][AMPH_BARRIER_ROUNDS];
+    uint64_t *inbox[2]; /* [slots] */
+    uint32_t slots;
     /* operations of gex_Coll_BarrierNB in the order of the calls; the first is in progress */
     struct amph_gex_op *head, *tail;
 };
@@ -81,6 +83,10 @@ struct amph_barrier {
 /* Registers the handlers.  To be called before the exchange of facts, so that no message arrives
  * earlier. */
 enum amph_status amph_coll_barriers_open(struct amph_gex *g);
+
+/* Creates barrier `number` of c, whose neighbourhoods are known.  false: no memory. */
+bool amph_coll_barrier_open(struct amph_coll *c, uint32_t number);
+void amph_coll_barrier_close(struct amph_barrier *b);
 
 /* Handles a message for a barrier of c; drops it if it cannot be one. */
 void amph_coll_barrier_deliver(struct amph_coll *c, const int32_t *args);

@@ -15,21 +15,26 @@
 #define ANY SIZE_MAX
 #define STAR_BYTES AMPH_COLL_EAGER /* of a message from or to the centre */
 
-/* Trees take log2(n) steps and send all the data in each; chains send the data once, in pieces. */
+/* Trees take log2(n) steps and send all the data in each; chains send the data once, in pieces.  A scan does not go
+ * through a centre, because nobody waits for later participants, so that scans overlap. */
 /* clang-format off */
 static const struct amph_coll_choice choices[] = {
+    { AMPH_COLL_SYNC, 0, ANY, amph_coll_star_reduce_all, AMPH_SCRATCH_ALL, true },
     { AMPH_COLL_SYNC, ANY, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG, false },
+    { AMPH_COLL_BROADCAST, 1024, STAR_BYTES, amph_coll_star_broadcast, 0, true },
     { AMPH_COLL_BROADCAST, 32u << 10, ANY, amph_coll_tree_broadcast, 0, false },
     { AMPH_COLL_BROADCAST, ANY, ANY, amph_coll_chain_broadcast, 0, false },
     { AMPH_COLL_REDUCE, 1024, STAR_BYTES, amph_coll_star_reduce, AMPH_SCRATCH_ALL, true },
     { AMPH_COLL_REDUCE, 32u << 10, ANY, amph_coll_tree_reduce, AMPH_SCRATCH_LOG, false },
     { AMPH_COLL_REDUCE, ANY, ANY, amph_coll_chain_reduce, 1, false },
+    { AMPH_COLL_REDUCE_ALL, 1024, STAR_BYTES, amph_coll_star_reduce_all, AMPH_SCRATCH_ALL, true },
     { AMPH_COLL_REDUCE_ALL, 16u << 10, ANY, amph_coll_double_reduce_all, AMPH_SCRATCH_LOG, false },
     { AMPH_COLL_REDUCE_ALL, ANY, ANY, amph_coll_chain_reduce_all, 1, false },
     { AMPH_COLL_SCAN, 16u << 10, ANY, amph_coll_double_scan, AMPH_SCRATCH_LOG, false },
     { AMPH_COLL_SCAN, ANY, ANY, amph_coll_chain_scan, 1, false },
     { AMPH_COLL_SCATTER, ANY, ANY, amph_coll_flat_scatter, 0, false },
     { AMPH_COLL_GATHER, ANY, ANY, amph_coll_flat_gather, 0, false },
+    { AMPH_COLL_GATHER_ALL, 1024, STAR_BYTES, amph_coll_star_gather_all, AMPH_SCRATCH_ALL, true },
     { AMPH_COLL_GATHER_ALL, AMPH_COLL_EAGER, 64u << 10, amph_coll_bruck_gather_all, AMPH_SCRATCH_ALL, false },
     { AMPH_COLL_GATHER_ALL, ANY, ANY, amph_coll_flat_gather_all, 0, false },
     { AMPH_COLL_EXCHANGE, 1024, STAR_BYTES, amph_coll_star_exchange, AMPH_SCRATCH_PAIRS, true },

@@ -391,7 +391,10 @@ void amph_coll_flat_gather(struct amph_coll_op *op);
 void amph_coll_flat_gather_all(struct amph_coll_op *op);
 void amph_coll_flat_exchange(struct amph_coll_op *op);
 void amph_coll_bruck_gather_all(struct amph_coll_op *op);
+void amph_coll_star_broadcast(struct amph_coll_op *op);
 void amph_coll_star_reduce(struct amph_coll_op *op);
+void amph_coll_star_reduce_all(struct amph_coll_op *op);
+void amph_coll_star_gather_all(struct amph_coll_op *op);
 void amph_coll_star_exchange(struct amph_coll_op *op);
 
 /* Returns the rank of participant i in op's stage between neighbourhoods. */

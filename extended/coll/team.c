@@ -18,6 +18,11 @@ enum {
     LOOKS_BETWEEN_POLLS = 2,
     POOL_KEEPS = 4
 };
+/* Most leaders of a team whose small collectives go through one of them, on one host and on several. */
+enum {
+    STAR_MAX = 1024,
+    STAR_MAX_OF_HOSTS = 33
+};
 #define POOL_BYTES \
     (AMPH_COLL_SEGMENT + (64u << 10)) /* kept by the pool; larger pieces come from malloc */
 
@@ -139,22 +144,35 @@ static bool number_nbrhds(struct amph_coll *c)
     return true;
 }
 
-/* Do several leaders share a host, and has some host more processes than cores?  The answer is the
- * same at all members.  The centre needs a slot of its inbox for each other leader. */
-static bool star_is_faster(const struct amph_coll *c)
+/* The host of a neighbourhood's leader. */
+static uint32_t host_of(const struct amph_coll *c, uint32_t nbrhd)
 {
     const struct amph_proc *proc = &amph_boot_job(amph_job.boot)->proc[amph_job.first];
-    bool shared = false;
 
-    if (!amph_gex()->crowded || c->count < 3 || c->count > AMPH_BARRIER_ROUNDS + 1)
+    return proc[amph_coll_peer(c, c->first[nbrhd])].host;
+}
+
+/* Do several leaders share a host, and has some host more processes than cores?  The answer is the
+ * same at all members.  The centre needs memory and time for each other leader. */
+static bool star_is_faster(const struct amph_coll *c)
+{
+    uint32_t on_first = 0; /* leaders on the host of the first one */
+
+    if (!amph_gex()->crowded || c->count < 3 || c->count > STAR_MAX)
         return false;
 
     for (uint32_t i = 0; i < c->count; i++)
-        for (uint32_t j = 0; j < i; j++)
-            shared |= proc[amph_coll_peer(c, c->first[i])].host ==
-                      proc[amph_coll_peer(c, c->first[j])].host;
+        on_first += host_of(c, i) == host_of(c, 0);
 
-    return shared;
+    if (on_first == c->count || c->count > STAR_MAX_OF_HOSTS)
+        return on_first == c->count;
+
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (host_of(c, i) == host_of(c, j))
+                return true;
+
+    return false;
 }
 
 /* Lists the members of this process's neighbourhood.  false: no memory. */
@@ -201,10 +219,9 @@ static enum amph_status set_up(struct amph_coll *c)
         return AMPH_ERR_NOMEM;
 
     c->star = star_is_faster(c);
-    for (uint32_t i = 0; i < AMPH_BARRIERS; i++) {
-        c->barrier[i].coll = c;
-        c->barrier[i].number = i;
-    }
+    for (uint32_t i = 0; i < AMPH_BARRIERS; i++)
+        if (!amph_coll_barrier_open(c, i))
+            return AMPH_ERR_NOMEM;
 
     if (c->nlocal == 1)
         return AMPH_OK;
@@ -220,6 +237,9 @@ static enum amph_status set_up(struct amph_coll *c)
 
 static void free_coll(struct amph_coll *c)
 {
+    for (uint32_t i = 0; i < AMPH_BARRIERS; i++)
+        amph_coll_barrier_close(&c->barrier[i]);
+
     free(c->mail.in);
     free(c->mail.out);
     free(c->nbrhd);
