@@ -272,6 +272,7 @@ preload_scripts += \
 	tests/files/calls/fwd_lookups.sh \
 	tests/files/calls/fwd_near.sh \
 	tests/files/calls/fwd_near_writes.sh \
+	tests/files/ratios/fwd_ratios.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/failover/fwd_left.sh \
 	tests/files/process/fwd_shares.sh \
@@ -472,8 +473,17 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# writers_figures.sh is for doc/figures.md.
+# writers_figures.sh is for doc/figures.md, as ratios_figures.sh, which fwd_ratios.sh runs shortly.
 EXTRA_DIST += tests/files/data/writers_figures.sh tests/files/data/writers_bench.c
+EXTRA_DIST += \
+	tests/files/ratios/ratios_figures.sh \
+	tests/files/ratios/fwd_ratios.c \
+	tests/files/ratios/ratios.h \
+	tests/files/ratios/ratios_names.c \
+	tests/files/ratios/ratios_trees.c \
+	tests/files/ratios/ratios_data.c \
+	tests/files/ratios/ratios_process.c \
+	tests/files/ratios/ratios_shared.c
 # fwd_debian.sh, fwd_mpi_real.sh, fwd_mpi_io.sh, fwd_outside.sh, fwd_starts.sh, fwd_vanished.sh and fwd_watchers.sh are
 # for the nightly run, which finds them here.
 EXTRA_DIST += \
