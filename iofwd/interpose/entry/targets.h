@@ -57,6 +57,9 @@ int amph_ip_report_few(int err);
 int amph_ip_own_pair(int result, int fds[2]);
 /* moves fd to amph_ip_state.cwd_fd; false: no descriptors are left */
 bool amph_ip_hold_cwd(int fd);
+
+/* Opens a directory that is to become the working directory (fd/fd.c).  The program must not see the descriptor. */
+int amph_ip_open_directory(const char *path);
 /* before exec: makes the kernel's descriptor the working directory, also if a task with another
  * descriptor table has changed it */
 void amph_ip_cwd_to_kernel(void);

@@ -363,8 +363,9 @@ static int hold_fds(struct held_fds *held)
     return min < FDTAB_MAX ? ENOMEM : EMFILE;
 }
 
-/* Opens the file at its server and allocates a descriptor for it; the client is entered. */
-static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
+/* Opens the file at its server and allocates a descriptor for it; the client is entered.  hidden: the program does not
+ * see the descriptor, which may then have a placeholder that shows no O_PATH, as most have. */
+static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode, bool hidden)
 {
     struct amph_fd_file *of = amph_fdtab_new();
     struct held_fds held = { .n = 0 };
@@ -399,7 +400,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode)
     keep_path(w, of);
     __atomic_store_n(&of->ready, true, __ATOMIC_RELEASE);
 
-    int fd = placeholder(&of->file, flags);
+    int fd = placeholder(&of->file, hidden ? flags & ~O_PATH : flags);
 
     if (fd < 0) {
         err = amph_ip_report_few(errno);
@@ -452,11 +453,10 @@ static int open_numbered(const struct amph_ip_resolved *w, int flags, mode_t mod
     return directory ? fd : amph_ip_note_local(fd);
 }
 
-int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
+static int open_at(int dir, const char *path, int flags, mode_t mode, bool hidden)
 {
-    struct amph_ip_resolved w;
-
     struct amph_ip_near_opened near;
+    struct amph_ip_resolved w;
     int err;
 
     if (!amph_ip_resolve_near(&w, dir, path, false))
@@ -475,7 +475,17 @@ int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
         return amph_ip_note_local(amph_ip_kernel_openat(dir, path, flags, mode));
     }
 
-    return open_forwarded(&w, flags, mode);
+    return open_forwarded(&w, flags, mode, hidden);
+}
+
+int amph_do_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    return open_at(dir, path, flags, mode, false);
+}
+
+int amph_ip_open_directory(const char *path)
+{
+    return open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, true);
 }
 
 /* Closes a local descriptor. */

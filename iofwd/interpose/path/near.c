@@ -480,14 +480,29 @@ void amph_ip_near_note_file(int fd)
         ;
 }
 
-static bool open_to_read(const struct amph_ip_resolved *w, const struct amph_ip_near_place *p,
-                         int flags, struct amph_ip_near_opened *o, int *err_p)
+/* A directory above that was opened to start there is the file itself, if no more is wanted of it. */
+static int open_above(struct amph_ip_near_place *p, int flags)
+{
+    const int wanted = O_PATH | O_DIRECTORY | O_CLOEXEC; /* as climb has opened it */
+
+    if (!p->opened || strcmp(p->rel, ".") != 0 || (flags & ~O_NOFOLLOW) != wanted)
+        return -1;
+
+    p->opened = false;
+    return p->dir;
+}
+
+static bool open_to_read(const struct amph_ip_resolved *w, struct amph_ip_near_place *p, int flags,
+                         struct amph_ip_near_opened *o, int *err_p)
 {
     *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
-    o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
+    o->fd = open_above(p, flags);
+    if (o->fd < 0)
+        o->fd = amph_ip_near_open_below(p, p->rel, opening_flags(flags), 0);
+
     o->readonly = p->readonly;
     if (o->fd < 0)
         return is_answer(open_failure(errno), err_p);

@@ -181,18 +181,47 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
            st.st_ino == e->ino;
 }
 
-/* Gives up the entries whose descriptors were closed unseen.  It looks again when it has taken one: until then another
+/* Gives up an entry whose descriptor was closed unseen.  It looks again when it has taken one: until then another
  * thread can have given it to another file with the same number. */
-static void sweep(void)
+static void sweep_one(struct amph_ip_near_writing *e)
 {
-    for (size_t i = 0; i < FWD_WRITER_FILES; i++) {
-        struct amph_ip_near_writing *e = &amph_ip_near_versions.item[i];
-        uint32_t number = atomic_load(&e->number);
+    uint32_t number = atomic_load(&e->number);
 
-        if (number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN && !is_open(e, number) &&
-            take(e, number))
-            amph_ip_near_writing_left(e, (int)number - 1, !is_open(e, number));
+    if (number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN && !is_open(e, number) &&
+        take(e, number))
+        amph_ip_near_writing_left(e, (int)number - 1, !is_open(e, number));
+}
+
+static bool is_used(const struct amph_ip_near_writing *e)
+{
+    uint32_t number = atomic_load(&e->number);
+
+    return number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN;
+}
+
+/* Looks at the next entry in use: a look at all would cost a program with many open files a system call for each of them
+ * at every open. */
+static void sweep_next(void)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+    unsigned at = atomic_load_explicit(&nv->swept, memory_order_relaxed);
+
+    for (unsigned i = 1; i <= FWD_WRITER_FILES; i++) {
+        struct amph_ip_near_writing *e = &nv->item[(at + i) % FWD_WRITER_FILES];
+
+        if (!is_used(e))
+            continue;
+
+        atomic_store_explicit(&nv->swept, at + i, memory_order_relaxed);
+        sweep_one(e);
+        return;
     }
+}
+
+static void sweep_all(void)
+{
+    for (size_t i = 0; i < FWD_WRITER_FILES; i++)
+        sweep_one(&amph_ip_near_versions.item[i]);
 }
 
 /* Has this process a file of these versions that is used unseen? */
@@ -230,7 +259,7 @@ static struct amph_ip_near_writing *find_free(void)
         }
     }
 
-    return take_all();
+    return NULL;
 }
 
 struct amph_ip_near_writing *amph_ip_near_writing_reserve(void)
@@ -238,10 +267,17 @@ struct amph_ip_near_writing *amph_ip_near_writing_reserve(void)
     int saved = errno;
 
     if (atomic_load(&amph_ip_near_versions.n))
-        sweep();
+        sweep_next();
+
+    struct amph_ip_near_writing *e = find_free();
+
+    if (!e) {
+        sweep_all();
+        e = find_free();
+    }
 
     errno = saved;
-    return find_free();
+    return e ? e : take_all();
 }
 
 void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const struct stat *st)

@@ -4,7 +4,7 @@
  * host hold nothing old of them (wire/writers.h).
  *
  * Each descriptor of a file that is open for writing has an entry.  The file counts as one that is changed until
- * the descriptor is closed.  That a descriptor was closed without a caught call is found at the next open.  A file
+ * the descriptor is closed.  That a descriptor was closed without a caught call is found at one of the next opens.  A file
  * of which this process does not see all uses (shared maps, descriptors that were sent to other processes) counts
  * as one until the process ends.  If there are more descriptors than entries, all files count as changed until then.
  *
@@ -45,6 +45,7 @@ struct amph_ip_near_versions {
     struct amph_fwd_writer *own;   /* NULL: none, or none was left */
     uint32_t pid;                  /* whose entries they are */
     _Atomic unsigned n;            /* entries in use */
+    _Atomic unsigned swept;        /* the entry that was looked at last */
     _Atomic bool all;              /* all files count as changed */
     struct amph_ip_near_writing item[FWD_WRITER_FILES];
     struct amph_ip_near_writing more; /* of all files without an entry of their own */

@@ -189,6 +189,33 @@ for times in range(5):
     check("answers are held again", calls() - before < 10, True)
 holder.end()'
 
+section "descriptors that are closed unseen are found by the next opens" '
+holder = Process(0, IOFWD_PASSTHROUGH="0")
+writer = Process(1)
+writer("import ctypes")
+writer("bare = ctypes.CDLL(\"libc.so.6\").close")
+for files in 20, 60:
+    writer("many = [os.open(\"/fwd/u\" + str(i), os.O_RDWR | os.O_CREAT, 0o644) for i in range(20)]")
+    writer("[bare(f) for f in many]")
+    before = calls()
+    holder("[os.stat(\"/fwd/u\" + str(i)) for i in range(20) for times in range(5)]")
+    check("each counts as written, at least 50 calls", calls() - before >= 50, True)
+    writer("[os.close(os.open(\"/fwd/other\" + str(i), os.O_WRONLY | os.O_CREAT, 0o644)) for i in range(" + str(files) + ")]")
+    holder("[os.stat(\"/fwd/u\" + str(i)) for i in range(20)]")
+    before = calls()
+    holder("[os.stat(\"/fwd/u\" + str(i)) for i in range(20) for times in range(5)]")
+    check("answers are held again", calls() - before < 10, True)
+# while many are open, a new one finds an entry that was closed unseen
+writer("many = [os.open(\"/fwd/u\" + str(i), os.O_RDWR | os.O_CREAT, 0o644) for i in range(28)]")
+writer("bare(many[27])")
+writer("f = os.open(\"/fwd/last\", os.O_RDWR | os.O_CREAT, 0o644)")
+holder("os.stat(\"/fwd/other0\")")
+before = calls()
+holder("[os.stat(\"/fwd/other0\") for i in range(50)]")
+check("not all files count as written", calls() - before < 10, True)
+holder.end()
+writer.end()'
+
 section "many short programs, each of which writes" '
 holder = Process(0, IOFWD_PASSTHROUGH="0")
 holder("open(\"/fwd/s\", \"w\").write(\"0\")")

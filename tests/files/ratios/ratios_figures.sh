@@ -55,9 +55,9 @@ time_calls() {
 i=0
 while [ "$i" -lt "$runs" ]; do
     time_calls direct "$builddir" "$@"
-    for way in near job server; do
-        [ -z "${OLD-}" ] || time_calls "old $way" "$OLD" "$@"
-        time_calls "$way" "$builddir" "$@"
+    for next in near job server; do
+        [ -z "${OLD-}" ] || time_calls "old $next" "$OLD" "$@"
+        time_calls "$next" "$builddir" "$@"
     done
     i=$((i + 1))
 done >"$dir/figures" || exit 1
