@@ -271,6 +271,7 @@ preload_scripts += \
 	tests/files/calls/fwd_links.sh \
 	tests/files/calls/fwd_lookups.sh \
 	tests/files/calls/fwd_near.sh \
+	tests/files/calls/fwd_near_links.sh \
 	tests/files/calls/fwd_near_writes.sh \
 	tests/files/ratios/fwd_ratios.sh \
 	tests/files/failover/fwd_killed.sh \
@@ -331,7 +332,8 @@ preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests
 preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
-preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups tests/files/calls/fwd_near
+preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups tests/files/calls/fwd_near \
+	tests/files/calls/fwd_near_links
 preload_programs += tests/files/data/fwd_record_locks
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
@@ -414,6 +416,9 @@ tests_files_calls_fwd_lookups_LDFLAGS =
 tests_files_calls_fwd_lookups_LDADD = -lpthread
 tests_files_calls_fwd_near_SOURCES = tests/files/calls/fwd_near.c tests/files/fwd_is.h tests/files/fwd_say.h
 tests_files_calls_fwd_near_LDFLAGS =
+tests_files_calls_fwd_near_links_SOURCES = tests/files/calls/fwd_near_links.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_calls_fwd_near_links_LDFLAGS =
+tests_files_calls_fwd_near_links_LDADD = -lpthread
 tests_files_calls_fwd_names_SOURCES = tests/files/calls/fwd_names.c tests/files/fwd_say.h
 tests_files_calls_fwd_names_LDFLAGS =
 tests_files_limits_fwd_limits_SOURCES = tests/files/limits/fwd_limits.c

@@ -241,7 +241,7 @@ int amph_fwd_below_stat(const struct amph_fwd_host_calls *host, int base_fd, con
 {
     struct stat found;
 
-    if (host->fstatat(base_fd, rel, &found, AT_SYMLINK_NOFOLLOW) != 0)
+    if (host->fstatat(base_fd, rel, &found, amph_fwd_below_itself(rel)) != 0)
         return failure();
     if (is_for_server(found.st_mode, flags))
         return FWD_BELOW_ASK;
@@ -266,7 +266,7 @@ int amph_fwd_below_statx(const struct amph_fwd_host_calls *host, int base_fd, co
 {
     struct statx found;
 
-    if (host->statx(base_fd, rel, AT_SYMLINK_NOFOLLOW, mask, &found) != 0)
+    if (host->statx(base_fd, rel, amph_fwd_below_itself(rel), mask, &found) != 0)
         return failure();
     if (!(found.stx_mask & STATX_TYPE) || is_for_server(found.stx_mode, flags))
         return FWD_BELOW_ASK;
@@ -284,14 +284,15 @@ int amph_fwd_below_access(const struct amph_fwd_host_calls *host, int base_fd, c
 
     if (amode & ~(R_OK | X_OK))
         return FWD_BELOW_ASK;
-    if (host->fstatat(base_fd, rel, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (host->fstatat(base_fd, rel, &st, amph_fwd_below_itself(rel)) != 0)
         return failure();
     if (S_ISLNK(st.st_mode))
         return FWD_BELOW_ASK;
     if (amode == F_OK)
         return 0;
 
-    return host->faccessat(base_fd, rel, amode, flags & AT_EACCESS) == 0 ? 0 : failure();
+    flags = (flags & AT_EACCESS) | (amph_fwd_below_itself(rel) & AT_EMPTY_PATH);
+    return host->faccessat(base_fd, rel, amode, flags) == 0 ? 0 : failure();
 }
 
 int amph_fwd_below_readlink(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,

@@ -10,6 +10,7 @@
 #ifndef AMPH_IOFWD_BELOW_H
 #define AMPH_IOFWD_BELOW_H
 
+#include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -87,6 +88,12 @@ int amph_fwd_below_way(struct amph_fwd_plains *plains, const struct amph_fwd_hos
                        uint64_t max_age_ns);
 
 /* ---- look-ups, where amph_fwd_below_way returns 0 ---- */
+
+/* The flags of a call that does not follow a link.  An empty path means base_fd itself. */
+static inline int amph_fwd_below_itself(const char *rel)
+{
+    return AT_SYMLINK_NOFOLLOW | (rel[0] ? 0 : AT_EMPTY_PATH);
+}
 
 /* Return 0, ENOENT or FWD_BELOW_ASK; of a file that is no link, readlink returns EINVAL. */
 int amph_fwd_below_stat(const struct amph_fwd_host_calls *host, int base_fd, const char *rel,

@@ -4,9 +4,9 @@
  *
  * The address file says where the servers' exports are on this host (near_exports.c).  The process opens them with
  * its own rights, so it never sees more than it could without the servers.  Like a server it stays below the
- * export: the kernel resolves each path below the export's directory and follows no link (openat2).  Where there
- * is a link, a FIFO, a socket or a device, or an error but ENOENT and a lack of descriptors, the server makes the
- * call.
+ * export: the kernel resolves each path below the export's directory, or below one that the process has open, and
+ * follows only links that stay there (openat2).  Where a link leaves it, and where there is a FIFO, a socket or a
+ * device, or an error but ENOENT and a lack of descriptors, the server makes the call.
  *
  * A shared map of such a file goes to the server, because all processes of the host shall see in it what others
  * change in theirs (memory/pages.h).
@@ -132,23 +132,50 @@ bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_pl
 
 void amph_ip_near_place_end(const struct amph_ip_near_place *p)
 {
-    if (p->opened)
+    if (p->entered)
         amph_ip_kernel_close(p->dir);
+    if (p->opened)
+        amph_ip_kernel_close(p->entered ? p->start : p->dir);
 }
 
-int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
-                            mode_t mode)
+static int open_once(int dir, const char *rel, int flags, mode_t mode, bool links)
 {
     const struct open_how how = { .flags = (unsigned)flags,
                                   .mode = flags & O_CREAT ? mode & 07777 : 0,
-                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                             RESOLVE_NO_MAGICLINKS };
+                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+                                             (links ? 0 : RESOLVE_NO_SYMLINKS) };
 
-    int fd = amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how);
+    int fd = amph_ip_host_calls.openat2(dir, rel, &how, sizeof how);
 
     return fd < 0 && amph_ip_client_made_room()
-               ? amph_ip_host_calls.openat2(p->dir, rel, &how, sizeof how)
+               ? amph_ip_host_calls.openat2(dir, rel, &how, sizeof how)
                : fd;
+}
+
+/* The first try follows no link, and shows whether there is one. */
+static int open_any(struct amph_ip_near_place *p, const char *rel, int flags, mode_t mode)
+{
+    int fd = open_once(p->dir, rel, flags, mode, p->links);
+
+    if (fd >= 0 || errno != ELOOP || p->links)
+        return fd;
+
+    p->links = true;
+    return open_once(p->dir, rel, flags, mode, true);
+}
+
+/* The program gets the lowest number, which a directory above has that the call has opened before. */
+int amph_ip_near_open_below(struct amph_ip_near_place *p, const char *rel, int flags, mode_t mode)
+{
+    int fd = open_any(p, rel, flags, mode);
+
+    if (fd < 0 || !p->opened || p->entered || fd < p->dir ||
+        amph_ip_kernel_dup3(fd, p->dir, flags & O_CLOEXEC) < 0)
+        return fd;
+
+    amph_ip_kernel_close(fd);
+    p->opened = false;
+    return p->dir;
 }
 
 /* The way to the last component, as amph_fwd_below_way.  Other programs may change it meanwhile. */
@@ -170,15 +197,88 @@ static bool is_answer(int err, int *err_p)
     return err != FWD_BELOW_ASK;
 }
 
+static int open_failure(const char *rel, int err)
+{
+    bool misses = err == ENOENT && !amph_fwd_below_climbs(rel);
+
+    return misses || amph_ip_near_lacks_descriptors(err) ? err : FWD_BELOW_ASK;
+}
+
+/* Goes on in a directory or a file that the look-up has opened. */
+static void move_to(struct amph_ip_near_place *p, int fd, const char *rel)
+{
+    if (p->entered) {
+        amph_ip_kernel_close(p->dir);
+    } else {
+        p->start = p->dir;
+        p->whole = p->rel;
+    }
+
+    p->entered = true;
+    p->dir = fd;
+    p->rel = rel;
+}
+
+/* Goes on in the directory of the path's last component, by links on the way.  Returns 0, an error for the program, or
+ * FWD_BELOW_ASK. */
+static int enter_by_links(struct amph_ip_near_place *p)
+{
+    const char *slash = strrchr(p->rel, '/');
+    size_t len = slash ? (size_t)(slash - p->rel) : 0;
+    char way[PATH_MAX];
+
+    if (len == 0 || len >= sizeof way)
+        return FWD_BELOW_ASK;
+
+    memcpy(way, p->rel, len);
+    way[len] = 0;
+
+    int fd = open_once(p->dir, way, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, true);
+
+    if (fd < 0)
+        return open_failure(way, errno);
+
+    move_to(p, fd, slash[1] ? slash + 1 : ".");
+    return 0;
+}
+
+/* Goes on in what the path leads to, if its last component is a link. */
+static int enter_link(struct amph_ip_near_place *p)
+{
+    int start = p->entered ? p->start : p->dir;
+    const char *whole = p->entered ? p->whole : p->rel;
+    int fd = open_once(start, whole, O_PATH | O_CLOEXEC, 0, true);
+
+    if (fd < 0)
+        return open_failure(whole, errno);
+
+    move_to(p, fd, "");
+    return 0;
+}
+
 /* Finds the place of a look-up and the way there.  Returns 0, an error for the program, or FWD_BELOW_ASK.  end must
  * follow. */
 static int begin(const struct amph_ip_resolved *w, struct amph_ip_near_place *p)
 {
-    if (amph_ip_near_place(w, p))
-        return way(p);
+    if (!amph_ip_near_place(w, p)) {
+        *p = (struct amph_ip_near_place){ .rel = "" };
+        return FWD_BELOW_ASK;
+    }
 
-    p->opened = false;
-    return FWD_BELOW_ASK;
+    int err = way(p);
+
+    return err == FWD_BELOW_ASK ? enter_by_links(p) : err;
+}
+
+/* Goes on in what the path leads to, if the look-up has given FWD_BELOW_ASK, perhaps because of a link.  Returns
+ * whether it is to be repeated; else *err_p is its answer. */
+static bool try_link(struct amph_ip_near_place *p, int flags, int *err_p)
+{
+    if (*err_p != FWD_BELOW_ASK || (flags & AT_SYMLINK_NOFOLLOW) || !p->rel[0])
+        return false;
+
+    *err_p = enter_link(p);
+    return *err_p == 0;
 }
 
 static bool end(const struct amph_ip_near_place *p, int err, int *err_p)
@@ -201,6 +301,8 @@ bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat 
     int err = begin(w, &p);
 
     if (!err)
+        err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
+    if (try_link(&p, flags, &err))
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, st);
 
     return end(&p, err, err_p);
@@ -261,6 +363,8 @@ bool amph_ip_near_statx(const struct amph_ip_resolved *w, int flags, unsigned ma
 
     if (!err)
         err = amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx);
+    if (try_link(&p, flags, &err))
+        err = amph_fwd_below_statx(&amph_ip_host_calls, p.dir, p.rel, flags, mask, stx);
 
     return end(&p, err, err_p);
 }
@@ -272,7 +376,8 @@ static int may_access(const struct amph_ip_near_place *p, int amode, int flags)
 
     if (err || !(amode & W_OK))
         return err;
-    if (p->readonly || host->faccessat(p->dir, p->rel, amode, flags & AT_EACCESS) != 0)
+    if (p->readonly || host->faccessat(p->dir, p->rel, amode,
+                                       (flags & AT_EACCESS) | (p->rel[0] ? 0 : AT_EMPTY_PATH)) != 0)
         return FWD_BELOW_ASK;
 
     return 0;
@@ -284,7 +389,12 @@ bool amph_ip_near_access(const struct amph_ip_resolved *w, int amode, int flags,
 
     int err = begin(w, &p);
 
-    return end(&p, err ? err : may_access(&p, amode, flags), err_p);
+    if (!err)
+        err = may_access(&p, amode, flags);
+    if (try_link(&p, flags, &err))
+        err = may_access(&p, amode, flags);
+
+    return end(&p, err, err_p);
 }
 
 bool amph_ip_near_readlink(const struct amph_ip_resolved *w, char *target, size_t cap_bytes,
@@ -334,6 +444,14 @@ static ssize_t read_xattr(const struct amph_ip_near_place *p, const char *name, 
                           size_t cap_bytes)
 {
     char path[PATH_MAX];
+    struct amph_ip_by_fd link;
+
+    if (!p->rel[0]) { /* what a link has led to */
+        const char *itself = amph_ip_name_by_fd(p->dir, &link);
+
+        return name ? libc_getxattr(itself, name, value, cap_bytes)
+                    : libc_listxattr(itself, value, cap_bytes);
+    }
 
     if (has_xattrat()) {
         ssize_t n = amph_ip_kernel_xattrat(p->dir, p->rel, AT_SYMLINK_NOFOLLOW, name, value,
@@ -365,7 +483,6 @@ static bool shows_no_link(int err)
     return has_xattrat() && (err == 0 || err == ENODATA || err == ERANGE || err == ENOENT);
 }
 
-/* A link that is to be followed is the server's. */
 bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char *name, void *value,
                         size_t cap_bytes, ssize_t *len_p, int *err_p)
 {
@@ -377,14 +494,19 @@ bool amph_ip_near_xattr(const struct amph_ip_resolved *w, int flags, const char 
 
     if (!err && follows && !acl)
         err = amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st);
-    if (err)
+    if (err && !try_link(&p, flags, &err))
         return end(&p, err, err_p);
 
     *len_p = read_xattr(&p, name, value, cap_bytes);
     err = *len_p < 0 ? xattr_error(&p, errno) : 0;
-    if (follows && acl && !shows_no_link(err) &&
-        amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st) != 0)
+    if (follows && acl && p.rel[0] && !shows_no_link(err) &&
+        amph_fwd_below_stat(&amph_ip_host_calls, p.dir, p.rel, flags, &st) != 0) {
         err = FWD_BELOW_ASK;
+        if (try_link(&p, flags, &err)) {
+            *len_p = read_xattr(&p, name, value, cap_bytes);
+            err = *len_p < 0 ? xattr_error(&p, errno) : 0;
+        }
+    }
 
     return end(&p, err, err_p);
 }
@@ -411,19 +533,32 @@ static bool may_open_to_change(int flags)
     return changes && !(flags & ~(CHANGE_FLAGS | (FILE_FLAGS & ~O_DIRECTORY)));
 }
 
-int amph_ip_near_look_at(const struct amph_ip_near_place *p, struct stat *st)
+int amph_ip_near_look_at(struct amph_ip_near_place *p, int flags, struct stat *st)
 {
     int err = way(p);
 
-    return err ? err : amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, 0, st);
+    if (!err)
+        err = amph_fwd_below_stat(&amph_ip_host_calls, p->dir, p->rel, 0, st);
+    if (err != FWD_BELOW_ASK)
+        return err;
+
+    int fd = open_once(p->dir, p->rel, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW), 0, true);
+
+    p->links = true;
+    if (fd < 0)
+        return open_failure(p->rel, errno);
+
+    err = amph_ip_kernel_fstat(fd, st) == 0 ? 0 : FWD_BELOW_ASK;
+    amph_ip_kernel_close(fd);
+    return err;
 }
 
 /* May it be opened to be read?  The descriptor of a file can also change its mode and the like, which the server
  * refuses below a read-only export. */
-static int look_to_read(const struct amph_ip_near_place *p)
+static int look_to_read(struct amph_ip_near_place *p, int flags)
 {
     struct stat st;
-    int err = amph_ip_near_look_at(p, &st);
+    int err = amph_ip_near_look_at(p, flags, &st);
     bool reads = !err && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !p->readonly));
 
     return err || reads ? err : FWD_BELOW_ASK;
@@ -462,11 +597,6 @@ static int opening_flags(int flags)
     return flags & O_DIRECTORY ? flags : flags | O_NONBLOCK;
 }
 
-static int open_failure(int err)
-{
-    return err == ENOENT || amph_ip_near_lacks_descriptors(err) ? err : FWD_BELOW_ASK;
-}
-
 void amph_ip_near_note_file(int fd)
 {
     _Atomic int *end_at = &amph_ip_near.memory->files_end;
@@ -495,7 +625,7 @@ static int open_above(struct amph_ip_near_place *p, int flags)
 static bool open_to_read(const struct amph_ip_resolved *w, struct amph_ip_near_place *p, int flags,
                          struct amph_ip_near_opened *o, int *err_p)
 {
-    *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p);
+    *err_p = flags & O_DIRECTORY ? 0 : look_to_read(p, flags);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
 
@@ -505,7 +635,7 @@ static bool open_to_read(const struct amph_ip_resolved *w, struct amph_ip_near_p
 
     o->readonly = p->readonly;
     if (o->fd < 0)
-        return is_answer(open_failure(errno), err_p);
+        return is_answer(open_failure(p->rel, errno), err_p);
     if (is_right(o, flags) && (!o->directory || has_short_name(w))) {
         if (!o->directory)
             amph_ip_near_note_file(o->fd);

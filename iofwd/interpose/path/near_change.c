@@ -3,7 +3,7 @@
  * Changes that the process makes by itself: files that it opens to write them, and names; see near.h.
  *
  * It moves the versions of what it changes as a server would (near_versions.h).  A name is changed in its directory,
- * which is opened without links and below the export first.  What the process must not do is left to the server,
+ * which is opened below the export first.  What the process must not do is left to the server,
  * which may have more rights, and so is each error that a caller does not commonly expect.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
@@ -41,14 +41,14 @@ static bool is_right(int fd, int flags, struct stat *st)
 }
 
 /* Is there a regular file, or will there be one?  Returns 0, ENOENT or FWD_BELOW_ASK. */
-static int look_to_change(const struct amph_ip_near_place *p, int flags)
+static int look_to_change(struct amph_ip_near_place *p, int flags)
 {
     struct stat st;
 
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return 0;
 
-    int err = amph_ip_near_look_at(p, &st);
+    int err = amph_ip_near_look_at(p, flags, &st);
 
     if (err == ENOENT && (flags & O_CREAT))
         return 0;
@@ -67,7 +67,7 @@ static int open_error(int err, const char *path, int flags)
 
 /* Opens the file.  e: the entry of one that is written, or NULL.  Returns 0, an error for the program, or
  * FWD_BELOW_ASK. */
-static int open_file(const struct amph_ip_near_place *p, int flags, mode_t mode,
+static int open_file(struct amph_ip_near_place *p, int flags, mode_t mode,
                      struct amph_ip_near_writing *e, struct amph_ip_near_opened *o)
 {
     struct stat st;
@@ -89,7 +89,7 @@ static int open_file(const struct amph_ip_near_place *p, int flags, mode_t mode,
     return 0;
 }
 
-bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, mode_t mode,
+bool amph_ip_near_open_to_change(struct amph_ip_near_place *p, int flags, mode_t mode,
                                  struct amph_ip_near_opened *o, int *err_p)
 {
     bool names = flags & (O_CREAT | O_TRUNC);

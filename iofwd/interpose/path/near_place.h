@@ -22,6 +22,11 @@ struct amph_ip_near_place {
     struct amph_fwd_plain_key key; /* of the directory, unless the call has opened it */
     bool readonly;
     bool opened; /* dir is the call's */
+    bool links;  /* there are links on the way, which stay below the directory and are followed */
+    /* A look-up has opened dir on its way by links; the call has begun at start, with this path. */
+    bool entered;
+    int start;
+    const char *whole;
 };
 
 /* Finds the place of a path.  false: the call is the server's.  The file of a descriptor itself is always that. */
@@ -30,9 +35,9 @@ bool amph_ip_near_place(const struct amph_ip_resolved *w, struct amph_ip_near_pl
 /* Ends the use of a place that has been found. */
 void amph_ip_near_place_end(const struct amph_ip_near_place *p);
 
-/* Opens the path below the directory, without links.  -1 with errno.  The caller owns the descriptor. */
-int amph_ip_near_open_below(const struct amph_ip_near_place *p, const char *rel, int flags,
-                            mode_t mode);
+/* Opens the path below the directory.  Links are followed while they stay below it.  -1 with errno; EXDEV: one leaves
+ * it.  The caller owns the descriptor. */
+int amph_ip_near_open_below(struct amph_ip_near_place *p, const char *rel, int flags, mode_t mode);
 
 /* Has an open failed as it would at the server, whose files need a descriptor each, too? */
 static inline bool amph_ip_near_lacks_descriptors(int err)
@@ -41,14 +46,14 @@ static inline bool amph_ip_near_lacks_descriptors(int err)
 }
 
 /* Looks what is there before it is opened, because the open of a FIFO or a device would have effects.  Returns 0,
- * ENOENT or FWD_BELOW_ASK. */
-int amph_ip_near_look_at(const struct amph_ip_near_place *p, struct stat *st);
+ * ENOENT or FWD_BELOW_ASK.  flags: of the open. */
+int amph_ip_near_look_at(struct amph_ip_near_place *p, int flags, struct stat *st);
 
 /* Remembers that the process has opened a regular file by itself. */
 void amph_ip_near_note_file(int fd);
 
 /* near_change.c: opens a file to change it.  Returns as amph_ip_near_open. */
-bool amph_ip_near_open_to_change(const struct amph_ip_near_place *p, int flags, mode_t mode,
+bool amph_ip_near_open_to_change(struct amph_ip_near_place *p, int flags, mode_t mode,
                                  struct amph_ip_near_opened *o, int *err_p);
 
 #endif

@@ -199,8 +199,8 @@ static bool is_used(const struct amph_ip_near_writing *e)
     return number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN;
 }
 
-/* Looks at the next entry in use: a look at all would cost a program with many open files a system call for each of them
- * at every open. */
+/* Looks at the next entry in use: a look at all would cost a program with many open files a system call for each of
+ * them at every open. */
 static void sweep_next(void)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;

@@ -4,9 +4,9 @@
  * host hold nothing old of them (wire/writers.h).
  *
  * Each descriptor of a file that is open for writing has an entry.  The file counts as one that is changed until
- * the descriptor is closed.  That a descriptor was closed without a caught call is found at one of the next opens.  A file
- * of which this process does not see all uses (shared maps, descriptors that were sent to other processes) counts
- * as one until the process ends.  If there are more descriptors than entries, all files count as changed until then.
+ * the descriptor is closed.  That a descriptor was closed without a caught call is found at one of the next opens.
+ * A file of which this process does not see all uses (shared maps, descriptors that were sent to others) counts as one
+ * until the process ends.  If there are more descriptors than entries, all files count as changed until then.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
  */

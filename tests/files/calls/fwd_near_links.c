@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fwd_near_links SECTION DIRECTORY SCRATCH: paths with symbolic links, for a process that opens files by itself if its
+ * servers are near.  Prints what calls gave; fwd_near_links.sh runs it in a local directory and in a forwarded one and
+ * compares.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "tests/files/fwd_is.h"
+#include "tests/files/fwd_say.h"
+
+static void make_file(const char *name, const char *text)
+{
+    int fd = open(in(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
+
+    IS(fd >= 0, 1);
+    IS(write(fd, text, strlen(text)), (long)strlen(text));
+    close(fd);
+}
+
+static void make_tree(void)
+{
+    IS(mkdir(in("dir"), 0755), 0);
+    IS(mkdir(in("dir/sub"), 0755), 0);
+    make_file("top", "top\n");
+    make_file("dir/file", "in the directory\n");
+    make_file("dir/sub/deep", "deep\n");
+    IS(symlink("dir/file", in("link")), 0);
+    IS(symlink("dir", in("way")), 0);
+    IS(symlink("way", in("chain")), 0);
+    IS(symlink("..", in("dir/up")), 0);
+    IS(symlink("../../top", in("dir/sub/top")), 0);
+    IS(symlink("loop", in("loop")), 0);
+    IS(symlink("dir/none", in("dangling")), 0);
+    IS(symlink("none/none", in("nowhere")), 0);
+    IS(symlink("fifo", in("tofifo")), 0);
+    IS(symlink(in("dir"), in("absolute")), 0);
+    IS(mkfifo(in("fifo"), 0600), 0);
+}
+
+static const char *const names[] = {
+    "link",          "link/",          "way",         "way/",
+    "way/file",      "way/file/",      "way/none",    "way/sub/deep",
+    "chain",         "chain/file",     "chain/sub",   "dir/up/top",
+    "dir/up/way",    "dir/up/link",    "dir/sub/top", "way/sub/top",
+    "way/up/link",   "way/../top",     "way/./file",  "way/sub/..",
+    "way/..",        "loop",           "loop/x",      "dangling",
+    "dangling/x",    "nowhere",        "tofifo",      "absolute",
+    "absolute/file", "absolute/none",  "way/up",      "chain/up/link",
+    "link/x",        "dir/up/up/none", "chain//sub/", "way/sub/../file",
+};
+
+/* From where the names are looked up: the directory, by an open one and by the working directory. */
+enum from {
+    BY_NAME,
+    BY_DESCRIPTOR,
+    BY_WORKING_DIRECTORY,
+    NFROM
+};
+
+static int base = -1;
+
+/* The name as the call gets it, relative to *at_p. */
+static const char *start(enum from from, const char *name, int *at_p)
+{
+    *at_p = from == BY_DESCRIPTOR ? base : AT_FDCWD;
+    return from == BY_NAME ? in(name) : name;
+}
+
+static void say_result(const char *what, long result)
+{
+    printf("  %s: %ld%s%s\n", what, result, result < 0 ? " " : "",
+           result < 0 ? strerrorname_np(errno) : "");
+}
+
+/* ---- look-ups ---- */
+
+static void look_up(int at, const char *name)
+{
+    char target[PATH_MAX];
+    struct statx stx;
+    struct stat st;
+    ssize_t n;
+
+    say_result("stat", fstatat(at, name, &st, 0) == 0 ? (long)(st.st_mode & S_IFMT) : -1);
+    say_result("lstat",
+               fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (long)(st.st_mode & S_IFMT) : -1);
+    say_result("statx",
+               statx(at, name, 0, STATX_BASIC_STATS, &stx) == 0 ? stx.stx_mode & S_IFMT : -1);
+    say_result("exists", faccessat(at, name, F_OK, 0));
+    say_result("may be read", faccessat(at, name, R_OK, 0));
+    say_result("may be written", faccessat(at, name, W_OK, AT_EACCESS));
+    say_result("may be executed", faccessat(at, name, X_OK, 0));
+    say_result("exists itself", faccessat(at, name, F_OK, AT_SYMLINK_NOFOLLOW));
+
+    n = readlinkat(at, name, target, sizeof target);
+    say_result("readlink", n > 0 ? 1 : n);
+    if (n > 0)
+        printf("  %.*s\n", (int)n, target);
+}
+
+/* Attributes of what a path leads to, and of a link itself. */
+static void say_attributes(const char *name)
+{
+    static const char *const attributes[] = { "user.text", "user.none", "system.posix_acl_access" };
+    char value[64];
+
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        say_result(attributes[i], getxattr(in(name), attributes[i], value, sizeof value));
+        say_result("of itself", lgetxattr(in(name), attributes[i], value, sizeof value));
+    }
+
+    say_result("names", listxattr(in(name), value, sizeof value));
+    say_result("names of itself", llistxattr(in(name), value, sizeof value));
+}
+
+static void open_and_read(int at, const char *name, int flags)
+{
+    char text[64] = "";
+    int fd = openat(at, name, flags | (flags & O_PATH ? 0 : O_NONBLOCK), 0600);
+    struct stat st;
+    long n = -1;
+
+    say_result("open", fd < 0 ? -1 : 0);
+    if (fd < 0)
+        return;
+
+    if (!(flags & (O_PATH | O_DIRECTORY)) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        n = read(fd, text, sizeof text - 1);
+
+    printf("  flags %#o, %ld bytes, %s\n", (unsigned)fcntl(fd, F_GETFL), n, text);
+    close(fd);
+}
+
+static void section_look_ups(void)
+{
+    static const int flags[] = {
+        O_RDONLY, O_RDONLY | O_NOFOLLOW, O_RDONLY | O_DIRECTORY, O_PATH, O_PATH | O_NOFOLLOW,
+        O_RDWR,   O_PATH | O_DIRECTORY
+    };
+
+    make_tree();
+    say_result("setxattr", setxattr(in("dir/file"), "user.text", "text", 4, 0));
+    base = open(in("."), O_RDONLY | O_DIRECTORY);
+    IS(chdir(in(".")), 0);
+    for (int from = 0; from < NFROM; from++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            int at;
+            const char *name = start(from, names[i], &at);
+
+            printf("%s, %d\n", names[i], from);
+            look_up(at, name);
+            if (from == BY_NAME)
+                say_attributes(names[i]);
+
+            for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+                open_and_read(at, name, flags[k]);
+        }
+}
+
+/* From a directory below: links lead above where the look-up starts. */
+static void section_below(void)
+{
+    static const char *const below[] = { "up/top",  "up/way/file",     "sub/top", "up/link",
+                                         "../link", "../way/sub/deep", "up" };
+
+    make_tree();
+    IS(chdir(in("way")), 0);
+    base = open(in("chain"), O_RDONLY | O_DIRECTORY);
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++)
+        for (int from = BY_DESCRIPTOR; from < NFROM; from++) {
+            int at = from == BY_DESCRIPTOR ? base : AT_FDCWD;
+
+            printf("%s, %d\n", below[i], from);
+            look_up(at, below[i]);
+            open_and_read(at, below[i], O_RDONLY);
+        }
+}
+
+/* ---- changes ---- */
+
+static void write_to(const char *name, int flags)
+{
+    int fd = open(in(name), O_WRONLY | flags, 0600);
+
+    printf("%s, %#o\n", name, (unsigned)flags);
+    say_result("open", fd < 0 ? -1 : 0);
+    if (fd < 0)
+        return;
+
+    say_result("write", write(fd, name, strlen(name)));
+    close(fd);
+}
+
+static void section_changes(void)
+{
+    static const char *const written[] = { "link", "way/file", "chain/sub/deep", "way/sub/top",
+                                           "dir/up/top" };
+    static const char *const created[] = { "way/new", "chain/sub/new", "dangling",
+                                           "nowhere", "link",          "loop",
+                                           "way",     "absolute/made", "way/up/newer" };
+
+    make_tree();
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        write_to(written[i], 0);
+        write_to(written[i], O_APPEND);
+        write_to(written[i], O_TRUNC);
+    }
+
+    for (size_t i = 0; i < sizeof created / sizeof *created; i++) {
+        write_to(created[i], O_CREAT | O_EXCL);
+        write_to(created[i], O_CREAT | O_EXCL | O_NOFOLLOW);
+        write_to(created[i], O_CREAT | O_NOFOLLOW);
+        write_to(created[i], O_CREAT);
+    }
+
+    T(mkdir(in("way/made"), 0755));
+    T(mkdir(in("dangling"), 0755));
+    T(mkdir(in("way/made/"), 0755));
+    T(mkdir(in("chain/sub/made/"), 0755));
+    T(rename(in("way/new"), in("chain/sub/moved")));
+    T(rename(in("way/up/newer"), in("way/newer")));
+    T(rename(in("link"), in("way/moved_link")));
+    T(rename(in("way/moved_link"), in("link")));
+    T(rename(in("way"), in("chain/way")));
+    T(rename(in("dir/way"), in("way")));
+    T(rmdir(in("way/made")));
+    T(rmdir(in("way/")));
+    T(rmdir(in("way")));
+    T(unlink(in("chain/newer")));
+    T(unlink(in("chain/none")));
+    T(unlink(in("chain/sub")));
+    T(unlink(in("way/up")));
+    T(unlink(in("way/")));
+    T(unlink(in("loop/x")));
+    T(unlink(in("loop")));
+    T(unlink(in("dangling")));
+}
+
+/* ---- links that others replace ---- */
+
+static atomic_bool stop;
+
+static void *replace(void *arg)
+{
+    for (int i = 0; !stop; i++) {
+        IS(symlink(i & 1 ? "dir" : "other", in("next")), 0);
+        IS(rename(in("next"), in("changing")), 0);
+    }
+
+    return NULL;
+}
+
+/* What a link leads to changes between two directories; each call finds a file of the one or of the other. */
+static void section_replaced(void)
+{
+    pthread_t thread;
+    char text[64];
+    struct stat st;
+
+    make_tree();
+    IS(mkdir(in("other"), 0755), 0);
+    make_file("other/file", "of the other\n");
+    IS(symlink("dir", in("changing")), 0);
+    IS(pthread_create(&thread, NULL, replace, NULL), 0);
+
+    for (int i = 0; i < 3000; i++) {
+        int fd = open(in("changing/file"), O_RDONLY);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+        IS(n == 17 || n == 13, 1);
+        text[n] = 0;
+        IS(strcmp(text, n == 17 ? "in the directory\n" : "of the other\n"), 0);
+        close(fd);
+        IS(stat(in("changing/file"), &st), 0);
+        IS(st.st_size == 17 || st.st_size == 13, 1);
+        IS(access(in("changing"), X_OK), 0);
+    }
+
+    stop = true;
+    pthread_join(thread, NULL);
+    IS(unlink(in("changing")), 0);
+    puts("replaced");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct section sections[] = {
+        { "look_ups", section_look_ups },
+        { "below", section_below },
+        { "changes", section_changes },
+        { "replaced", section_replaced },
+    };
+
+    if (argc < 3)
+        return 2;
+
+    dir = argv[2];
+    end_after(90);
+    return run_section(sections, sizeof sections / sizeof *sections, argv[1]) ? 0 : 2;
+}
