@@ -32,6 +32,8 @@ libamphora_la_SOURCES += \
 	base/os/descriptors.h \
 	base/os/limits.c \
 	base/os/limits.h \
+	base/os/work.c \
+	base/os/work.h \
 	base/log.h \
 	base/log_json.h \
 	base/visible.h \

@@ -87,6 +87,8 @@ libiofwd_la_SOURCES = \
 	iofwd/client/data/stripe.h \
 	iofwd/client/recovery/reopen.c \
 	iofwd/wire/handshake.c \
+	iofwd/wire/patience.c \
+	iofwd/wire/patience.h \
 	iofwd/wire/file.h \
 	iofwd/wire/handshake.h \
 	iofwd/wire/encode.c \

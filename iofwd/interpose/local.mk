@@ -273,6 +273,7 @@ preload_scripts += \
 	tests/files/calls/fwd_near.sh \
 	tests/files/calls/fwd_near_links.sh \
 	tests/files/calls/fwd_near_writes.sh \
+	tests/files/limits/fwd_slow_server.sh \
 	tests/files/ratios/fwd_ratios.sh \
 	tests/files/failover/fwd_killed.sh \
 	tests/files/failover/fwd_left.sh \
@@ -493,6 +494,7 @@ EXTRA_DIST += \
 # for the nightly run, which finds them here.
 EXTRA_DIST += \
 	tests/files/calls/slow_close.c \
+	tests/files/limits/slow_mkdir.c \
 	tests/files/data/splice_fault.c \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \

@@ -257,7 +257,7 @@ struct amph_server_conn {
         uint8_t nonce[FWD_NONCE_BYTES]; /* of the last GREET */
         uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
         size_t have;
-        uint64_t deadline_ns; /* for the HELLO */
+        uint64_t begin_ns; /* of the wait for the HELLO */
         bool greeted;         /* has sent a valid HELLO */
         bool unauthenticated; /* until then: may belong to another user */
         bool stays;           /* represents a compute process (FWD_HELLO_STAY) */

@@ -26,6 +26,7 @@
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
 #include "base/os/limits.h"
+#include "base/os/work.h"
 #include "base/log.h"
 #include "base/os/thread.h"
 #include "boot/control.h"
@@ -233,7 +234,7 @@ static void add_conn(struct amph_server *s, int fd, bool same_user)
     c->server = s;
     c->listener.unauthenticated = !same_user;
     c->listener.same_user = same_user;
-    c->listener.deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    c->listener.begin_ns = amph_now_ns();
     c->listener.next = s->listener.conns;
     if (s->listener.conns)
         s->listener.conns->listener.prev = c;
@@ -554,6 +555,21 @@ static void handle_first_end(struct amph_server *s)
     post_event(s, make_event(AMPH_SERVER_EVENT_DRAIN, NULL, 0));
 }
 
+/* Has the connection been silent for too long?  A process of this user that waits for a processor gets more time:
+ * thousands of clients may start at once. */
+static bool is_late(const struct amph_server_conn *c, uint64_t now)
+{
+    struct amph_work work;
+
+    if (now <= c->listener.begin_ns + FWD_CONTROL_TIMEOUT_NS)
+        return false;
+
+    bool waits = c->listener.same_user && now <= c->listener.begin_ns + FWD_CONTROL_PATIENCE_NS &&
+                 amph_work_look(amph_work_peer(c->fd), &work) && work.wants;
+
+    return !waits;
+}
+
 /* Closes connections that send no HELLO in time, and counts them.  If many newer unauthenticated
  * connections exist, closes them at once: they use descriptors that clients' files need. */
 static void close_silent(struct amph_server *s)
@@ -567,7 +583,7 @@ static void close_silent(struct amph_server *s)
             continue;
 
         unauthenticated += c->listener.unauthenticated;
-        if (now > c->listener.deadline_ns ||
+        if (is_late(c, now) ||
             (c->listener.unauthenticated && unauthenticated > unauthenticated_max(s))) {
             count_rejected(s, "it did not say that it knows the key");
             end_conn(s, c);

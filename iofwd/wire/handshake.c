@@ -28,6 +28,7 @@
 #include "conduits/conduit.h"
 #include "conduits/inet.h"
 #include "iofwd/wire/marshal.h"
+#include "iofwd/wire/patience.h"
 
 size_t amph_fwd_frame_build(uint8_t *out, enum amph_fwd_frame type, const void *body, size_t len)
 {
@@ -354,6 +355,8 @@ static enum amph_status connect_to(int fd, const void *sa, socklen_t len, uint64
     return late ? AMPH_ERR_TIMEOUT : AMPH_ERR_PEER;
 }
 
+#define BACKLOG_NS (50 * AMPH_NS_PER_S) /* more time for a local server with a full backlog */
+
 /* Connects to a local socket, which works at once unless the listener's backlog is full: a blocking
  * call would have to look at the actions of all signals first. */
 static enum amph_status connect_local(const char *name, uint64_t deadline_ns, int *fd_p)
@@ -377,8 +380,9 @@ static enum amph_status connect_local(const char *name, uint64_t deadline_ns, in
         return AMPH_OK;
     }
 
-    if (err == EAGAIN || err == EINTR)
-        return connect_to(fd, &sun, len, deadline_ns, fd_p);
+    if (err == EAGAIN ||
+        err == EINTR) /* many others are waiting, too; the end of the server ends the call */
+        return connect_to(fd, &sun, len, deadline_ns ? deadline_ns + BACKLOG_NS : 0, fd_p);
 
     close(fd);
     return AMPH_ERR_PEER;
@@ -439,7 +443,7 @@ static int wait_long(struct pollfd *p, uint64_t left_ns)
     return n;
 }
 
-static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
+static enum amph_status wait_fd(int fd, short events, struct amph_fwd_patience *patience)
 {
     struct pollfd p = { .fd = fd, .events = events };
     int n = wait_briefly(&p);
@@ -450,16 +454,19 @@ static enum amph_status wait_fd(int fd, short events, uint64_t deadline_ns)
         if (n < 0 && errno != EINTR)
             return AMPH_ERR_SYS;
 
+        amph_fwd_patience_begin(patience, fd);
+
         uint64_t now = amph_now_ns();
 
-        if (now >= deadline_ns)
+        if (now >= patience->deadline_ns && !amph_fwd_patience_extend(patience, now))
             return AMPH_ERR_TIMEOUT;
 
-        n = wait_long(&p, deadline_ns - now);
+        n = wait_long(&p, patience->deadline_ns - now);
     }
 }
 
-static enum amph_status send_until(int fd, const void *buf, size_t len, uint64_t deadline_ns)
+static enum amph_status send_until(int fd, const void *buf, size_t len,
+                                   struct amph_fwd_patience *patience)
 {
     const uint8_t *at = buf;
 
@@ -470,7 +477,7 @@ static enum amph_status send_until(int fd, const void *buf, size_t len, uint64_t
             at += n;
             len -= (size_t)n;
         } else if (errno == EAGAIN) {
-            enum amph_status st = wait_fd(fd, POLLOUT, deadline_ns);
+            enum amph_status st = wait_fd(fd, POLLOUT, patience);
             if (st != AMPH_OK)
                 return st;
         } else if (errno != EINTR)
@@ -482,7 +489,10 @@ static enum amph_status send_until(int fd, const void *buf, size_t len, uint64_t
 
 enum amph_status amph_fwd_control_send(int fd, const void *buf, size_t len)
 {
-    return send_until(fd, buf, len, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS);
+    struct amph_fwd_patience patience = amph_fwd_patience_until(amph_now_ns() +
+                                                                FWD_CONTROL_TIMEOUT_NS);
+
+    return send_until(fd, buf, len, &patience);
 }
 
 /* recv; a descriptor that comes along is put into *passed_p, in the place of one that came before. */
@@ -505,8 +515,8 @@ static ssize_t receive_some(int fd, void *buf, size_t len, int *passed_p)
     return n;
 }
 
-static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadline_ns,
-                                int *passed_p)
+static enum amph_status receive(int fd, uint8_t *buf, size_t len,
+                                struct amph_fwd_patience *patience, int *passed_p)
 {
     while (len > 0) {
         ssize_t n = receive_some(fd, buf, len, passed_p);
@@ -515,7 +525,7 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
             buf += n;
             len -= (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {
-            enum amph_status st = wait_fd(fd, POLLIN, deadline_ns);
+            enum amph_status st = wait_fd(fd, POLLIN, patience);
             if (st != AMPH_OK)
                 return st;
         } else if (n == 0 || errno != EINTR)
@@ -526,10 +536,10 @@ static enum amph_status receive(int fd, uint8_t *buf, size_t len, uint64_t deadl
 }
 
 static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_frame_in *in,
-                                      uint64_t deadline_ns, int *passed_p)
+                                      struct amph_fwd_patience *patience, int *passed_p)
 {
     size_t used;
-    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, deadline_ns, passed_p);
+    enum amph_status st = receive(fd, buf, FWD_FRAME_HEAD_BYTES, patience, passed_p);
 
     if (st != AMPH_OK)
         return st;
@@ -538,14 +548,14 @@ static enum amph_status receive_frame(int fd, uint8_t *buf, struct amph_fwd_fram
     if (st != AMPH_AGAIN)
         return st;
 
-    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, deadline_ns, passed_p);
+    st = receive(fd, buf + FWD_FRAME_HEAD_BYTES, in->len, patience, passed_p);
     return st == AMPH_OK ? amph_fwd_frame_parse(buf, FWD_FRAME_HEAD_BYTES + in->len, in, &used)
                          : st;
 }
 
 /* Receives one frame of the handshake.  Those with descriptors of files are left from a previous image of this
  * process. */
-static enum amph_status receive_until(int fd, uint8_t *buf, uint64_t deadline_ns,
+static enum amph_status receive_until(int fd, uint8_t *buf, struct amph_fwd_patience *patience,
                                       struct amph_fwd_frame_in *in)
 {
     enum amph_status st;
@@ -553,7 +563,7 @@ static enum amph_status receive_until(int fd, uint8_t *buf, uint64_t deadline_ns
     do {
         int passed = -1;
 
-        st = receive_frame(fd, buf, in, deadline_ns, &passed);
+        st = receive_frame(fd, buf, in, patience, &passed);
         if (passed >= 0)
             close(passed);
     } while (st == AMPH_OK && in->type == FWD_FRAME_DESCRIPTOR);
@@ -572,13 +582,14 @@ static uint64_t handle_in(const struct amph_fwd_frame_in *in)
 enum amph_status amph_fwd_control_take(int fd, uint64_t handle, int *fd_p)
 {
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
-    uint64_t deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    struct amph_fwd_patience patience = amph_fwd_patience_until(amph_now_ns() +
+                                                                FWD_CONTROL_TIMEOUT_NS);
     struct amph_fwd_frame_in in;
 
     for (;;) {
         *fd_p = -1;
 
-        enum amph_status st = receive_frame(fd, buf, &in, deadline_ns, fd_p);
+        enum amph_status st = receive_frame(fd, buf, &in, &patience, fd_p);
 
         if (st == AMPH_OK && in.type != FWD_FRAME_DESCRIPTOR)
             st = AMPH_ERR_PROTO;
@@ -609,14 +620,17 @@ bool amph_fwd_control_pass(int fd, const void *frame, size_t len, int pass_fd)
 
 enum amph_status amph_fwd_control_receive(int fd, uint8_t *buf, struct amph_fwd_frame_in *in)
 {
-    return receive_until(fd, buf, amph_now_ns() + FWD_CONTROL_TIMEOUT_NS, in);
+    struct amph_fwd_patience patience = amph_fwd_patience_until(amph_now_ns() +
+                                                                FWD_CONTROL_TIMEOUT_NS);
+
+    return receive_until(fd, buf, &patience, in);
 }
 
-static enum amph_status receive_greet(int fd, uint8_t *buf, uint64_t deadline_ns,
+static enum amph_status receive_greet(int fd, uint8_t *buf, struct amph_fwd_patience *patience,
                                       uint8_t nonce[FWD_NONCE_BYTES])
 {
     struct amph_fwd_frame_in in;
-    enum amph_status st = receive_until(fd, buf, deadline_ns, &in);
+    enum amph_status st = receive_until(fd, buf, patience, &in);
 
     if (st != AMPH_OK)
         return st;
@@ -671,14 +685,15 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
 {
     uint8_t server_nonce[FWD_NONCE_BYTES];
     struct amph_fwd_frame_in in;
+    struct amph_fwd_patience patience = amph_fwd_patience_until(deadline_ns);
     int passed = -1;
     enum amph_status st = AMPH_OK;
 
     if (ask)
-        st = send_until(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0), deadline_ns);
+        st = send_until(fd, buf, amph_fwd_frame_build(buf, FWD_FRAME_ASK, NULL, 0), &patience);
 
     if (st == AMPH_OK)
-        st = receive_greet(fd, buf, deadline_ns, server_nonce);
+        st = receive_greet(fd, buf, &patience, server_nonce);
 
     if (st != AMPH_OK)
         return st;
@@ -690,10 +705,10 @@ enum amph_status amph_fwd_control_greet(int fd, const uint8_t key[AMPH_KEY_BYTES
 
     st = n ? send_until(fd, buf,
                         amph_fwd_frame_build(buf, FWD_FRAME_HELLO, buf + FWD_FRAME_HEAD_BYTES, n),
-                        deadline_ns)
+                        &patience)
            : AMPH_ERR_RANGE;
     if (st == AMPH_OK)
-        st = receive_frame(fd, buf, &in, deadline_ns, &passed);
+        st = receive_frame(fd, buf, &in, &patience, &passed);
 
     if (st == AMPH_OK)
         st = check_refusal(&in);
@@ -803,14 +818,15 @@ enum amph_status amph_fwd_control_successor(int fd, const uint64_t *handles, uin
 {
     uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
     uint8_t nonce[FWD_NONCE_BYTES];
-    uint64_t deadline_ns = amph_now_ns() + FWD_CONTROL_TIMEOUT_NS;
+    struct amph_fwd_patience patience = amph_fwd_patience_until(amph_now_ns() +
+                                                                FWD_CONTROL_TIMEOUT_NS);
     int successor;
-    enum amph_status st = connect_again(fd, deadline_ns, &successor);
+    enum amph_status st = connect_again(fd, patience.deadline_ns, &successor);
 
     if (st != AMPH_OK)
         return st;
 
-    st = receive_greet(successor, buf, deadline_ns, nonce);
+    st = receive_greet(successor, buf, &patience, nonce);
     if (st == AMPH_OK)
         st = send_keep(fd, nonce, handles, n);
 

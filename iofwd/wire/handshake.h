@@ -51,6 +51,8 @@
 #define FWD_FRAME_BODY_MAX 4096
 #define FWD_NONCE_BYTES 16
 #define FWD_CONTROL_TIMEOUT_NS (10 * AMPH_NS_PER_S)
+/* Within this time an answer must have come, however much the other side does. */
+#define FWD_CONTROL_PATIENCE_NS (300 * AMPH_NS_PER_S)
 
 enum amph_fwd_frame {
     FWD_FRAME_GREET = 1,

@@ -17,6 +17,7 @@
  *   header.c         the fixed headers (declared in marshal.h)
  *   encode.c, .h     errno, flags, stat and other values that differ between systems
  *   handshake.c, .h  frames and proofs of the control connection, and the client's side
+ *   patience.c, .h   how long a handshake waits for the other side
  *   file.h           open files and modes as client and server share them
  *   prefix.c, .h     forwarded prefixes, cleaning of paths
  *   ranges.c, .h     sets of locked byte ranges
