@@ -200,7 +200,8 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
  * send there what they have kept back. */
 static inline void amph_ep_end_rest(struct amph_am_ep *ep)
 {
-    __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
+    if (ep->networked)
+        __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- send.c ---- */

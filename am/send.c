@@ -148,6 +148,7 @@ enum amph_status amph_am_request(struct amph_am_ep *ep, uint32_t peer, const str
 
     if (AMPH_LIKELY(p->fast != NULL) &&
         AMPH_LIKELY(p->fast(p->cx, peer, AMPH_LANE_REQUEST, am, lc) == AMPH_OK)) {
+        amph_ep_end_rest(ep);
         amph_count(AM_REQUESTS);
         return AMPH_OK;
     }
@@ -186,6 +187,7 @@ enum amph_status amph_am_reply(struct amph_token *token, const struct amph_am *a
 
     if (AMPH_LIKELY(p->fast != NULL) &&
         AMPH_LIKELY(p->fast(p->cx, token->peer, AMPH_LANE_REPLY, am, lc) == AMPH_OK)) {
+        amph_ep_end_rest(token->ep);
         token->replied = true;
         amph_count(AM_REPLIES);
         return AMPH_OK;

@@ -434,6 +434,27 @@ Test(am, ping_pong_needs_no_credit_messages)
     cr_assert_eq(fake.sent[AMPH_AM_SHORT], 2000);
 }
 
+/* A conduit that counts credits, and one that limits its flow itself, whose messages take a shorter way. */
+Test(am, a_message_ends_the_rest_between_looks)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        teardown();
+        fake.self_flow = i == 1;
+        start();
+        add(b, 20, answer, 1, 1, 0);
+        add(a, 21, count_reply, 1, 2, 0);
+        cr_assert_eq(a->peer[1].fast != NULL, fake.self_flow);
+
+        a->rest.until_ns = b->rest.until_ns = UINT64_MAX;
+        cr_assert_eq(send_short(20, 0, AMPH_AM_IMMEDIATE), AMPH_OK);
+        cr_assert_eq(a->rest.until_ns, 0, "after a request");
+
+        amph_am_poll(b);
+        cr_assert_eq(seen.n, 1);
+        cr_assert_eq(b->rest.until_ns, 0, "after a reply");
+    }
+}
+
 Test(am, window_and_its_return)
 {
     add(b, 20, count, 1, 1, 0);
