@@ -9,6 +9,7 @@ amphora_perf_SOURCES = \
 	tools/perf/files.c \
 	tools/perf/inside.c \
 	tools/perf/limits.c \
+	tools/perf/links.c \
 	tools/perf/loaded.c \
 	tools/perf/main.c \
 	tools/perf/perf.h \

@@ -140,6 +140,8 @@ static const char *limit_on_udp(const char *name)
     static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" },
                                             { "tcp_put", "udp_rtt" },
                                             { "tcp_stream", "udp_stream" },
+                                            { "tcp_ring", "udp_ring" },
+                                            { "tcp_all", "udp_all" },
                                             { "tcp_write", "direct_write" },
                                             { "tcp_read", "direct_read" } };
 

@@ -64,8 +64,7 @@ struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
     _Alignas(128) _Atomic uint64_t line_b;
     struct perf_line ring[PERF_RING]; /* of the limit line_rate */
-    struct perf_line
-        own[PERF_MAX_PROCS]; /* of each process, of the limits yield_ring and yield_all */
+    struct perf_line own[PERF_MAX_PROCS]; /* of each process, of limits: a word, or its port */
     _Alignas(128) _Atomic uint32_t port; /* of the TCP limit's listener; 0: not yet */
     _Atomic uint32_t udp_port[2];        /* of the sockets of the UDP limit */
     /* figures, targets met and not, tests without a figure */
@@ -318,6 +317,10 @@ double perf_poll_100(struct perf_run *run, size_t bytes);
 double perf_poll_1000(struct perf_run *run, size_t bytes);
 double perf_yield_ring(struct perf_run *run, size_t bytes);
 double perf_yield_all(struct perf_run *run, size_t bytes);
+double perf_tcp_ring(struct perf_run *run, size_t bytes);
+double perf_udp_ring(struct perf_run *run, size_t bytes);
+double perf_tcp_all(struct perf_run *run, size_t bytes);
+double perf_udp_all(struct perf_run *run, size_t bytes);
 
 double perf_barrier(struct perf_run *run, size_t bytes);
 double perf_named_barrier(struct perf_run *run, size_t bytes);
