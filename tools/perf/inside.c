@@ -137,13 +137,11 @@ static void real_time(bool on)
 /* Limits are named for tcp; udp has limits of its own. */
 static const char *limit_on_udp(const char *name)
 {
-    static const char *const pairs[][2] = { { "tcp_rtt", "udp_rtt" },
-                                            { "tcp_put", "udp_rtt" },
-                                            { "tcp_stream", "udp_stream" },
-                                            { "tcp_ring", "udp_ring" },
-                                            { "tcp_all", "udp_all" },
-                                            { "tcp_write", "direct_write" },
-                                            { "tcp_read", "direct_read" } };
+    static const char *const pairs[][2] = {
+        { "tcp_rtt", "udp_rtt" },     { "tcp_put", "udp_rtt" }, { "tcp_stream", "udp_stream" },
+        { "tcp_ring", "udp_ring" },   { "tcp_all", "udp_all" }, { "tcp_write", "direct_write" },
+        { "tcp_read", "direct_read" }
+    };
 
     for (size_t i = 0; name && i < AMPH_COUNTOF(pairs); i++)
         if (strcmp(name, pairs[i][0]) == 0)

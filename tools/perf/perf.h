@@ -63,10 +63,10 @@ struct perf_line {
 struct perf_shared {
     _Alignas(128) _Atomic uint64_t line_a;
     _Alignas(128) _Atomic uint64_t line_b;
-    struct perf_line ring[PERF_RING]; /* of the limit line_rate */
+    struct perf_line ring[PERF_RING];     /* of the limit line_rate */
     struct perf_line own[PERF_MAX_PROCS]; /* of each process, of limits: a word, or its port */
-    _Alignas(128) _Atomic uint32_t port; /* of the TCP limit's listener; 0: not yet */
-    _Atomic uint32_t udp_port[2];        /* of the sockets of the UDP limit */
+    _Alignas(128) _Atomic uint32_t port;  /* of the TCP limit's listener; 0: not yet */
+    _Atomic uint32_t udp_port[2];         /* of the sockets of the UDP limit */
     /* figures, targets met and not, tests without a figure */
     _Atomic uint32_t rows, met, missed, failed;
     double per_proc[PERF_MAX_PROCS];                             /* one number of each process */
