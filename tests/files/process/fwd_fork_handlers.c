@@ -28,7 +28,8 @@
 
 enum {
     FORKS = 300,
-    AIO_FORKS = 100
+    AIO_FORKS = 100,
+    LIMIT_S = 100 /* of asynchronous I/O: it takes milliseconds, but the host may be busy */
 };
 
 static volatile sig_atomic_t is_child; /* ends after the call that a handler has interrupted */
@@ -278,7 +279,7 @@ static atomic_bool over;
 
 static void write_asynchronously(int fd, int n)
 {
-    const struct timespec limit = { 20, 0 };
+    const struct timespec limit = { LIMIT_S, 0 };
     char text[] = "asynchronous";
     struct aiocb cb = {
         .aio_fildes = fd, .aio_buf = text, .aio_nbytes = sizeof text, .aio_offset = n
@@ -320,7 +321,7 @@ static void asynchronous(void)
         pid_t pid = fork();
 
         if (pid == 0) {
-            alarm(20);
+            alarm(LIMIT_S);
             write_asynchronously(fd, forks);
             _exit(0);
         }
