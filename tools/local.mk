@@ -26,6 +26,15 @@ amphora_perf_LDADD = libamphora.la libtopo.la -lm
 dist_man_MANS += man/amphora-perf.1
 dist_check_SCRIPTS += tests/tools/output.sh tests/tools/perf.sh
 TESTS += tests/tools/output.sh tests/tools/perf.sh
+# The benchmark that is one program for several libraries; compare.py builds and runs it.
+EXTRA_DIST += \
+	tools/perf/peer/compare.py \
+	tools/perf/peer/gasnet.c \
+	tools/perf/peer/mpi.c \
+	tools/perf/peer/peer.c \
+	tools/perf/peer/peer.h
+dist_check_SCRIPTS += tests/tools/perf_peer.sh
+TESTS += tests/tools/perf_peer.sh
 # Recorded file calls: the reader (iofwd/trace) and the program on it.
 trace_reader = \
 	iofwd/trace/clocks.c \

@@ -11,10 +11,12 @@
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, memcpy
  *   tcp.c     the machine's limits of TCP: echoes, a stream, a child that receives a file's data
+ *   links.c   the machine's limits of messages between more than two processes
  *   udp.c     the machine's limit of datagrams
  *   loaded.c  waits beside competing processes (-loaded)
  *   state.h   what signal and message handlers read, and samplers keep
  *   am.c, polls.c, rma.c, vis.c, atomic.c, sync.c, coll.c, files.c   the measurements
+ *   peer/     a benchmark of its own that other libraries can be built with, and compared by
  *
  * Thread rule: one thread.  A test and a limit are the same thing: a sampler, which every process
  * of the job calls together.

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# tools/perf/peer/compare.py: the benchmark that is built with Amphora and, where their compilers are, with the MPIs.  A figure for each
+# test asked for; what does not end well is told.  Figures are not checked here.
+. "${srcdir:-.}/tests/lib/lib.sh"
+mp_timeout=200
+compare="python3 $srcdir/tools/perf/peer/compare.py -builddir $builddir -repeat 1 -samples 1"
+pairs="round_trip:8 round_trip:65536 flood:8 flood:65536 put:8 get:65536 fetch_add puts:8 gets:4096"
+colls="barrier broadcast:8 reduce:65536 reduce_all:8 scatter:16384 gather:8 gather_all:65536 exchange:16384"
+
+# rows NAME N ARGUMENTS...: exit code 0, and N tests with a positive time
+rows() {
+    rows_name=$1 rows_n=$2
+    shift 2
+    mp_check "$rows_name" sh -c "$compare $* >'$mp_dir/rows'; code=\$?; cat '$mp_dir/rows'; [ \$code -eq 0 ] &&
+        awk 'NR > 1 && \$4 > 0 { n++ } END { exit n != $rows_n }' '$mp_dir/rows'"
+}
+
+# told NAME PATTERN ARGUMENTS...: exit code 1, and a sentence with the pattern
+told() {
+    told_name=$1 told_pattern=$2
+    shift 2
+    mp_check "$told_name" sh -c "$compare $* >'$mp_dir/told' 2>&1; code=\$?; cat '$mp_dir/told'; [ \$code -eq 1 ] && grep -q -- '$told_pattern' '$mp_dir/told'"
+}
+
+rows "two processes" 17 "$pairs $colls"
+rows "three processes" 8 -n 3 "$colls"
+rows "two processes over tcp" 4 -conduit tcp "round_trip:4096 flood:64 put:8 exchange:8"
+told "a peer that fails" "compare.py: broken: exit code 7: it has no network" -peer "'broken=sh -c \"echo it has no network >&2; exit 7\"'" round_trip
+told "a test that does not exist" "there is no test nonsense" nonsense
+told "a block that is too large" "a block has a multiple of 8 bytes" exchange:4194304
+mp_done

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the benchmark of peer.h with Amphora and with other libraries in turn, and prints the ratios.
+
+compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-peer NAME=COMMAND]... [TEST[:BYTES]]...
+
+It builds one program with Amphora's library in DIR and one with each MPI that has its compiler here (mpicc.openmpi,
+mpicc.mpich; Debian: libopenmpi-dev, libmpich-dev). -peer adds a program that you have built yourself from peer.c and
+gasnet.c, with GASNet for instance; {n} in COMMAND is the number of processes, and the tests follow it. Each row: the
+median of R runs of each, in microseconds an operation, and how many times as long the peer takes (above 1: Amphora is
+ahead). Exit code 1: a program did not end well, which is told. For good figures the machine is quiet. Do not run it at
+real-time priority: MPI processes that wait for one another never give their cores away.
+"""
+import argparse
+import collections
+import os
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+PAIRS = ["round_trip:8", "round_trip:4096", "round_trip:65536", "flood:8", "flood:4096", "flood:65536", "put:8",
+         "put:65536", "put:1048576", "get:8", "get:65536", "get:1048576", "fetch_add", "puts:8", "puts:4096", "gets:8",
+         "gets:4096"]
+COLLECTIVES = ["broadcast", "reduce", "reduce_all", "scatter", "gather", "gather_all", "exchange"]
+SECONDS_A_RUN = 60
+
+# How each MPI is kept to one way of transport, and told that processes may outnumber cores.
+OPENMPI = {"smp": "--mca btl vader,self", "tcp": "--mca btl tcp,self --mca btl_tcp_if_include lo --mca osc pt2pt"}
+MPICH = {"smp": "", "tcp": "MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_CH4_NOLOCAL=1 UCX_TLS=tcp,self"}
+
+
+def default_tests(n):
+    sizes = [8, 16384, 65536, 262144]
+    return (PAIRS if n == 2 else []) + ["barrier"] + [f"{c}:{s}" for c in COLLECTIVES for s in sizes if s * n <= 4 << 20]
+
+
+def compile_with(compiler, calls, program, *flags):
+    sources = [os.path.join(SOURCE, "tools/perf/peer", name) for name in ("peer.c", calls)]
+    command = shlex.split(compiler) + ["-O2", "-std=gnu11", "-I" + SOURCE, *sources, "-o", program, *flags]
+    subprocess.run(command, check=True)
+
+
+def amphora(args, folder):
+    lib = os.path.join(os.path.abspath(args.builddir), ".libs")
+    program = os.path.join(folder, "amphora")
+    compile_with(os.environ.get("CC", "cc"), "gasnet.c", program, "-I" + os.path.join(SOURCE, "include"), "-L" + lib,
+                 "-Wl,-rpath," + lib, "-lamphora", "-lpthread")
+    # over tcp, processes of one host are kept apart, as those of the peers are
+    smp = "AMPHORA_SMP=0 " if args.conduit == "tcp" else ""
+    return f"{smp}{os.path.join(args.builddir, 'amphora-run')} -conduit {args.conduit} -n {args.n} {program}"
+
+
+def openmpi(args, folder):
+    program = os.path.join(folder, "openmpi")
+    compile_with("mpicc.openmpi", "mpi.c", program)
+    idle = "--mca mpi_yield_when_idle 1 " if args.n > os.cpu_count() else ""
+    return ("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe --bind-to none "
+            f"{idle}--mca pml ob1 {OPENMPI[args.conduit]} -n {args.n} {program}")
+
+
+def mpich(args, folder):
+    program = os.path.join(folder, "mpich")
+    compile_with("mpicc.mpich", "mpi.c", program, "-Wno-stringop-overflow")
+    return f"{MPICH[args.conduit]} mpirun.mpich -n {args.n} {program}".strip()
+
+
+def kill_tree(pid):
+    """Kills a process and all that it started, also in sessions of their own: a launcher's processes go on polling."""
+    children = collections.defaultdict(list)
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                children[int(f.read().rsplit(")", 1)[1].split()[1])].append(int(entry))
+        except OSError:
+            pass  # it has ended
+
+    todo = [pid]
+    while todo:
+        pid = todo.pop()
+        todo += children[pid]
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            pass
+
+
+def run(command, tests, samples):
+    """Returns {test: microseconds} and what went wrong, or None.  Nothing of the run is left behind."""
+    process = subprocess.Popen(["env", *shlex.split(command), "-samples", str(samples), *tests], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        out, err = process.communicate(timeout=SECONDS_A_RUN)
+        wrong = None if process.returncode == 0 else f"exit code {process.returncode}: {err.strip()[-300:]}"
+    except subprocess.TimeoutExpired:
+        out, wrong = "", f"it did not end in {SECONDS_A_RUN} s"
+    finally:
+        if process.poll() is None:
+            kill_tree(process.pid)
+            process.communicate()
+
+    rows = [line.split() for line in out.splitlines() if line and line[0] != "#"]
+    return {f"{name}:{size}": float(us) for name, size, us in rows}, wrong
+
+
+def measure(programs, tests, args):
+    found = collections.defaultdict(list)
+    failed = {}
+    for _ in range(args.repeat):
+        for name, command in programs.items():
+            if name in failed:
+                continue
+
+            values, wrong = run(command, tests, args.samples)
+            if wrong:
+                failed[name] = wrong
+
+            for test, us in values.items():
+                found[test, name].append(us)
+
+    return found, failed
+
+
+def report(found, programs, args):
+    peers = [name for name in programs if name != "amphora"]
+    print(f"{'test':<12}{'bytes':>9}{'n':>4}{'amphora us':>12}" + "".join(f"{p + ' us':>14}{'ratio':>8}" for p in peers))
+    for test in dict.fromkeys(test for test, name in found if name == "amphora"):
+        name, size = test.split(":")
+        own = statistics.median(found[test, "amphora"])
+        line = f"{name:<12}{size:>9}{args.n:>4}{own:>12.4g}"
+        for peer in peers:
+            if found.get((test, peer)):
+                us = statistics.median(found[test, peer])
+                line += f"{us:>14.4g}{us / own:>8.2f}"
+            else:
+                line += f"{'-':>14}{'-':>8}"
+
+        print(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-builddir", default="build")
+    parser.add_argument("-conduit", default="smp", choices=["smp", "tcp"])
+    parser.add_argument("-n", type=int, default=2)
+    parser.add_argument("-repeat", type=int, default=3)
+    parser.add_argument("-samples", type=int, default=9)
+    parser.add_argument("-peer", action="append", default=[], metavar="NAME=COMMAND")
+    parser.add_argument("tests", nargs="*")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+    with tempfile.TemporaryDirectory(prefix="amphora-peer.") as folder:
+        programs = {"amphora": amphora(args, folder)}
+        for compiler, make in (("mpicc.openmpi", openmpi), ("mpicc.mpich", mpich)):
+            if shutil.which(compiler):
+                programs[make.__name__] = make(args, folder)
+
+        for peer in args.peer:
+            name, command = peer.split("=", 1)
+            programs[name] = command.replace("{n}", str(args.n))
+
+        found, failed = measure(programs, args.tests or default_tests(args.n), args)
+
+    report(found, programs, args)
+    for name, wrong in failed.items():
+        print(f"compare.py: {name}: {wrong}", file=sys.stderr)
+
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
