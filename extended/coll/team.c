@@ -20,7 +20,7 @@ enum {
 };
 /* Most leaders of a team whose small collectives go through one of them, on one host and on several. */
 enum {
-    STAR_MAX = 1024,
+    STAR_MAX = 512,
     STAR_MAX_OF_HOSTS = 33
 };
 #define POOL_BYTES \

@@ -10,6 +10,7 @@
  *   inside.c  the processes of a job: sample a test and its limit in turn
  *   report.c  medians, the table, JSON
  *   limits.c  the machine's limits: cache lines, memcpy
+ *   links.c   the same: short messages over sockets, in a ring and through one process
  *   tcp.c     the machine's limits of TCP: echoes, a stream, a child that receives a file's data
  *   links.c   the machine's limits of messages between more than two processes
  *   udp.c     the machine's limit of datagrams
