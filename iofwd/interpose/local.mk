@@ -183,6 +183,7 @@ preload_sources = \
 	iofwd/interpose/entry/syscall.c \
 	iofwd/interpose/entry/targets.h \
 	iofwd/interpose/path/temp.c \
+	iofwd/interpose/path/times.c \
 	iofwd/interpose/path/walk.c \
 	iofwd/interpose/fd/procfs.c \
 	iofwd/interpose/fd/procfs.h \
