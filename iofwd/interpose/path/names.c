@@ -598,11 +598,15 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
         return amph_ip_fail(err);
     }
 
+    int err;
+
+    if (amph_ip_near_link(&p.from, &p.to, flags, &err))
+        return pair_end(&p, err);
     if (!pair_enter(&p))
         return -1;
 
-    int err = amph_ip_client.fwd.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
-                                      flags & AT_SYMLINK_FOLLOW);
+    err = amph_ip_client.fwd.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
+                                  flags & AT_SYMLINK_FOLLOW);
 
     side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
     if (side == SIDE_LOCAL)
@@ -617,13 +621,19 @@ int amph_do_symlinkat(const char *target, int dir, const char *path)
 
     int bad = amph_ip_text_error(target);
 
+    int err;
+
     if (bad)
         return amph_ip_fail(bad);
-    if (!amph_ip_resolve(&w, dir, path, false))
+    if (!amph_ip_resolve_near(&w, dir, path, false))
+        return -1;
+    if (!w.local && amph_ip_near_symlink(target, &w, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.symlink(CLIENT, target, AMPH_IP_AT(&w));
+        err = amph_ip_client.fwd.symlink(CLIENT, target, AMPH_IP_AT(&w));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -710,13 +720,19 @@ int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 {
     struct amph_ip_resolved w;
 
+    int err;
+
     if (flags & ~AT_SYMLINK_NOFOLLOW)
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, false))
+    if (!amph_ip_resolve_near(&w, dir, path, false))
+        return -1;
+    if (!w.local && amph_ip_near_chmod(&w, mode, flags, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
+        err = amph_ip_client.fwd.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -736,14 +752,20 @@ int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
     struct amph_ip_resolved w;
 
+    int err;
+
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
+    if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (!w.local && amph_ip_near_chown(&w, uid, gid, flags, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
-                                           flags & AT_SYMLINK_NOFOLLOW);
+        err = amph_ip_client.fwd.chown(CLIENT, AMPH_IP_AT(&w), uid, gid,
+                                       flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }

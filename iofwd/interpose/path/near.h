@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "iofwd/interpose/path/resolve.h"
 
@@ -57,6 +59,16 @@ bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p
 bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_p);
 bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
                          unsigned flags, int *err_p);
+bool amph_ip_near_symlink(const char *target, const struct amph_ip_resolved *w, int *err_p);
+bool amph_ip_near_link(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
+                       int flags, int *err_p);
+
+/* Each changes attributes of what a name leads to, or with AT_SYMLINK_NOFOLLOW of a link itself. */
+bool amph_ip_near_chmod(const struct amph_ip_resolved *w, mode_t mode, int flags, int *err_p);
+bool amph_ip_near_chown(const struct amph_ip_resolved *w, uid_t uid, gid_t gid, int flags,
+                        int *err_p);
+bool amph_ip_near_utimens(const struct amph_ip_resolved *w, const struct timespec *times, int flags,
+                          int *err_p);
 
 /* Opens the file behind fd, which amph_ip_near_has, at its server, for reading.  Returns the descriptor of the
  * forwarded file; -1: the file has no name any more, or fd leads to another one. */

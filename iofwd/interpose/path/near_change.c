@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "iofwd/calls/names.h"
@@ -214,21 +216,35 @@ static int end_change(struct amph_fwd_writer *record, int failed)
     return FWD_BELOW_ASK;
 }
 
-/* A change of one name in its directory; how: flags, or a mode. */
-typedef int (*change_fn)(int dir, const char *name, unsigned how);
+/* What a call changes, besides the name; each uses what it needs. */
+struct change {
+    unsigned how; /* flags, or a mode */
+    const char *target;
+    uid_t uid;
+    gid_t gid;
+    const struct timespec *times;
+};
 
-static int remove_name(int dir, const char *name, unsigned how)
+/* A change of one name in its directory. */
+typedef int (*change_fn)(int dir, const char *name, const struct change *c);
+
+static int remove_name(int dir, const char *name, const struct change *c)
 {
-    return libc_unlinkat(dir, name, (int)how);
+    return libc_unlinkat(dir, name, (int)c->how);
 }
 
-static int make_directory(int dir, const char *name, unsigned how)
+static int make_directory(int dir, const char *name, const struct change *c)
 {
-    return libc_mkdirat(dir, name, how);
+    return libc_mkdirat(dir, name, c->how);
+}
+
+static int make_symlink(int dir, const char *name, const struct change *c)
+{
+    return libc_symlinkat(c->target, dir, name);
 }
 
 static bool change_name(const struct amph_ip_resolved *w, bool directory, change_fn change,
-                        unsigned how, int *err_p)
+                        const struct change *c, int *err_p)
 {
     struct parent d;
 
@@ -238,7 +254,7 @@ static bool change_name(const struct amph_ip_resolved *w, bool directory, change
 
     struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
 
-    *err_p = end_change(record, change(d.fd, d.name, how));
+    *err_p = end_change(record, change(d.fd, d.name, c));
     close_parent(&d);
     return *err_p != FWD_BELOW_ASK;
 }
@@ -251,7 +267,8 @@ bool amph_ip_near_unlink(const struct amph_ip_resolved *w, int flags, int *err_p
         return true;
     }
 
-    return change_name(w, flags & AT_REMOVEDIR, remove_name, (unsigned)flags, err_p);
+    return change_name(w, flags & AT_REMOVEDIR, remove_name,
+                       &(struct change){ .how = (unsigned)flags }, err_p);
 }
 
 /* The directory of an export itself exists. */
@@ -269,7 +286,28 @@ bool amph_ip_near_mkdir(const struct amph_ip_resolved *w, mode_t mode, int *err_
         return true;
     }
 
-    return change_name(w, true, make_directory, mode, err_p);
+    return change_name(w, true, make_directory, &(struct change){ .how = mode }, err_p);
+}
+
+bool amph_ip_near_symlink(const char *target, const struct amph_ip_resolved *w, int *err_p)
+{
+    return change_name(w, false, make_symlink, &(struct change){ .target = target }, err_p);
+}
+
+/* As open_parent, of two names. */
+static int open_parents(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
+                        struct parent d[2])
+{
+    int err = open_parent(from, false, &d[0]);
+
+    if (err)
+        return err;
+
+    err = open_parent(to, false, &d[1]);
+    if (err)
+        close_parent(&d[0]);
+
+    return err;
 }
 
 bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
@@ -277,15 +315,9 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
 {
     struct parent d[2];
 
-    *err_p = open_parent(from, false, &d[0]);
+    *err_p = open_parents(from, to, d);
     if (*err_p)
         return *err_p != FWD_BELOW_ASK;
-
-    *err_p = open_parent(to, false, &d[1]);
-    if (*err_p) {
-        close_parent(&d[0]);
-        return *err_p != FWD_BELOW_ASK;
-    }
 
     struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
 
@@ -295,4 +327,96 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
     close_parent(&d[0]);
     close_parent(&d[1]);
     return *err_p != FWD_BELOW_ASK;
+}
+
+/* A link that is to be followed is the server's. */
+bool amph_ip_near_link(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
+                       int flags, int *err_p)
+{
+    struct parent d[2];
+
+    if (flags)
+        return false;
+
+    *err_p = open_parents(from, to, d);
+    if (*err_p)
+        return *err_p != FWD_BELOW_ASK;
+
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = end_change(record, libc_linkat(d[0].fd, d[0].name, d[1].fd, d[1].name, 0));
+    close_parent(&d[0]);
+    close_parent(&d[1]);
+    return *err_p != FWD_BELOW_ASK;
+}
+
+/* ---- attributes ---- */
+
+/* A change of the file behind fd, which is open only to name it (O_PATH). */
+typedef int (*attribute_fn)(int fd, const struct change *c);
+
+/* The file is opened first, so that the call changes what was found below the export.  The version of all names moves,
+ * as at a server.  What fails is left to the server. */
+static bool change_attribute(const struct amph_ip_resolved *w, int flags, attribute_fn change,
+                             const struct change *c, int *err_p)
+{
+    int how = O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0);
+    struct amph_ip_near_place p;
+
+    if (!amph_ip_near_place(w, &p))
+        return false;
+
+    bool may = !p.readonly && amph_ip_near_may_change();
+    int fd = may ? amph_ip_near_open_below(&p, p.rel, how, 0) : -1;
+
+    *err_p = may && fd < 0 ? open_error(errno, p.rel, 0) : FWD_BELOW_ASK;
+    amph_ip_near_place_end(&p);
+    if (fd < 0)
+        return *err_p != FWD_BELOW_ASK;
+
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = change(fd, c) == 0 ? 0 : FWD_BELOW_ASK;
+    amph_ip_near_change_end(record, false);
+    amph_ip_kernel_close(fd);
+    return *err_p != FWD_BELOW_ASK;
+}
+
+/* Links have no mode of their own. */
+static int set_mode(int fd, const struct change *c)
+{
+    struct amph_ip_by_fd link;
+    struct stat st;
+
+    if (amph_ip_kernel_fstat(fd, &st) != 0 || S_ISLNK(st.st_mode))
+        return -1;
+
+    return libc_fchmodat(AT_FDCWD, amph_ip_name_by_fd(fd, &link), c->how, 0);
+}
+
+static int set_owner(int fd, const struct change *c)
+{
+    return libc_fchownat(fd, "", c->uid, c->gid, AT_EMPTY_PATH);
+}
+
+static int set_times(int fd, const struct change *c)
+{
+    return libc_utimensat(fd, "", c->times, AT_EMPTY_PATH);
+}
+
+bool amph_ip_near_chmod(const struct amph_ip_resolved *w, mode_t mode, int flags, int *err_p)
+{
+    return change_attribute(w, flags, set_mode, &(struct change){ .how = mode & 07777 }, err_p);
+}
+
+bool amph_ip_near_chown(const struct amph_ip_resolved *w, uid_t uid, gid_t gid, int flags,
+                        int *err_p)
+{
+    return change_attribute(w, flags, set_owner, &(struct change){ .uid = uid, .gid = gid }, err_p);
+}
+
+bool amph_ip_near_utimens(const struct amph_ip_resolved *w, const struct timespec *times, int flags,
+                          int *err_p)
+{
+    return change_attribute(w, flags, set_times, &(struct change){ .times = times }, err_p);
 }

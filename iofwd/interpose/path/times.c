@@ -18,6 +18,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define CLIENT amph_ip_client.client
@@ -31,6 +32,7 @@ static bool omits_both(const struct timespec *times)
 int amph_do_utimensat(int dir, const char *path, const struct timespec *times, int flags)
 {
     struct amph_ip_resolved w;
+    int err;
 
     if (times && !amph_ip_can_read(times, 2 * sizeof *times))
         return amph_ip_fail(EFAULT);
@@ -45,11 +47,15 @@ int amph_do_utimensat(int dir, const char *path, const struct timespec *times, i
         return 0;
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
         return amph_ip_fail(EINVAL);
-    if (!amph_ip_resolve(&w, dir, path, flags & AT_EMPTY_PATH))
+    if (!amph_ip_resolve_near(&w, dir, path, flags & AT_EMPTY_PATH))
+        return -1;
+    if (!w.local && amph_ip_near_utimens(&w, times, flags, &err))
+        return amph_ip_resolve_end(&w, err);
+    if (!amph_ip_resolve_enter(&w))
         return -1;
 
     if (!w.local) {
-        int err = amph_ip_client.fwd.utimens(CLIENT, AMPH_IP_AT(&w), times,
+        err = amph_ip_client.fwd.utimens(CLIENT, AMPH_IP_AT(&w), times,
                                          flags & AT_SYMLINK_NOFOLLOW);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);

@@ -245,6 +245,66 @@ static void section_changes(void)
     T(unlink(in("dangling")));
 }
 
+static void say_stat(const char *name, int flags)
+{
+    struct stat st;
+
+    if (fstatat(AT_FDCWD, in(name), &st, flags) == 0)
+        printf("  %s: %o, %u, %u, times %ld %ld, %u links\n", name, st.st_mode, st.st_uid,
+               st.st_gid, st.st_atim.tv_sec < 1000 ? (long)st.st_atim.tv_sec : -1,
+               st.st_mtim.tv_sec < 1000 ? (long)st.st_mtim.tv_sec : -1, (unsigned)st.st_nlink);
+}
+
+/* Attributes by names with links, and of links. */
+static void section_attributes(void)
+{
+    const struct timespec times[2] = { { .tv_sec = 100 }, { .tv_sec = 200 } };
+    const struct timespec later[2] = { { .tv_sec = 300 }, { .tv_nsec = UTIME_OMIT } };
+
+    make_tree();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *name = names[i];
+
+        printf("%s\n", name);
+        say_result("chmod", chmod(in(name), 0700 + (mode_t)i));
+        say_stat(name, 0);
+        say_result("chmod of itself", fchmodat(AT_FDCWD, in(name), 0640, AT_SYMLINK_NOFOLLOW));
+        say_result("chown", chown(in(name), geteuid(), (gid_t)-1));
+        say_result("lchown", lchown(in(name), (uid_t)-1, getegid()));
+        say_result("utimens", utimensat(AT_FDCWD, in(name), times, 0));
+        say_stat(name, 0);
+        say_result("utimens of itself", utimensat(AT_FDCWD, in(name), later, AT_SYMLINK_NOFOLLOW));
+        say_stat(name, AT_SYMLINK_NOFOLLOW);
+        say_result("now", utimensat(AT_FDCWD, in(name), NULL, 0));
+        say_stat(name, 0);
+    }
+}
+
+/* New links and hard links, by names with links. */
+static void section_new_links(void)
+{
+    static const char *const places[] = { "new",    "way/new",      "chain/sub/new", "dir/up/new",
+                                          "link",   "dangling",     "way",           "way/new/",
+                                          "loop/x", "absolute/new", "none/x" };
+
+    make_tree();
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *name = places[i];
+
+        printf("%s\n", name);
+        say_result("symlink", symlink("../dir/file", in(name)));
+        say_result("symlink again", symlink("x", in(name)));
+        if (strstr(name, "new"))
+            say_result("unlink", unlink(in(name)));
+
+        say_result("link", link(in("way/file"), in(name)));
+        say_result("link of a link", link(in("link"), in(name)));
+        say_result("link of a directory", link(in("way/sub"), in(name)));
+        say_result("followed", linkat(AT_FDCWD, in("link"), AT_FDCWD, in(name), AT_SYMLINK_FOLLOW));
+        say_stat("dir/file", 0);
+    }
+}
+
 /* ---- links that others replace ---- */
 
 static atomic_bool stop;
@@ -294,10 +354,9 @@ static void section_replaced(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "look_ups", section_look_ups },
-        { "below", section_below },
-        { "changes", section_changes },
-        { "replaced", section_replaced },
+        { "look_ups", section_look_ups },   { "below", section_below },
+        { "changes", section_changes },     { "attributes", section_attributes },
+        { "new_links", section_new_links }, { "replaced", section_replaced },
     };
 
     if (argc < 3)

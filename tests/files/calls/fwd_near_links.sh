@@ -6,7 +6,7 @@
 program=$builddir/tests/files/calls/fwd_near_links
 export FWD_STANDING=1 IOFWD_NEAR=1
 
-for section in look_ups below changes replaced; do
+for section in look_ups below changes attributes new_links replaced; do
     fwd_both "$section" "$program" "$section"
     fwd_both "$section, by the server" env IOFWD_NEAR=0 "$program" "$section"
 done
@@ -45,6 +45,8 @@ by_itself "the working directory below a link" "cd /fwd/lib/current && cat file"
 by_itself "a working directory and a path that begins above it" "cd /fwd/bin && cat ../lib/current/file"
 by_itself "a file that is written by a link" "echo text >/fwd/bin/tool && cat /fwd/bin/tool"
 by_itself "a file that is made and moved below a link" "cd /fwd/lib/current && echo text >new && mv new newer && cat newer && rm newer"
+by_itself "attributes by a link" "chmod 600 /fwd/bin/tool && touch -d 2001-01-01 /fwd/bin/tool && chown -h \$(id -u) /fwd/bin/tool && cat /fwd/bin/tool"
+by_itself "new links" "cd /fwd/lib && ln -s v2/file a && ln v2/file b && cat a && rm a b"
 by_itself "ls and test" "ls -lL /fwd/lib/current /fwd/bin >/dev/null && test -f /fwd/bin/tool && test ! -e /fwd/lib/current/none && echo text"
 "$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
 mp_report $? "the server ends" "$mp_dir/out"

@@ -118,6 +118,12 @@ for text in ("8", "9"):
     hold(holder, "a")
     writer("os.pwrite(f, b\"" + text + "\" * 70000, 0)")
     check("in the midst of reading", holder("os.read(g, 100)[:1]"), repr(text.encode()))
+for change, field, value in [("os.chmod(\"/fwd/a\", 0o612)", "st_mode & 0o777", "394"), ("os.utime(\"/fwd/a\", (7, 9))", "st_mtime", "9.0"),
+                             ("os.link(\"/fwd/a\", \"/fwd/a2\")", "st_nlink", "2"), ("os.unlink(\"/fwd/a2\")", "st_nlink", "1")]:
+    hold(holder, "a")
+    writer(change)
+    check(change, holder("os.stat(\"/fwd/a\")." + field), value)
+    check(change, holder("os.fstat(g)." + field), value)
 writer("os.rename(\"/fwd/a\", \"/fwd/b\")")
 check("renamed", holder("os.stat(\"/fwd/a\").st_size"), repr("FileNotFoundError 2"))
 holder("os.stat(\"/fwd/b\").st_nlink")
