@@ -111,8 +111,10 @@ void peer_round_trips(size_t bytes, unsigned long count)
 {
     for (unsigned long i = 0; i < count; i++) {
         awaited++;
-        if (peer_rank() == 0)
+        if (peer_rank() == 0) {
+            memset(own, (int)i, bytes);
             gex_AM_RequestLong0(tm, 1, H_PING, own, bytes, seg[1].addr, GEX_EVENT_NOW, 0);
+        }
 
         GASNET_BLOCKUNTIL(arrived >= awaited);
     }
@@ -128,10 +130,12 @@ static void *place(size_t bytes, unsigned long i)
 
 void peer_flood(size_t bytes, unsigned long count)
 {
-    if (peer_rank() == 0)
-        for (unsigned long i = 0; i < count; i++)
-            gex_AM_RequestLong0(tm, 1, H_DATA, own, bytes, place(bytes, i), GEX_EVENT_NOW, 0);
-    else
+    for (unsigned long i = 0; i < count && peer_rank() == 0; i++) {
+        memset(own, (int)i, bytes);
+        gex_AM_RequestLong0(tm, 1, H_DATA, own, bytes, place(bytes, i), GEX_EVENT_NOW, 0);
+    }
+
+    if (peer_rank() == 1)
         awaited += count;
 
     GASNET_BLOCKUNTIL(arrived >= awaited);

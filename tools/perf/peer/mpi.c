@@ -75,9 +75,9 @@ unsigned long peer_agree(unsigned long count)
 
 /* ---- messages ---- */
 
-static void send(size_t bytes, int tag)
+static void send(const void *data, size_t bytes, int tag)
 {
-    MPI_Send(own, (int)bytes, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
+    MPI_Send(data, (int)bytes, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
 }
 
 static void receive(size_t bytes, int tag)
@@ -88,12 +88,14 @@ static void receive(size_t bytes, int tag)
 void peer_round_trips(size_t bytes, unsigned long count)
 {
     for (unsigned long i = 0; i < count; i++) {
-        if (rank == 0)
-            send(bytes, TAG_PING);
+        if (rank == 0) {
+            memset(own, (int)i, bytes);
+            send(own, bytes, TAG_PING);
+        }
 
         receive(bytes, TAG_PING);
         if (rank == 1)
-            send(bytes, TAG_PING);
+            send(segment, bytes, TAG_PING);
     }
 }
 
@@ -104,17 +106,26 @@ static size_t place(size_t bytes, unsigned long i)
     return i % places * bytes;
 }
 
+/* Message i may be written while those before it are under way. */
+static void *block(size_t bytes, unsigned long i)
+{
+    return own + place(bytes, i);
+}
+
 void peer_flood(size_t bytes, unsigned long count)
 {
     MPI_Request request[WINDOW];
     int n = 0;
 
     for (unsigned long i = 0; i < count; i++) {
-        if (rank == 0)
-            MPI_Isend(own, (int)bytes, MPI_BYTE, 1, TAG_DATA, MPI_COMM_WORLD, &request[n++]);
-        else
+        if (rank == 0) {
+            memset(block(bytes, i), (int)i, bytes);
+            MPI_Isend(block(bytes, i), (int)bytes, MPI_BYTE, 1, TAG_DATA, MPI_COMM_WORLD,
+                      &request[n++]);
+        } else {
             MPI_Irecv(segment + place(bytes, i), (int)bytes, MPI_BYTE, 0, TAG_DATA, MPI_COMM_WORLD,
                       &request[n++]);
+        }
 
         if (n == WINDOW || i + 1 == count) {
             MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
@@ -125,7 +136,7 @@ void peer_flood(size_t bytes, unsigned long count)
     if (rank == 0)
         receive(8, TAG_DONE);
     else
-        send(8, TAG_DONE);
+        send(own, 8, TAG_DONE);
 }
 
 /* ---- one-sided ---- */

@@ -4,8 +4,8 @@
  *
  *   peer [-samples N] TEST[:BYTES]...     one line a test: its name, bytes, median microseconds of an operation
  *
- * In collectives each process writes its source before a call and reads its destination after it, as programs do: a
- * source that nobody writes stays in the caches of those that read it, which flatters libraries that read it there.
+ * Each process writes its data before it sends it, and reads what a collective has brought, as programs do: data that
+ * nobody writes stays in the caches of those that read it, which flatters libraries that read it at the sender.
  * Layer: tools.
  */
 #include "tools/perf/peer/peer.h"
