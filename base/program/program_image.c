@@ -382,9 +382,8 @@ const char *amph_image_machine_name(uint16_t machine)
     return "another kind of machine";
 }
 
-/* valgrind's tools (valgrind/memcheck-amd64-linux) are static and load the program with its libraries,
- * those of LD_PRELOAD too. */
-static bool loads_programs(const struct amph_image *image)
+/* valgrind/memcheck-amd64-linux; LD_PRELOAD is among the libraries that it loads. */
+bool amph_image_loads_programs(const struct amph_image *image)
 {
     static const char folder[] = "/valgrind/";
     static const char end[] = "-linux";
@@ -407,7 +406,7 @@ static bool loads_programs(const struct amph_image *image)
 bool amph_image_evades(const struct amph_image *image)
 {
     return image->kind != AMPH_IMAGE_UNKNOWN && image->kind != AMPH_IMAGE_FORWARDS &&
-           !loads_programs(image);
+           !amph_image_loads_programs(image);
 }
 
 size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)

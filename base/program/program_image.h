@@ -61,6 +61,10 @@ void amph_image_look_at(const struct amph_image_calls *calls, int fd, const char
 /* Is there a reason why this program's file calls are not forwarded? */
 bool amph_image_evades(const struct amph_image *image);
 
+/* Is it one of valgrind's tools?  They are static, but load the program that they are given with its
+ * libraries, so that its calls are forwarded. */
+bool amph_image_loads_programs(const struct amph_image *image);
+
 /* Writes the sentence about a program for which amph_image_evades is true: what it is, what happens
  * to its files, and the remedy.  No newline.  Returns its length. */
 size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap);

@@ -266,6 +266,62 @@ int amph_ip_bypass_check(const char *path)
     return check_image(&image);
 }
 
+/* Returns the forwarded path among those that valgrind uses by itself: the values of its options, which
+ * come first, and the program.  NULL: none is forwarded. */
+static const char *forwarded_argument(char *const argv[])
+{
+    for (size_t i = 1; argv[0] && argv[i]; i++) {
+        bool option = argv[i][0] == '-';
+        const char *value = option ? strchr(argv[i], '=') : argv[i];
+
+        if (option && value)
+            value++;
+
+        if (value && (option || strchr(value, '/')) && amph_ip_path(value) &&
+            amph_ip_is_forwarded(value))
+            return value;
+        if (!option)
+            break;
+    }
+
+    return NULL;
+}
+
+/* Says that valgrind does not find a forwarded file. */
+static void say_unseen(const struct amph_image *image, const char *name)
+{
+    char line[2048];
+    const char *strict = amph_ip_process.bypass.strict ? " (refused by IOFWD_STRICT)" : "";
+    int n = snprintf(line, sizeof line,
+                     "amphora: %s%.900s looks for its program and its own files by itself, and not "
+                     "at the I/O servers, so it does not find %.900s; start it by \"iofwd-run "
+                     "-mount\"%s\n",
+                     amph_ip_process.bypass.strict ? "" : "warning: ", image->path, name, strict);
+
+    amph_ip_put_error(line, (size_t)n);
+}
+
+int amph_ip_bypass_check_arguments(const char *path, char *const argv[])
+{
+    struct amph_image_calls c;
+    struct amph_image image;
+    int saved = errno;
+
+    if (!can_look_at(path) || !strstr(path, "/valgrind/") || !amph_ip_can_read_list(argv))
+        return 0;
+
+    amph_image_look(calls(&c), path, &image);
+
+    const char *name = amph_image_loads_programs(&image) ? forwarded_argument(argv) : NULL;
+    struct reported r = { .dev = image.dev, .ino = image.ino, .reporter = gettid() };
+
+    if (name && (amph_ip_process.bypass.strict || (!amph_ip_process.bypass.quiet && is_first(r))))
+        say_unseen(&image, name);
+
+    errno = saved;
+    return name && amph_ip_process.bypass.strict ? amph_ip_fail(EPERM) : 0;
+}
+
 int amph_ip_bypass_check_file(int fd, const char *path)
 {
     struct amph_image_calls c;

@@ -24,6 +24,8 @@ const char *amph_ip_bypass_setting(void);
 
 /* Checks the program at path before it is started.  Returns 0, or -1 with EPERM if it is refused. */
 int amph_ip_bypass_check(const char *path);
+/* The same for the arguments of a program that loads another one by itself (valgrind). */
+int amph_ip_bypass_check_arguments(const char *path, char *const argv[]);
 /* The path of the program at path, relative to a directory as execveat takes it.  false: no such file. */
 bool amph_ip_bypass_path(int dir, const char *path, char full[PATH_MAX]);
 /* The same for fd, a copy of the forwarded program at path. */

@@ -282,7 +282,7 @@ static int start_local(const struct start *s, const char *path, char *const argv
     struct script script;
     char to[PATH_MAX];
 
-    if (amph_ip_bypass_check(path) != 0)
+    if (amph_ip_bypass_check(path) != 0 || amph_ip_bypass_check_arguments(path, argv) != 0)
         return -1;
 
     int fd = copy_for_deps(path, s->env, &deps);

@@ -5,7 +5,8 @@
 names="cat: no report and no leak
 cp: no report and no leak
 memory that is not there
-a call that valgrind does not know is tried once"
+a call that valgrind does not know is tried once
+what valgrind looks for by itself is named in a sentence"
 if ! command -v valgrind >/dev/null; then
     fwd_skip_all "there is no valgrind"
 elif mp_sanitized asan; then
@@ -46,8 +47,24 @@ tried_once() {
     done
 }
 
+# unseen NAME ARGUMENT...: valgrind does not find the forwarded file NAME, which a sentence says once
+unseen() {
+    name=$1
+    shift
+    timeout -k 5 110 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 100 \
+        sh -c 'cd /fwd && for i in 1 2; do valgrind "$@"; done' sh "$@" >"$mp_dir/report" 2>&1
+    cat "$mp_dir/report"
+    [ "$(grep -c "^amphora: warning: .*does not find $name; start it by \"iofwd-run -mount\"" "$mp_dir/report")" = 1 ]
+}
+
+named() {
+    cp "$(command -v true)" "$mp_dir/kept/program"
+    unseen ./program ./program && unseen /fwd/program -q /fwd/program && unseen /fwd/log -q --log-file=/fwd/log true
+}
+
 mp_try "cat: no report and no leak" cat_text
 mp_try "cp: no report and no leak" cp_text
 mp_try "memory that is not there" checked "$builddir/tests/files/calls/fwd_valgrind" /fwd/text
 mp_try "a call that valgrind does not know is tried once" tried_once
+mp_try "what valgrind looks for by itself is named in a sentence" named
 mp_done
