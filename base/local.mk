@@ -10,6 +10,7 @@ libamphora_la_LIBADD = $(NETTLE_LIBS) -ldl -lpthread -lrt
 pkgconfig_DATA += amphora.pc amphora-net.pc
 
 libamphora_la_SOURCES += \
+	base/os/aligned.h \
 	base/os/arena.c \
 	base/os/arena.h \
 	base/auth.c \

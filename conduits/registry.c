@@ -113,6 +113,30 @@ static void *load_quietly(const char *path)
     return module;
 }
 
+/* The object that defines a function; NULL: an unknown one, or a program's entry that leads elsewhere. */
+static const void *definer(const void *function)
+{
+    Dl_info info;
+    void *entry = NULL;
+
+    if (!dladdr1(function, &info, &entry, RTLD_DL_SYMENT) || !entry)
+        return NULL;
+
+    return ((const ElfW(Sym) *)entry)->st_shndx == SHN_UNDEF ? NULL : info.dli_fbase;
+}
+
+/* libfabric frees by free what it has from posix_memalign. */
+static void check_malloc(void)
+{
+    const void *ours = definer(dlsym(RTLD_DEFAULT, "malloc"));
+    const void *aligned = definer(dlsym(RTLD_DEFAULT, "posix_memalign"));
+
+    if (ours && aligned && ours != aligned)
+        amph_warn("this program has a malloc of its own, but no posix_memalign that belongs to it, "
+                  "as libfabric needs; it may crash over tcp and verbs: choose "
+                  "AMPHORA_CONDUIT=udp");
+}
+
 /* Tries to load the module from one directory.  The last error is kept for the message that
  * explains why there is no network. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
@@ -132,8 +156,10 @@ static amph_conduit_module_fn load_from(const char *dir, const char *sub)
     amph_conduit_module_fn fn;
 
     memcpy(&fn, &entry, sizeof fn);
-    if (fn)
+    if (fn) {
         state.module = module;
+        check_malloc();
+    }
 
     return fn;
 }

@@ -79,8 +79,8 @@ static bool parse_bool(const char *text, int64_t *number_p)
     return false;
 }
 
-/* Finds word in a list "a|b|c".  word NULL: the first of the list. */
-static bool parse_enum(const char *list, const char *word, struct amph_env_value *v)
+/* Finds word in a list "a|b|c".  word NULL: the first of the list.  Returns where it is, or NULL. */
+static const char *find_word(const char *list, const char *word, int64_t *index_p)
 {
     int64_t index = 0;
 
@@ -88,16 +88,31 @@ static bool parse_enum(const char *list, const char *word, struct amph_env_value
         size_t len = strcspn(at, "|");
 
         if (!word || (strlen(word) == len && strncasecmp(at, word, len) == 0)) {
-            free((char *)v->text);
-            v->text = strndup(at, len);
-            v->number = index;
-            return v->text != NULL;
+            *index_p = index;
+            return at;
         }
 
         at += len + (at[len] == '|');
     }
 
-    return false;
+    return NULL;
+}
+
+bool amph_env_word_index(const struct amph_env_row *row, const char *word, int64_t *index_p)
+{
+    return find_word(row->def, word, index_p) != NULL;
+}
+
+static bool parse_enum(const char *list, const char *word, struct amph_env_value *v)
+{
+    const char *at = find_word(list, word, &v->number);
+
+    if (!at)
+        return false;
+
+    free((char *)v->text);
+    v->text = strndup(at, strcspn(at, "|"));
+    return v->text != NULL;
 }
 
 static bool take_text(const char *def, const char *text, struct amph_env_value *v)

@@ -49,6 +49,10 @@ struct amph_env_value {
 bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p,
                     char *why, size_t why_bytes);
 
+/* Finds the index of a word of an ENUM, the first one for NULL, and allocates no memory.  false: it is
+ * none of the row's words. */
+bool amph_env_word_index(const struct amph_env_row *row, const char *word, int64_t *index_p);
+
 /* Sets *v_p to the row's default. */
 void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p);
 

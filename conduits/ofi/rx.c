@@ -15,6 +15,7 @@
 
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "base/os/aligned.h"
 #include "base/status.h"
 #include "base/wire.h"
 #include "conduits/ofi/ofi.h"
@@ -52,15 +53,14 @@ static struct amph_ofi_rxbuf *make_buffer(struct amph_ofi_cx *cx, size_t len_byt
 {
     struct amph_ofi_rxbuf *rb = calloc(1, sizeof *rb);
 
-    if (!rb ||
-        !(rb->mem = aligned_alloc(AMPH_CACHE_LINE, amph_align_up(len_bytes, AMPH_CACHE_LINE)))) {
+    if (!rb || !(rb->mem = amph_aligned_alloc(AMPH_CACHE_LINE, len_bytes))) {
         free(rb);
         return NULL;
     }
 
     if (cx->need_reg &&
         amph_ofi_reg_make(cx, rb->mem, len_bytes, OFI_ACCESS_LOCAL, &rb->reg) != 0) {
-        free(rb->mem);
+        amph_aligned_free(rb->mem);
         free(rb);
         return NULL;
     }
@@ -126,7 +126,7 @@ void amph_ofi_rx_stop(struct amph_ofi_cx *cx)
         if (rb->reg)
             amph_ofi_reg_put(cx, rb->reg);
 
-        free(rb->mem);
+        amph_aligned_free(rb->mem);
         free(rb);
     }
 

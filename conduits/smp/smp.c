@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/os/aligned.h"
 #include "base/os/arena.h"
 #include "base/auth.h"
 #include "base/os/limits.h"
@@ -157,8 +158,8 @@ static enum amph_status make_tables(struct amph_smp_cx *s)
 {
     uint32_t n = s->base.cfg.max_peers;
 
-    s->peer = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
-    s->source = aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
+    s->peer = amph_aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->peer);
+    s->source = amph_aligned_alloc(AMPH_CACHE_LINE, n * sizeof *s->source);
     s->update = calloc(n, sizeof *s->update);
 
     /* also if another allocation has failed: amph_smp_close() looks at the peers */
@@ -211,8 +212,8 @@ static void amph_smp_close(struct amph_cx *cx)
 
     pthread_mutex_destroy(&s->update_lock);
     free(s->update);
-    free(s->source);
-    free(s->peer);
+    amph_aligned_free(s->source);
+    amph_aligned_free(s->peer);
     free(s);
 }
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os/aligned.h"
 #include "base/platform.h"
 #include "base/wire.h"
 #include "conduits/inet.h"
@@ -123,7 +124,7 @@ static struct sock_set *make_set(void)
         return NULL;
 
     /* pages are allocated at their first use */
-    s->mem = aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
+    s->mem = amph_aligned_alloc(4096, (size_t)AMPH_PORT_BATCH * BUFFER_BYTES);
     if (!s->mem) {
         free(s);
         return NULL;
@@ -139,7 +140,7 @@ static struct sock_set *make_set(void)
 
 static void drop_set(struct sock_set *s)
 {
-    free(s->mem);
+    amph_aligned_free(s->mem);
     free(s);
 }
 

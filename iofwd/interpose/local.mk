@@ -130,6 +130,8 @@ preload_sources = \
 	iofwd/interpose/entry/guard.c \
 	iofwd/interpose/entry/init.c \
 	iofwd/interpose/fd/io.c \
+	iofwd/interpose/libc/kept.c \
+	iofwd/interpose/libc/kept.h \
 	iofwd/interpose/libc/kernel.h \
 	iofwd/interpose/loader/dl_error.c \
 	iofwd/interpose/loader/dl_error.h \
@@ -290,6 +292,7 @@ preload_scripts += \
 	tests/files/memory/fwd_maps.sh \
 	tests/files/calls/fwd_more.sh \
 	tests/files/calls/fwd_names.sh \
+	tests/files/memory/fwd_own_malloc.sh \
 	tests/files/memory/fwd_patched.sh \
 	tests/files/ready/fwd_pipes.sh \
 	tests/files/calls/fwd_pointers.sh \
@@ -325,7 +328,7 @@ preload_scripts += \
 	tests/files/trace/fwd_trace.sh \
 	tests/files/calls/fwd_truth.sh
 preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plain.sh
-preload_programs += tests/files/memory/fwd_patched
+preload_programs += tests/files/memory/fwd_own_malloc tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_valgrind tests/files/calls/fwd_flags
 preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables tests/files/process/fwd_tables_race tests/files/process/fwd_forks tests/files/process/fwd_fork_handlers
 preload_programs += tests/files/process/fwd_handler_memory
@@ -410,6 +413,9 @@ tests_files_process_fwd_signals_LDFLAGS =
 tests_files_process_fwd_signals_LDADD = -lpthread
 tests_files_data_fwd_fsx_SOURCES = tests/files/data/fwd_fsx.c
 tests_files_data_fwd_fsx_LDFLAGS =
+tests_files_memory_fwd_own_malloc_SOURCES = tests/files/memory/fwd_own_malloc.c
+tests_files_memory_fwd_own_malloc_LDFLAGS =
+tests_files_memory_fwd_own_malloc_LDADD =
 tests_files_memory_fwd_patched_SOURCES = tests/files/memory/fwd_patched.c tests/files/fwd_say.h
 tests_files_memory_fwd_patched_LDFLAGS =
 tests_files_memory_fwd_patched_LDADD = -ldl

@@ -17,7 +17,6 @@
 #include "base/platform.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
-#include "iofwd/interpose/loader/dl_error.h"
 #include "iofwd/calls/names.h"
 
 const bool amph_ip_client_is_linked = false;
@@ -126,14 +125,13 @@ static bool differs(const struct amph_fwd_interface *table, char *why, size_t ca
     return false;
 }
 
+/* Only its address is used, which is NULL if neither the program nor its libraries are linked with
+ * libiofwd.  A dlsym that finds nothing would call malloc, perhaps before main (kept.h). */
+extern void iofwd_of_fd(void) __attribute__((weak));
+
 bool amph_ip_program_uses_api(void)
 {
-    amph_ip_dl_error_keep();
-
-    bool uses = dlsym(RTLD_DEFAULT, "iofwd_of_fd") != NULL;
-
-    amph_ip_dl_error_restore();
-    return uses;
+    return iofwd_of_fd != NULL;
 }
 
 const struct amph_fwd_interface *amph_ip_client_bind(const char **what_p, const char **why_p)

@@ -34,6 +34,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
+#include "iofwd/interpose/libc/kept.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/settings.h"
@@ -90,8 +91,9 @@ static void restore_cwd(char **env)
     const char *cwd = entry ? strchr(entry, ':') : NULL;
 
     if (libc_getcwd(real, sizeof real)) {
-        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real) ? strdup(real)
-                                                                                 : NULL;
+        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real)
+                                ? amph_ip_keep_text(real)
+                                : NULL;
         return;
     }
 
@@ -100,7 +102,7 @@ static void restore_cwd(char **env)
 
     int fd = atoi(entry);
 
-    amph_ip_state.cwd = strdup(cwd);
+    amph_ip_state.cwd = amph_ip_keep_text(cwd);
     if (fd > 0 && fd < FDTAB_MAX &&
         (amph_ip_placeholder_text(fd, text, sizeof text) || amph_ip_near_inherit(fd)))
         amph_ip_state.cwd_fd = fd;
@@ -195,11 +197,11 @@ static enum part find_part(char **env)
     return client || rank < 0 ? PART_NONE : PART_COMPUTE;
 }
 
-/* Returns a copy of env with one more entry, or NULL. */
+/* Returns a copy of env with one more entry, or NULL.  It is never freed (kept.h). */
 static char **with_entry(char **env, char *entry)
 {
     size_t n = amph_ip_env_entries(env);
-    char **longer = malloc((n + 2) * sizeof *longer);
+    char **longer = amph_ip_keep_bytes((n + 2) * sizeof *longer);
 
     if (!longer)
         return NULL;
@@ -240,12 +242,11 @@ static int find_settings(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* Returns env with the baked-in settings that it does not contain, as a list that the caller frees;
- * returns env itself if there are none. */
+/* Returns env with the baked-in settings that it does not contain, as a list of its own; returns env
+ * itself if there are none. */
 static char **with_baked(char **env)
 {
     const struct amph_note *note = NULL;
-    char **own = NULL;
 
     dl_iterate_phdr(find_settings, &note);
     if (!note)
@@ -265,10 +266,8 @@ static char **with_baked(char **env)
 
         char **longer = whole && !given ? with_entry(env, (char *)text) : NULL;
 
-        if (longer) {
-            free(own);
-            env = own = longer;
-        }
+        if (longer)
+            env = longer;
 
         left -= len < left ? len + 1 : len;
         text += len + 1;
@@ -319,7 +318,7 @@ static void count_ranks(char **env)
     int64_t n = size - amph_ip_setting_int(env, AMPH_ENV_SERVERS);
     const char *space = amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE);
 
-    amph_ip_state.mpi_space = space ? strdup(space) : NULL;
+    amph_ip_state.mpi_space = space ? amph_ip_keep_text(space) : NULL;
     if (amph_ip_state.mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
         amph_ip_state.mpi_ranks = (uint32_t)n;
 }
@@ -394,7 +393,7 @@ static void find_exe(const char *called)
         prctl(PR_SET_NAME, slash ? slash + 1 : called, 0, 0, 0);
 
     if (path[sizeof before - 1] == '/')
-        amph_ip_state.exe = strdup(path + sizeof before - 1);
+        amph_ip_state.exe = amph_ip_keep_text(path + sizeof before - 1);
 }
 
 /* Restores LD_PRELOAD.  The dynamic linker has read it with the names of the copies that were made
@@ -453,7 +452,6 @@ static void late(void)
     if (amph_ip_state.inherited_locks)
         amph_ip_locks_drop_closed(amph_ip_state.inherited_locks);
 
-    free(amph_ip_state.inherited_locks);
     amph_ip_state.inherited_locks = NULL;
     if (amph_ip_state.on) {
         amph_ip_environment_preload();
@@ -559,7 +557,8 @@ static void start_with(char **env, int argc, char **argv, char **environment)
 
     const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
 
-    amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? strdup(locks) : NULL;
+    amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? amph_ip_keep_text(locks)
+                                                                    : NULL;
     amph_ip_state.in_server_slot = part == PART_ASTRAY;
     amph_ip_state.optional = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL);
 
@@ -577,7 +576,6 @@ static void start_with(char **env, int argc, char **argv, char **environment)
         restore_preload(env);
 
     amph_ip_environment_keep(longer ? longer : env);
-    free(longer);
     amph_ip_near_start(env);
     amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
     restore_cwd(env);
@@ -598,8 +596,5 @@ static void __attribute__((constructor(102))) start(int argc, char **argv, char 
 
     amph_ip_libc(AMPH_IP_NAME_dlerror); /* loader/dl_error.c needs it before all others */
     start_with(env, argc, argv, environment);
-    if (env != environment)
-        free(env);
-
     errno = saved;
 }

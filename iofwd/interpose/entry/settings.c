@@ -70,20 +70,24 @@ static const char *look_up(char **env, const char *name)
     return NULL;
 }
 
-/* Returns the value of a row that is a number; its default if the variable is not set or empty. */
+/* Returns the value of a row that is a number; its default if the variable is not set or empty.  Runs
+ * before main, so it allocates no memory (kept.h). */
 static int64_t number_of(char **env, const struct amph_env_row *row)
 {
     const char *text = look_up(env, row->name);
     struct amph_env_value v = { 0 };
     char why[AMPH_ENV_WHY_BYTES];
 
-    if (!text || !text[0])
+    if (text && !text[0])
+        text = NULL;
+
+    if (row->type == AMPH_ENV_TYPE_ENUM && amph_env_word_index(row, text, &v.number))
+        return v.number;
+
+    if (!text)
         amph_env_default(row, &v);
     else if (!amph_env_parse(row, text, &v, why, sizeof why))
         amph_ip_die(1, "%s", why); /* in the format of amph_fatal */
-
-    if (row->type == AMPH_ENV_TYPE_ENUM)
-        free((char *)v.text);
 
     return v.number;
 }

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/platform.h"
@@ -88,6 +89,12 @@ struct amph_ip_state {
     /* Locks that the program before this one took in this process, until late() (init.c) has
      * dropped those of closed files; or NULL. */
     char *inherited_locks;
+
+    /* What is left of the memory that the constructor has last asked for (libc/kept.h). */
+    struct {
+        char *next;
+        size_t left;
+    } kept;
 
     /* Where the lines of IOFWD_TRACE go (trace.c): fd is written by the constructor, complained
      * atomically. */

@@ -17,13 +17,14 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
+#include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
 void amph_ip_library_path_keep(const char *list)
 {
-    amph_ip_loader.library_path = list ? strdup(list) : NULL;
+    amph_ip_loader.library_path = list ? amph_ip_keep_text(list) : NULL;
     amph_ip_state.library_path_forwarded = amph_ip_elf_deps_search(amph_ip_loader.library_path);
 }
 

@@ -25,6 +25,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/path/near.h"
 #include "iofwd/wire/near.h"
 
@@ -50,7 +51,7 @@ void amph_ip_near_start(char **env)
         return;
 
     amph_ip_near.age_ns = (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_CACHE_AGE) * NS_PER_MS;
-    amph_ip_near.file = strdup(file);
+    amph_ip_near.file = amph_ip_keep_text(file);
     if (amph_ip_near.file)
         atomic_store(&amph_ip_near.found, AMPH_IP_NEAR_NOT_YET);
 }

@@ -21,6 +21,7 @@
 #include "iofwd/interpose/entry/settings.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/fdtab.h"
+#include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/process/state.h"
 
@@ -95,7 +96,7 @@ void amph_ip_connections_take(char **env)
         take_fd(fd);
 
     amph_ip_process.came.pid = getpid();
-    amph_ip_process.came.text = strdup(text);
+    amph_ip_process.came.text = amph_ip_keep_text(text);
 }
 
 static bool are_unused(void)

@@ -12,6 +12,7 @@
 #include "base/settings/env_defs.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/path/near.h"
 #include "iofwd/interpose/process/bypass.h"
@@ -56,36 +57,36 @@ static bool is_own(const char *entry)
  * the program's decision. */
 static char *own_preload(const char *entry)
 {
-    char *own = NULL;
+    size_t room = strlen(entry) + 1;
+    char *own = amph_ip_keep_bytes(room);
+    int n = 0;
 
-    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; *at; at += *at != 0) {
+    for (const char *at = entry + sizeof "LD_PRELOAD=" - 1; own && *at; at += *at != 0) {
         size_t len = strcspn(at, " :");
-        char *before = own;
 
         if (memmem(at, len, OWN_LIBRARY, sizeof OWN_LIBRARY - 1) ||
-            memmem(at, len, OWN_MESSAGES, sizeof OWN_MESSAGES - 1)) {
-            if (asprintf(&own, "%s%s%.*s", before ? before : "LD_PRELOAD=", before ? ":" : "",
-                         (int)len, at) < 0)
-                own = NULL;
-
-            free(before);
-        }
+            memmem(at, len, OWN_MESSAGES, sizeof OWN_MESSAGES - 1))
+            n += snprintf(own + n, room - (size_t)n, "%s%.*s", n ? ":" : "LD_PRELOAD=", (int)len,
+                          at);
 
         at += len;
     }
 
-    return own;
+    return n ? own : NULL;
 }
 
 /* A program that was linked with the interposer needs no preload list; what it starts does. */
 static void keep_own_preload(void)
 {
     const char *library = amph_ip_library_path();
-    char *entry;
+    size_t room = library ? sizeof "LD_PRELOAD=" + strlen(library) : 0;
+    char *entry = library && amph_ip_process.nkept < AMPH_IP_ENV_KEPT ? amph_ip_keep_bytes(room)
+                                                                      : NULL;
 
-    if (library && amph_ip_process.nkept < AMPH_IP_ENV_KEPT &&
-        asprintf(&entry, "LD_PRELOAD=%s", library) >= 0)
+    if (entry) {
+        snprintf(entry, room, "LD_PRELOAD=%s", library);
         amph_ip_process.kept[amph_ip_process.nkept++] = entry;
+    }
 
     amph_ip_process.linked = library;
     amph_ip_process.lost_library = !library && amph_ip_client_is_linked;
@@ -145,8 +146,8 @@ void amph_ip_environment_keep(char **env)
             amph_ip_process.nkept += amph_ip_process.kept[amph_ip_process.nkept] != NULL;
         } else if (strncmp(*env, "AMPHORA_", 8) == 0 || strncmp(*env, "IOFWD_", 6) == 0 ||
                    is_own(*env))
-            amph_ip_process.nkept += (amph_ip_process.kept[amph_ip_process.nkept] = strdup(*env)) !=
-                                     NULL;
+            amph_ip_process.nkept +=
+                (amph_ip_process.kept[amph_ip_process.nkept] = amph_ip_keep_text(*env)) != NULL;
     }
 
     if (!preloaded)

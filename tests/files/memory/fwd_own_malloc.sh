@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs whose malloc is their own and may not be called before main, as that of GCL (Maxima): the preload library does not call it at
+# their start.  See fwd_own_malloc.c.
+. "${srcdir:-.}/tests/files/fwd_lib.sh"
+names="standing: a program that writes a file
+standing: a program that inherits a directory and files
+standing: as lines of JSON
+standing far: a program that writes a file
+standing far: a program that inherits a directory and files
+standing far: as lines of JSON
+job: a program that writes a file
+job: a program that inherits a directory and files
+job: as lines of JSON
+job over udp: a program that writes a file
+job over tcp: a sentence says that libfabric needs more than malloc"
+if mp_sanitized asan; then
+    fwd_skip_all "sanitizers have a malloc of their own"
+fi
+program=$builddir/tests/files/memory/fwd_own_malloc
+mkdir "$mp_dir/kept"
+cp "$program" "$mp_dir/kept/copy"
+
+# prints TEXT COMMAND...: below the prefix kept in $mp_dir/kept, COMMAND prints these lines and nothing else
+prints() {
+    printf %b "$1" >"$mp_dir/expected"
+    shift
+    fwd_servers "$mp_dir/kept" "$@" >"$mp_dir/got"
+    code=$?
+    diff "$mp_dir/expected" "$mp_dir/got" && [ $code = 0 ]
+}
+
+# The second program is a forwarded one, and has inherited the directory, an open file, and a library path.
+# shellcheck disable=SC2016 # for the shell inside
+inherits() {
+    prints '/fwd: a line\n/fwd: a line\n' env LD_LIBRARY_PATH=/fwd:/usr/lib sh -c 'cd /fwd && exec 5<copy && "$1" x ./copy /fwd/y' sh "$program"
+}
+
+for way in standing "standing far" job; do
+    unset FWD_STANDING IOFWD_NEAR
+    case $way in standing*) export FWD_STANDING=1 ;; esac
+    case $way in *far) export IOFWD_NEAR=0 ;; esac
+    mp_try "$way: a program that writes a file" prints "$(pwd): a line\n" "$program" /fwd/x
+    mp_try "$way: a program that inherits a directory and files" inherits
+    mp_try "$way: as lines of JSON" prints "$(pwd): a line\n" env AMPHORA_LOG_FORMAT=json "$program" /fwd/x
+done
+
+unset FWD_STANDING IOFWD_NEAR
+export AMPHORA_SMP=0 AMPHORA_CONDUIT=udp
+mp_try "job over udp: a program that writes a file
+job over tcp: a sentence says that libfabric needs more than malloc" prints "$(pwd): a line\n" "$program" /fwd/x
+
+# The program says it, and cat, whose malloc is the C library's, does not.
+# shellcheck disable=SC2016 # for the shell inside
+warned() {
+    fwd_servers "$mp_dir/kept" sh -c '"$1" /fwd/x; cat /fwd/x' sh "$program" >"$mp_dir/got"
+    cat "$mp_dir/got"
+    [ "$(grep -c '^amphora: .*: this program has a malloc of its own.*AMPHORA_CONDUIT=udp' "$mp_dir/got")" = 1 ]
+}
+
+export AMPHORA_CONDUIT=tcp
+mp_try "job over tcp: a sentence says that libfabric needs more than malloc" warned
+mp_done
