@@ -199,7 +199,7 @@ static bool is_answer(int err, int *err_p)
 
 static int open_failure(const char *rel, int err)
 {
-    bool misses = err == ENOENT && !amph_fwd_below_climbs(rel);
+    bool misses = (err == ENOENT || err == ENOTDIR) && !amph_fwd_below_climbs(rel);
 
     return misses || amph_ip_near_lacks_descriptors(err) ? err : FWD_BELOW_ASK;
 }

@@ -47,6 +47,7 @@ by_itself "a file that is written by a link" "echo text >/fwd/bin/tool && cat /f
 by_itself "a file that is made and moved below a link" "cd /fwd/lib/current && echo text >new && mv new newer && cat newer && rm newer"
 by_itself "attributes by a link" "chmod 600 /fwd/bin/tool && touch -d 2001-01-01 /fwd/bin/tool && chown -h \$(id -u) /fwd/bin/tool && cat /fwd/bin/tool"
 by_itself "new links" "cd /fwd/lib && ln -s v2/file a && ln v2/file b && cat a && rm a b"
+by_itself "a file that is opened as a directory" "cat /fwd/bin/tool/x /fwd/lib/current/file/ 2>/dev/null || cat /fwd/bin/tool"
 by_itself "ls and test" "ls -lL /fwd/lib/current /fwd/bin >/dev/null && test -f /fwd/bin/tool && test ! -e /fwd/lib/current/none && echo text"
 "$builddir/iofwd-ctl" stop -servers "$address" >"$mp_dir/out" 2>&1
 mp_report $? "the server ends" "$mp_dir/out"
