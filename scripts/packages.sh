@@ -10,7 +10,7 @@ build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libfabri
 test_packages="busybox-static chromium fio fuse3 g++ libcriterion-dev clang-14 libclang-rt-14-dev gfortran gdb git hydra man-db python3 python3-lmdb ripgrep rsync sqlite3 strace tmux curl libaio1 liburing2 liburing-dev zsh"
 paper_packages="iproute2 openssh-sftp-server python3 sshfs util-linux"
 nightly_packages="age bash-static rclone restic zsh-static golang-go openmpi-bin libopenmpi-dev mpich libmpich-dev libpython3.11-testsuite nodejs libhdf5-dev elfutils llvm-14 octave slurm-wlm munge iproute2 sshfs openssh-sftp-server"
-program_packages="emacs-nox vim mercurial redis-server php-cli ruby ocaml-nox erlang-base sbcl ffmpeg graphviz gnuplot-nox r-base-core p7zip-full zip unzip borgbackup cmake ninja-build tcl lua5.4 guile-3.0 gawk mawk bc perl bison flex m4 nasm subversion cvs rcs fossil gnupg gnat fp-compiler squashfs-tools xorriso mtools qemu-utils netcdf-bin hdf5-tools groff ghostscript qpdf libxml2-utils xsltproc jq aspell aspell-en cpio pax lzip zstd dpkg-dev fish tcsh ksh mksh gdbmtool db5.3-util lmdb-utils openjdk-17-jdk-headless attr acl nodejs"
+program_packages="emacs-nox vim mercurial redis-server php-cli ruby ocaml-nox erlang-base sbcl ffmpeg graphviz gnuplot-nox r-base-core p7zip-full zip unzip borgbackup cmake ninja-build tcl lua5.4 guile-3.0 gawk mawk bc perl bison flex m4 nasm subversion cvs rcs fossil gnupg gnat fp-compiler squashfs-tools xorriso mtools qemu-utils netcdf-bin hdf5-tools groff ghostscript qpdf libxml2-utils xsltproc jq aspell aspell-en cpio pax lzip zstd dpkg-dev fish tcsh ksh mksh gdbmtool db5.3-util lmdb-utils openjdk-17-jdk-headless attr acl nodejs maxima swi-prolog-nox logrotate"
 
 need_packages() {
     missing=""

@@ -49,7 +49,10 @@ go go preload
 core gdb
 attributes setfattr mount
 locks flock
-node node'
+node node
+maxima maxima
+prolog swipl
+logrotate logrotate'
 
 in_emacs() {
     printf 'hello\nworld\n' >in.txt
@@ -650,4 +653,36 @@ in_node() {
             try { fs.readFileSync("none"); } catch (e) { console.log(e.code); }
         });'
     rm l
+}
+
+# Its malloc may not be called before main.
+in_maxima() {
+    maxima --very-quiet --batch-string='f: integrate(x^2*sin(x), x)$ save("s.lisp", f)$ kill(all)$ load("s.lisp")$ with_stdout("o.txt", print(f))$' |
+        grep -v s.lisp
+    cat o.txt
+    rm s.lisp
+}
+
+in_prolog() {
+    cat >t.pl <<'END'
+:- open(a, write, S), forall(between(1, 100, X), format(S, "f(~d).~n", [X])), close(S).
+:- consult(a), aggregate_all(sum(X), f(X), N), writeln(N).
+:- make_directory_path('d/e'), copy_file(a, 'd/b'), size_file('d/b', Z), writeln(Z), delete_directory_and_contents(d).
+:- set_time_file(a, _, [modified(1000000000)]), directory_files('.', L), msort(L, M), writeln(M).
+:- open(l, append, S, [lock(write)]), write(S, x), close(S).
+END
+    swipl -q -g halt t.pl && stat -c %Y a
+}
+
+in_logrotate() {
+    seq 1000 >a.log && seq 500 >b.log && chmod 600 a.log
+    printf '%s/*.log { rotate 3\n compress\n delaycompress\n size 100\n create 0640\n sharedscripts\n postrotate\n echo post >>%s/post\n endscript\n}\n' "$PWD" "$PWD" >c
+    for i in 1 2 3; do
+        logrotate -f -s st c
+        echo "line$i" >>a.log
+    done
+    stat -c '%n %a' ./*log*
+    zcat a.log.2.gz | tail -n 1
+    cat post
+    rm st c ./*.gz
 }
