@@ -545,8 +545,10 @@ int amph_ip_near_look_at(struct amph_ip_near_place *p, int flags, struct stat *s
     int fd = open_once(p->dir, p->rel, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW), 0, true);
 
     p->links = true;
-    if (fd < 0)
-        return open_failure(p->rel, errno);
+    if (fd < 0) {
+        err = open_failure(p->rel, errno);
+        return err == ENOTDIR && (flags & O_CREAT) ? FWD_BELOW_ASK : err; /* "file/": EISDIR */
+    }
 
     err = amph_ip_kernel_fstat(fd, st) == 0 ? 0 : FWD_BELOW_ASK;
     amph_ip_kernel_close(fd);
