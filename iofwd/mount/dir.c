@@ -26,6 +26,7 @@ struct dir {
     pthread_mutex_t lock;
     off_t next; /* offset of the kernel's next request, unless it seeks */
     size_t at, len;
+    bool last;               /* the directory had no entry after those of the block */
     char block[BLOCK_BYTES]; /* struct dirent64 of the server */
 };
 
@@ -72,6 +73,7 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     dir->open = (struct amph_mount_open){ .node = node, .handle = handle };
     dir->next = 0;
     dir->at = dir->len = 0;
+    dir->last = false;
     pthread_mutex_init(&dir->lock, NULL);
     amph_mount_node_add_open(&dir->open);
     fi->fh = (uintptr_t)dir;
@@ -110,6 +112,7 @@ static int go_to(struct dir *dir, off_t off)
         return 0;
 
     dir->at = dir->len = 0;
+    dir->last = false;
     dir->next = off;
     return amph_fwd_lseek(amph_mount.cl, &dir->open.handle->file, off, SEEK_SET, &pos);
 }
@@ -122,10 +125,19 @@ static const struct dirent64 *look(struct dir *dir, int *err_p)
         return (const struct dirent64 *)(dir->block + dir->at);
 
     dir->at = dir->len = 0;
-    *err_p = amph_fwd_getdents(amph_mount.cl, &dir->open.handle->file, dir->block,
+    if (dir->last) { /* a call after this end asks again */
+        dir->last = false;
+        return NULL;
+    }
+
+    size_t end = 0;
+
+    *err_p = amph_fwd_getdents(amph_mount.cl, &dir->open.handle->file, &end, dir->block,
                                sizeof dir->block, &dir->len);
     if (*err_p)
         dir->len = 0;
+
+    dir->last = dir->len > 0 && end;
 
     return dir->len ? (const struct dirent64 *)dir->block : NULL;
 }

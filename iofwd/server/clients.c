@@ -31,7 +31,7 @@
  * incarnation of the server. */
 #define SLOT_BITS 20
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
-#define INCARNATION_SHIFT 54
+#define INCARNATION_SHIFT 53
 #define INCARNATION_MASK (UINT64_C(0xff) << INCARNATION_SHIFT)
 
 /* ---- open files ---- */
@@ -89,7 +89,7 @@ static uint64_t draw_random(struct amph_server *s)
 
 struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
                                                    struct amph_server_peer *peer, int fd,
-                                                   bool waits)
+                                                   mode_t type)
 {
     amph_server_assert_owner(&s->progress.owner);
 
@@ -103,10 +103,14 @@ struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
     uint64_t random = draw_random(s);
 
     /* never 0: AMPH_FWD_HANDLE_TOP is set */
-    h->number = (random & ~SLOT_MASK & ~INCARNATION_MASK & ~AMPH_FWD_HANDLE_WAITS) | h->slot |
-                AMPH_FWD_HANDLE_TOP;
-    h->number |= (uint64_t)s->incarnation << INCARNATION_SHIFT;
-    h->number |= waits ? AMPH_FWD_HANDLE_WAITS : 0;
+    h->number = random & ~SLOT_MASK & ~INCARNATION_MASK;
+    h->number &= ~(AMPH_FWD_HANDLE_WAITS | AMPH_FWD_HANDLE_DIRECTORY);
+    h->number |= h->slot | AMPH_FWD_HANDLE_TOP | (uint64_t)s->incarnation << INCARNATION_SHIFT;
+    if (type == S_IFDIR)
+        h->number |= AMPH_FWD_HANDLE_DIRECTORY;
+    else if (type != S_IFREG)
+        h->number |= AMPH_FWD_HANDLE_WAITS;
+
     h->fd = fd;
     h->opener = peer->number;
     h->line = FWD_VERSIONS_LINE_NONE;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "am/am.h"
@@ -113,13 +114,13 @@ static void complete_call(struct amph_server_request *rq)
                                            ? NULL
                                            : amph_server_handle_make(rq->server, rq->peer,
                                                                      rq->exec.newfd,
-                                                                     !rq->exec.newfd_regular);
+                                                                     rq->exec.newfd_type);
 
         if (h) {
-            h->regular = rq->exec.newfd_regular;
-            h->exec.nonblock = rq->exec.newfd_nonblock;
+            h->regular = S_ISREG(rq->exec.newfd_type) || S_ISDIR(rq->exec.newfd_type);
+            h->exec.nonblock = rq->u.open.flags & O_NONBLOCK;
             h->exec.append = rq->u.open.flags & O_APPEND;
-            if (rq->exec.newfd_fifo)
+            if (S_ISFIFO(rq->exec.newfd_type) && !(rq->u.open.flags & O_PATH))
                 amph_server_fifo_open(h);
 
             amph_server_direct_open(h, rq->u.open.flags);

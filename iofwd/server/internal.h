@@ -347,7 +347,7 @@ struct amph_server_request {
         bool retry;         /* the lock is taken: try again later */
         bool released_lock; /* a waiting lock request may succeed now */
         int newfd;          /* of an open, until the progress thread makes a handle of it; or -1 */
-        bool newfd_regular, newfd_fifo, newfd_nonblock;
+        mode_t newfd_type; /* S_IFREG and the like */
         uint32_t line; /* of the versions of the file that an open or truncate has found */
         const struct amph_server_export *export; /* of a call by path */
         uint64_t began_ns; /* when the call began; 0: it did not, or a lock agent has executed it */
@@ -559,10 +559,10 @@ struct amph_server_handle *amph_server_handle_find(struct amph_server *s, uint64
 bool amph_server_handle_is_stale(const struct amph_server *s, uint64_t number);
 
 /* Creates a handle for fd, held by peer.  Takes over fd; on NULL (no memory) fd stays the
- * caller's.  waits: calls on it may block. */
+ * caller's.  type: S_IFREG and the like. */
 struct amph_server_handle *amph_server_handle_make(struct amph_server *s,
                                                    struct amph_server_peer *peer, int fd,
-                                                   bool waits);
+                                                   mode_t type);
 
 /* Adds a hold of peer.  0, EMFILE or ENOMEM. */
 int amph_server_handle_hold(struct amph_server *s, struct amph_server_peer *peer,

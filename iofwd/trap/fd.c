@@ -63,12 +63,13 @@ int amph_trap_do_getdents64(struct amph_trap_call *c)
     char *buf = amph_trap_buffer();
     size_t room = A(2) < AMPH_TRAP_BUFFER ? (size_t)A(2) : AMPH_TRAP_BUFFER;
     size_t len = 0;
+    size_t end;
     int err;
 
     if (!amph_trap_has_file(c, &file, &err))
         return err;
 
-    err = buf ? amph_fwd_getdents(CL, &file->file, buf, room, &len) : ENOMEM;
+    err = buf ? amph_fwd_getdents(CL, &file->file, &end, buf, room, &len) : ENOMEM;
     c->value = (int64_t)len;
     return amph_trap_done(file, err ? err : amph_trap_put(c, A(1), buf, len));
 }

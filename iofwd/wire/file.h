@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* One open file at one server.  handle: a random-looking number, never 0; any client of the job may
@@ -41,6 +42,17 @@ struct amph_fwd_file {
 static inline bool amph_fwd_file_waits(const struct amph_fwd_file *file)
 {
     return file->nparts > 0 && (file->part[0].handle & AMPH_FWD_HANDLE_WAITS);
+}
+
+/* This bit of a handle without the one above says that the file is a directory; else it is a regular file. */
+#define AMPH_FWD_HANDLE_DIRECTORY (UINT64_C(1) << 61)
+/* The file's type, S_IFREG or S_IFDIR; 0: another one. */
+static inline mode_t amph_fwd_file_type(const struct amph_fwd_file *file)
+{
+    if (file->nparts == 0 || amph_fwd_file_waits(file))
+        return 0;
+
+    return file->part[0].handle & AMPH_FWD_HANDLE_DIRECTORY ? S_IFDIR : S_IFREG;
 }
 
 /* The mode of a new file, as amph_fwd_open, amph_fwd_mkdir and amph_fwd_mknod take it.  The umask

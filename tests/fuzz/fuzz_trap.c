@@ -366,14 +366,15 @@ int amph_fwd_nameof(struct amph_fwd_client *cl, const struct amph_fwd_file *file
 }
 
 /* Whole entries, as the client gives them. */
-int amph_fwd_getdents(struct amph_fwd_client *cl, const struct amph_fwd_file *file, void *entries,
-                      size_t cap, size_t *len_p)
+int amph_fwd_getdents(struct amph_fwd_client *cl, const struct amph_fwd_file *file, size_t *end_p,
+                      void *entries, size_t cap, size_t *len_p)
 {
     static const uint8_t entry[24] = { 1, [16] = 24, [18] = DT_REG, [19] = 'n' };
     int err = answer();
     size_t n = next() % 8;
 
     *len_p = 0;
+    *end_p = next() & 1;
     for (size_t i = 0; !err && i < n && *len_p + sizeof entry <= cap; i++) {
         memcpy((char *)entries + *len_p, entry, sizeof entry);
         *len_p += sizeof entry;

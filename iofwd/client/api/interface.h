@@ -16,7 +16,7 @@
 
 /* Increase it when the arguments or the meaning of a function in the table change.  A function that
  * is added, removed or moved is detected without it, by size_bytes and names. */
-#define AMPH_FWD_INTERFACE_VERSION 1
+#define AMPH_FWD_INTERFACE_VERSION 2
 
 /* The functions that are not in calls.def. */
 /* clang-format off */

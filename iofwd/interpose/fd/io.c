@@ -575,16 +575,16 @@ int amph_do_sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 /* Advice has no effect on forwarded files; only the errors of the call are reported. */
 int amph_do_posix_fadvise(int fd, off_t len, int advice)
 {
-    struct stat st;
+    mode_t type;
     int saved = errno;
     int err = 0;
 
-    /* without F_GETFL, which asks the server: cat and cp call this for each file */
+    /* without a question to the server: cat and cp call this for each file */
     if (amph_ip_is_path_only(fd))
         err = EBADF;
-    else if (amph_ip_fd_stat(fd, &st) != 0)
+    else if (amph_ip_fd_type(fd, &type) != 0)
         err = errno;
-    else if (S_ISFIFO(st.st_mode))
+    else if (type == S_IFIFO)
         err = ESPIPE;
     else if (len < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE)
         err = EINVAL;

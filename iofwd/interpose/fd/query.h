@@ -14,6 +14,8 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/fdtab.h"
+#include "iofwd/wire/file.h"
 
 /* Returns the flags of fd, which the kernel checks first in a copy; -1 and errno on failure. */
 static inline int amph_ip_fd_flags(int fd)
@@ -33,6 +35,27 @@ static inline bool amph_ip_is_path_only(int fd)
 static inline int amph_ip_fd_stat(int fd, struct stat *st)
 {
     return amph_ip_fd(fd) ? amph_do_fstat(fd, st) : libc_fstat64(fd, st);
+}
+
+/* Stores a descriptor's type, S_IFREG and the like. Asks the server for it only where the handle does not say it.
+ * Returns 0, or -1 and errno. */
+static inline int amph_ip_fd_type(int fd, mode_t *type_p)
+{
+    struct amph_fd_file *of = amph_ip_fd(fd) ? amph_fdtab_get(fd) : NULL;
+    struct stat st;
+
+    *type_p = of && __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) ? amph_fwd_file_type(&of->file)
+                                                                  : 0;
+    if (of)
+        amph_fdtab_put(of);
+
+    if (*type_p)
+        return 0;
+    if (amph_ip_fd_stat(fd, &st) != 0)
+        return -1;
+
+    *type_p = st.st_mode & S_IFMT;
+    return 0;
 }
 
 static inline bool amph_ip_may_read(int flags)

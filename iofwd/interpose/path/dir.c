@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/query.h"
 
 #define ENTRIES_MAX 32768 /* bytes that a server returns at a time */
 
@@ -27,17 +29,21 @@ struct stream {
     int fd;
     size_t at, len; /* offset of the next entry, and end of the buffer's data */
     long pos;       /* directory offset of the next entry, in the file system's units */
+    bool last;      /* the server had no entry after those in the buffer */
     char buf[32768] __attribute__((aligned(8)));
 };
 
 _Static_assert(offsetof(struct dirent, d_name) == 19 && sizeof(((struct dirent *)0)->d_off) == 8,
                "struct dirent is not struct linux_dirent64");
 
-ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
+/* Like getdents64; *last_p: there is no entry after these. */
+static ssize_t get_entries(int fd, void *buf, size_t len, bool *last_p)
 {
     struct amph_fd_file *of;
     size_t got = 0;
+    size_t end = 0;
 
+    *last_p = false;
     if (amph_fdtab_is_near(fd))
         return libc_syscall(SYS_getdents64, fd, (long)buf, (long)len, 0, 0, 0);
     if (amph_ip_file_begin(fd, &of) != 0)
@@ -45,9 +51,17 @@ ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
     if (!amph_ip_can_write(buf, len < ENTRIES_MAX ? len : ENTRIES_MAX))
         return amph_ip_file_end(of, EFAULT);
 
-    int err = amph_ip_client.fwd.getdents(amph_ip_client.client, &of->file, buf, len, &got);
+    int err = amph_ip_client.fwd.getdents(amph_ip_client.client, &of->file, &end, buf, len, &got);
 
+    *last_p = !err && end;
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)got;
+}
+
+ssize_t amph_do_getdents64(int fd, void *buf, size_t len)
+{
+    bool last;
+
+    return get_entries(fd, buf, len, &last);
 }
 
 ssize_t amph_do_getdirentries(int fd, char *buf, size_t len, off_t *base)
@@ -72,6 +86,7 @@ static DIR *new_stream(int fd)
     s->fd = fd;
     s->at = s->len = 0;
     s->pos = 0;
+    s->last = false;
 
     return (DIR *)s;
 }
@@ -97,12 +112,12 @@ DIR *amph_do_opendir(const char *path)
 
 DIR *amph_do_fdopendir(int fd)
 {
-    struct stat st;
+    mode_t type;
 
-    if (amph_do_fstat(fd, &st) != 0)
+    if (amph_ip_fd_type(fd, &type) != 0)
         return NULL;
 
-    if (!S_ISDIR(st.st_mode)) {
+    if (type != S_IFDIR) {
         errno = ENOTDIR;
         return NULL;
     }
@@ -114,14 +129,21 @@ struct dirent *amph_do_readdir(DIR *dir)
 {
     struct stream *s = (struct stream *)dir;
 
+    /* POSIX leaves open whether entries show that were made since opendir or rewinddir; a call after the end asks */
+    if (s->at >= s->len && s->last) {
+        s->last = false;
+        return NULL;
+    }
+
     if (s->at >= s->len) {
         int saved = errno;
-        ssize_t n = amph_do_getdents64(s->fd, s->buf, sizeof s->buf);
+        ssize_t n = get_entries(s->fd, s->buf, sizeof s->buf, &s->last);
 
         if (n <= 0) {
             if (n == 0 || errno == ENOENT) /* a directory that was removed has no entries */
                 errno = saved;
 
+            s->last = false;
             return NULL;
         }
 
@@ -134,6 +156,7 @@ struct dirent *amph_do_readdir(DIR *dir)
 
     if (entry->d_reclen < offsetof(struct dirent, d_name) + 1 || s->at + entry->d_reclen > s->len) {
         s->at = s->len = 0;
+        s->last = false;
         errno = EIO;
         return NULL;
     }
@@ -182,6 +205,7 @@ void amph_do_seekdir(DIR *dir, long at)
     amph_do_lseek(s->fd, at, SEEK_SET);
     s->at = s->len = 0;
     s->pos = at;
+    s->last = false;
 }
 
 void amph_do_rewinddir(DIR *dir)

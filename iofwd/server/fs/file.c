@@ -6,11 +6,13 @@
  * Thread rule: one thread executes a request; close, hold and calls that take locks run in the
  * progress thread only.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,11 +418,30 @@ int amph_server_do_syncfs(struct amph_server_request *rq, struct amph_server_arg
     return outcome(syncfs(a->file->fd));
 }
 
+/* The longest entry of getdents64: its head, a name with its NUL, padding. */
+#define ENTRY_MAX (offsetof(struct dirent64, d_name) + NAME_MAX + 1 + 7)
+
 /* Reads only as many whole entries as fit the client's buffer, so that the directory's offset
- * (telldir) stays correct. */
+ * (telldir) stays correct. Where any entry would have fitted, it looks whether there is another one, so that the
+ * client need not ask for it. */
 int amph_server_do_getdents(struct amph_server_request *rq, struct amph_server_args_getdents *a)
 {
-    return count(syscall(SYS_getdents64, a->file->fd, a->entries, a->entries_cap), &a->entries_len);
+    char *at = a->entries;
+    int err = count(syscall(SYS_getdents64, a->file->fd, at, a->entries_cap), &a->entries_len);
+
+    a->end = !err && a->entries_len == 0;
+    while (!err && !a->end && a->entries_cap - a->entries_len >= ENTRY_MAX) {
+        long n = syscall(SYS_getdents64, a->file->fd, at + a->entries_len,
+                         a->entries_cap - a->entries_len);
+
+        if (n < 0)
+            break; /* the next call reports it */
+
+        a->end = n == 0;
+        a->entries_len += (size_t)n;
+    }
+
+    return err;
 }
 
 /* Fills the server's page cache, which serves every client's later reads of the range. */

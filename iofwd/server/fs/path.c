@@ -321,9 +321,7 @@ int amph_server_do_open(struct amph_server_request *rq, struct amph_server_args_
         return -fd;
 
     rq->exec.newfd = fd;
-    rq->exec.newfd_regular = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
-    rq->exec.newfd_fifo = S_ISFIFO(st.st_mode) && !(a->flags & O_PATH);
-    rq->exec.newfd_nonblock = a->flags & O_NONBLOCK;
+    rq->exec.newfd_type = st.st_mode & S_IFMT;
     rq->exec.export = pl.export;
     if (S_ISREG(st.st_mode))
         rq->exec.line = amph_fwd_versions_line_of(st.st_dev, st.st_ino);

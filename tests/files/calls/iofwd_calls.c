@@ -196,7 +196,8 @@ static void test_dirents(void)
     char name[64];
     char *buf = malloc(5000);
     char seen[N] = { 0 };
-    size_t len;
+    size_t len, end;
+    bool ended = false;
     unsigned found = 0;
     off_t pos = 0;
     int64_t middle = -1;
@@ -213,7 +214,9 @@ static void test_dirents(void)
 
     IS(amph_fwd_open(cl, NULL, fwd("many"), O_RDONLY | O_DIRECTORY, 0, &dir), 0);
     for (;;) {
-        IS(amph_fwd_getdents(cl, &dir, buf, 5000, &len), 0);
+        IS(amph_fwd_getdents(cl, &dir, &end, buf, 5000, &len), 0);
+        ended = ended || end;
+        CHECK(!ended || end); /* once at the end, always there */
         if (len == 0)
             break;
 
@@ -235,11 +238,11 @@ static void test_dirents(void)
         }
     }
 
-    CHECK(found == N);
+    CHECK(found == N && ended);
     IS(amph_fwd_lseek(cl, &dir, middle, SEEK_SET, &pos), 0);
-    IS(amph_fwd_getdents(cl, &dir, buf, 5000, &len), 0);
-    CHECK(len > 0 && strcmp(((struct ent *)buf)->name, after) == 0);
-    IS(amph_fwd_getdents(cl, &dir, buf, 10, &len), EINVAL);
+    IS(amph_fwd_getdents(cl, &dir, &end, buf, 5000, &len), 0);
+    CHECK(len > 0 && !end && strcmp(((struct ent *)buf)->name, after) == 0);
+    IS(amph_fwd_getdents(cl, &dir, &end, buf, 10, &len), EINVAL);
     IS(amph_fwd_close(cl, &dir), 0);
     free(buf);
 }
