@@ -15,6 +15,7 @@ pkgconfig_DATA += iofwd.pc
 libiofwd_la_SOURCES = \
 	iofwd/client/api/api.c \
 	iofwd/client/attributes.c \
+	iofwd/client/closes.c \
 	iofwd/client/versions.c \
 	iofwd/client/versions.h \
 	iofwd/client/coalesce/ahead.c \

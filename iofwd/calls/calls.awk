@@ -43,7 +43,7 @@ BEGIN {
     client_c["ostring"] = "char *@;size_t @_cap;size_t *@_len"
     ncalls = 0
 
-    flag_words = "pure blocking bulk change offset interruptible trylock passthrough lookup"
+    flag_words = "pure blocking bulk change offset interruptible trylock passthrough lookup light"
     server_words = "any progress locker collective"
     coalesce_words = "data file all end"
     coalesce_options = "report unlock drop recheck open"

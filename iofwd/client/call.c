@@ -222,7 +222,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->moves = 0;
             p->file_ns = p->queue_ns = 0;
             p->data = NULL;
-            p->yields_early = p->sleeps_early = p->busy = false;
+            p->yields_early = p->sleeps_early = p->busy = p->unawaited = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
                          AMPH_CLIENT_PENDING_MAX +
                      i;
@@ -615,6 +615,33 @@ int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link
         amph_client_thread.offset_moves = (struct amph_client_moves){
             .calls = amph_client_thread.offset_moves.calls + 1, .moves = p->moves
         };
+
+    amph_client_pending_release(cl, p);
+    amph_client_sigguard_leave(&g);
+    return err;
+}
+
+int amph_client_send_only(struct amph_fwd_client *cl, uint32_t server, enum amph_fwd_id id,
+                          void *args)
+{
+    struct amph_client_sigguard g;
+    struct amph_client_link *link;
+    int err = amph_client_link_to(cl, server, &link);
+
+    if (err)
+        return err;
+
+    amph_count(IOFWD_CALLS);
+    amph_client_sigguard_enter(&g);
+
+    struct amph_client_pending *p = amph_client_pending_acquire(cl);
+
+    p->desc = &amph_fwd_calls[id];
+    p->args = args;
+    p->unawaited = true;
+    err = amph_client_pending_send(cl, link, p, NULL, NULL);
+    if (!err)
+        (void)leave_pend(p);
 
     amph_client_pending_release(cl, p);
     amph_client_sigguard_leave(&g);

@@ -23,6 +23,7 @@
  *   versions.c, .h      the versions of files that servers share with this host
  *   attributes.c        stat and fstat from an earlier answer
  *   lookups.c, .h       look-ups of names below directories that servers have passed
+ *   closes.c            closes that need not wait for their server
  *   readiness.c         notifiers: descriptors that report files ready at a server
  *   two_names.c         rename and link below directories that are open at different servers
  *   lock_holder.c       F_GETLK of a lock that another server's client holds
@@ -62,7 +63,8 @@
  *
  * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
  * coalesce/, recovery/, data/passed.h, data/record_locks.c, data/record_locks_exec.c and trace_record.h have structs
- * of theirs.  The table of held attributes (attributes.c) stands alone.
+ * of theirs.  The tables of held attributes (attributes.c) and of files that were only
+ * read (closes.c) stand alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -127,6 +129,7 @@ struct amph_client_pending {
     bool yields_early;          /* the server may run on this core while the caller waits */
     bool sleeps_early;          /* the cores are wanted for the data of several clients */
     bool busy;                  /* the reply says so */
+    bool unawaited;             /* nobody waits for the reply */
 };
 
 enum amph_client_link_state {
@@ -262,9 +265,16 @@ int amph_client_once(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args
 /* Executes a call without file data at one server. */
 int amph_client_simple(struct amph_fwd_client *cl, struct amph_client_link *link,
                        enum amph_fwd_id id, void *args);
+/* Sends a call without results to a server and does not wait for the reply, which is dropped.  0, or EIO: it could not
+ * be sent. */
+int amph_client_send_only(struct amph_fwd_client *cl, uint32_t server, enum amph_fwd_id id,
+                          void *args);
 int amph_client_special(struct amph_fwd_client *cl, struct amph_client_link *link, uint16_t service,
                         const void *body, size_t len, void *out, size_t cap, size_t *got_p);
 void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
+
+/* client/closes.c: adds the layer `closes`. */
+void amph_client_closes_open(void);
 
 /* client/layer.c: raises st_blksize of regular files, in what a call has returned, to a size that suits
  * forwarding; each smaller call costs a round trip. */

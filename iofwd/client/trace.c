@@ -43,6 +43,7 @@ void amph_client_trace_request(const struct amph_fwd_client *cl,
     struct amph_fwd_trace_sum *sum = amph_client_thread.trace_sum;
 
     sum->requests++;
+    sum->unawaited += p->unawaited;
     sum->server = p->peer;
     sum->file_ns += p->file_ns;
     sum->queue_ns += p->queue_ns;

@@ -266,7 +266,8 @@ enum amph_fwd_call_flags {
     FWD_CALL_WRITES = 256,
     FWD_CALL_OPENS = 512,
     FWD_CALL_PASSTHROUGH = 1024,
-    FWD_CALL_LOOKUP = 2048
+    FWD_CALL_LOOKUP = 2048,
+    FWD_CALL_LIGHT = 4096
 };
 
 /* What executes a call at the server. */

@@ -292,9 +292,14 @@ void amph_fwd_trace_side(struct amph_fwd_text *t, const struct amph_fwd_trace_su
         amph_fwd_text_put(t, "  <server %" PRIu32 ", %" PRIu32 " requests up to ", sum->server,
                           sum->requests);
 
-    amph_fwd_text_put(t, "%s, %.1f us, %.1f us there",
-                      amph_fwd_request_name(sum->client, sum->seq, request), microseconds(ns),
-                      microseconds(sum->file_ns + queue_ns));
+    amph_fwd_text_put(t, "%s, %.1f us", amph_fwd_request_name(sum->client, sum->seq, request),
+                      microseconds(ns));
+    if (sum->unawaited == sum->requests) {
+        amph_fwd_text_put(t, ", not awaited>");
+        return;
+    }
+
+    amph_fwd_text_put(t, ", %.1f us there", microseconds(sum->file_ns + queue_ns));
     if (queue_ns >= QUEUE_SHOWN_NS)
         amph_fwd_text_put(t, ", %.1f us of them in the queue", microseconds(queue_ns));
 

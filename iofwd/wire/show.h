@@ -72,7 +72,8 @@ void amph_fwd_show_errno(struct amph_fwd_text *t, int err);
 struct amph_fwd_trace_sum {
     uint32_t calls;    /* of calls.def, that the layers were given */
     uint32_t passed;   /* of these: made by a descriptor that a server has passed */
-    uint32_t requests; /* that servers have answered */
+    uint32_t requests; /* that servers have got */
+    uint32_t unawaited; /* of these: sent, and no answer awaited */
     uint32_t server;   /* the number of the last one's, 0 to S-1 */
     uint64_t file_ns;  /* that the servers say they have worked on them */
     uint64_t queue_ns; /* that they may have waited there for their turn */

@@ -800,6 +800,7 @@ static int open_client(struct amph_fwd_client **client_p)
     amph_client_attributes_open();
     amph_client_passthrough_open();
     amph_client_lookups_open();
+    amph_client_closes_open();
     amph_client_trace_open();
     if (st == AMPH_OK && (!number_client(cl) || !make_pends(cl)))
         st = AMPH_ERR_NOMEM;

@@ -330,6 +330,7 @@ static void add_sum(struct amph_fwd_trace_sum *to, const struct amph_fwd_trace_s
         return;
 
     to->requests += sum->requests;
+    to->unawaited += sum->unawaited;
     to->file_ns += sum->file_ns;
     to->queue_ns += sum->queue_ns;
     to->server = sum->server;
