@@ -42,6 +42,12 @@ static unsigned moves_open(const struct amph_server_request *rq)
     return moves;
 }
 
+/* The data of the file that is written; st_atime of the other one, by the version of all names. */
+static unsigned moves_copyrange(const struct amph_server_request *rq)
+{
+    return FWD_VERSION_NAMES | (rq->file->line == FWD_VERSIONS_LINE_NONE ? 0 : FWD_VERSION_DATA);
+}
+
 typedef unsigned (*moves_fn)(const struct amph_server_request *rq);
 
 static const moves_fn moves_fns[AMPH_FWD_NCALLS] = {

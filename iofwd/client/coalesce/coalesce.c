@@ -638,6 +638,22 @@ static int call_with_data(const struct amph_layer *self, struct amph_fwd_call *c
     return full ? do_data(self, call, d) : do_data_ahead(self, call, d);
 }
 
+/* Of a call on two open files: sets the offset of the second one at the server. */
+static void flush_second(const struct amph_fwd_call *call, const struct amph_fwd_call_desc *desc)
+{
+    if (desc->nargs < 2 || desc->arg[1].word != FWD_IN_FILE)
+        return;
+
+    const struct amph_fwd_file *file = *(
+        const struct amph_fwd_file *const *)((const char *)&call->u + desc->arg[1].client_at);
+    struct coalescer *c = find(file);
+
+    if (c && atomic_load(&c->mode) != IDLE && amph_client_coalesce_enter_for(c, file)) {
+        amph_client_coalesce_flush(c);
+        amph_client_coalesce_leave(c);
+    }
+}
+
 /* Any other call. */
 static int call_without_data(const struct amph_layer *self, struct amph_fwd_call *call, bool full)
 {
@@ -648,6 +664,7 @@ static int call_without_data(const struct amph_layer *self, struct amph_fwd_call
     if (atomic_load(&state->dirty) && (!c || concerns_all_files(call)))
         amph_client_coalesce_flush_all();
 
+    flush_second(call, desc);
     if ((state->session || state->ahead) && (desc->coalesce_flags & FWD_COALESCE_OPEN))
         return open_call(self, call);
 

@@ -473,6 +473,10 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
     struct amph_client_inflight flight = { .shared = NULL };
     int err = EIO;
 
+    /* records follow calls on one file; the caller reads and writes instead */
+    if (desc->nargs > 1 && desc->arg[0].word == FWD_IN_FILE && desc->arg[1].word == FWD_IN_FILE)
+        return EXDEV;
+
     if (desc->failover_flags & FWD_FAILOVER_ADOPT)
         amph_client_failover_adopt(cl, file);
 

@@ -456,6 +456,35 @@ int amph_server_do_readahead(struct amph_server_request *rq, struct amph_server_
     return outcome(ret);
 }
 
+/* Bytes that one request copies: a client that ends has its worker for no longer. */
+#define COPY_MAX ((size_t)16 << 20)
+
+static bool is_direct(const struct amph_server_handle *h)
+{
+    int flags = fcntl(h->fd, F_GETFL);
+
+    return flags >= 0 && (flags & O_DIRECT);
+}
+
+/* An offset of -1 is the open file's own.  EXDEV: the client must read and write. */
+int amph_server_do_copyrange(struct amph_server_request *rq, struct amph_server_args_copyrange *a)
+{
+    off_t from_at = a->from_at;
+    off_t at = a->at;
+    size_t len = a->len < COPY_MAX ? a->len : COPY_MAX;
+
+    if (from_at < -1 || at < -1)
+        return EINVAL;
+    if (is_direct(a->from) || is_direct(a->file))
+        return EXDEV;
+
+    int err = count(copy_file_range(a->from->fd, from_at < 0 ? NULL : &from_at, a->file->fd,
+                                    at < 0 ? NULL : &at, len, 0),
+                    &a->done);
+
+    return err == ENOSYS || err == EOPNOTSUPP ? EXDEV : err;
+}
+
 int amph_server_do_fstatfs(struct amph_server_request *rq, struct amph_server_args_fstatfs *a)
 {
     int err = outcome(fstatfs(a->file->fd, &a->fs));
