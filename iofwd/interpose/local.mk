@@ -301,6 +301,7 @@ preload_scripts += \
 	tests/files/data/fwd_receive.sh \
 	tests/files/data/fwd_record_locks.sh \
 	tests/files/data/fwd_readers.sh \
+	tests/files/data/fwd_round_trips.sh \
 	tests/files/data/fwd_splice.sh \
 	tests/files/ready/fwd_ready.sh \
 	tests/files/calls/fwd_refused.sh \
@@ -339,7 +340,7 @@ preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full 
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
 preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups tests/files/calls/fwd_near \
 	tests/files/calls/fwd_near_links
-preload_programs += tests/files/data/fwd_record_locks
+preload_programs += tests/files/data/fwd_record_locks tests/files/data/fwd_round_trips
 preload_programs += tests/files/stdio/fwd_streams
 preload_programs += tests/files/ready/fwd_ready tests/files/failover/fwd_killed tests/files/failover/fwd_left tests/files/process/fwd_shares tests/files/ready/fwd_pipes
 check_PROGRAMS += $(preload_programs)
@@ -458,6 +459,8 @@ tests_files_data_fwd_passthrough_LDADD = -lpthread
 tests_files_data_fwd_record_locks_SOURCES = tests/files/data/fwd_record_locks.c tests/files/fwd_is.h tests/files/fwd_kill.h tests/files/fwd_say.h
 tests_files_data_fwd_record_locks_LDFLAGS =
 tests_files_data_fwd_record_locks_LDADD = -lpthread
+tests_files_data_fwd_round_trips_SOURCES = tests/files/data/fwd_round_trips.c tests/files/fwd_is.h tests/files/fwd_say.h
+tests_files_data_fwd_round_trips_LDFLAGS =
 tests_files_data_fwd_readers_SOURCES = tests/files/data/fwd_readers.c tests/files/fwd_is.h
 tests_files_data_fwd_readers_LDFLAGS =
 tests_files_data_fwd_readers_LDADD = -lpthread
@@ -486,8 +489,9 @@ tests_files_data_fwd_collect_SOURCES = tests/files/data/fwd_collect.c tests/file
 tests_files_data_fwd_collect_LDADD = libiofwd.la libamphora.la
 dist_check_SCRIPTS += $(preload_scripts)
 TESTS += $(preload_scripts)
-# writers_figures.sh is for doc/figures.md, as ratios_figures.sh, which fwd_ratios.sh runs shortly.
-EXTRA_DIST += tests/files/data/writers_figures.sh tests/files/data/writers_bench.c
+# writers_figures.sh and round_trips_figures.sh are for doc/figures.md, as ratios_figures.sh, which fwd_ratios.sh runs shortly.
+EXTRA_DIST += tests/files/data/writers_figures.sh tests/files/data/writers_bench.c \
+	tests/files/data/round_trips_figures.sh
 EXTRA_DIST += \
 	tests/files/ratios/ratios_figures.sh \
 	tests/files/ratios/fwd_ratios.c \
