@@ -100,7 +100,7 @@ struct amph_ofi_reg {
 struct amph_ofi_cx;
 /* Registers memory; the caller holds the only reference.  Returns 0 or a negative libfabric
  * code. */
-int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
+int amph_ofi_reg_make(struct amph_ofi_cx *cx, void *base, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
 /* Adds a registration to the table that amph_ofi_reg_find searches. */
 void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);

@@ -48,7 +48,7 @@ static int enable_mr(struct amph_ofi_cx *cx, struct fid_mr *mr)
     return ret ? ret : fi_mr_enable(mr);
 }
 
-int amph_ofi_reg_make(struct amph_ofi_cx *cx, const void *base, size_t len_bytes, uint64_t access,
+int amph_ofi_reg_make(struct amph_ofi_cx *cx, void *base, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p)
 {
     struct amph_ofi_reg *reg = calloc(1, sizeof *reg);
@@ -133,7 +133,7 @@ int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes
     if ((*reg_p = amph_ofi_reg_find(cx, addr, len_bytes, access)) != NULL)
         return 0;
 
-    int ret = amph_ofi_reg_make(cx, (const void *)from, len, access, reg_p);
+    int ret = amph_ofi_reg_make(cx, (void *)from, len, access, reg_p);
 
     if (!ret)
         amph_ofi_reg_list(cx, *reg_p);
