@@ -30,6 +30,8 @@ liblauncher_la_SOURCES = \
 	launcher/master/options.h \
 	launcher/master/pmi.c \
 	launcher/master/progress.c \
+	launcher/common/forwarded.c \
+	launcher/common/forwarded.h \
 	launcher/common/program.c \
 	launcher/common/program.h \
 	launcher/common/reap.c \

@@ -27,6 +27,7 @@
 #include "iofwd/instrument/check.h"
 #include "launcher/attach/options.h"
 #include "launcher/attach/way.h"
+#include "launcher/common/forwarded.h"
 #include "launcher/common/message.h"
 #include "launcher/common/record_pack.h"
 #include "launcher/master/launch.h"
@@ -210,13 +211,51 @@ static int check_image(const struct amph_attach_options *o, const char *program)
     return -1;
 }
 
-/* Will the way be mount or trap?  Then iofwd-run's own calls must not be forwarded. */
+/* Finds the program on this host.  Returns an exit code after a message, or -1 to continue. */
+static int find_here(const struct amph_attach_options *o, char **program_p)
+{
+    int code = amph_program_find(o->program[0], program_p);
+
+    return code != 0 ? code : check_image(o, *program_p);
+}
+
+/* Finds a program that is not on this host, below a prefix.  Returns an exit code after a message, or -1
+ * to continue. */
+static int find_at_servers(struct amph_attach_options *o, char **program_p)
+{
+    const char *name = o->program[0];
+
+    if (!amph_program_is_forwarded(name, amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX))))
+        return find_here(o, program_p);
+
+    if (o->way == AMPH_WAY_TRAP) {
+        amph_say("cannot start %s by -trap: it is below a forwarded prefix, where the kernel does "
+                 "not find it; copy it to this host, or leave out -trap",
+                 name);
+        return AMPH_PROGRAM_NOT_EXECUTABLE;
+    }
+
+    if (o->way == AMPH_WAY_MOUNT) {
+        *program_p = o->program[0];
+        return -1;
+    }
+
+    *program_p = AMPH_PROGRAM_SHELL;
+    o->program = amph_program_by_shell(o->program);
+    if (!o->program)
+        amph_say("no memory");
+
+    return o->program ? -1 : 1;
+}
+
+/* Will the way be mount or trap?  Then iofwd-run's own calls must not be forwarded.  program: NULL if it is not on this
+ * host. */
 static bool takes_other_way(const struct amph_attach_options *o, const char *program,
                             bool has_standing)
 {
     struct amph_image image;
 
-    if (o->way != AMPH_WAY_ANY || only_preload(has_standing))
+    if (o->way != AMPH_WAY_ANY || only_preload(has_standing) || !program)
         return o->way == AMPH_WAY_MOUNT || o->way == AMPH_WAY_TRAP;
 
     amph_program_look(program, &image);
@@ -315,13 +354,10 @@ int main(int argc, char **argv)
     if (!find_source(&o, &source, &file_given))
         return AMPH_ATTACH_WRONG;
 
-    char *program;
+    char *program = NULL;
+    bool elsewhere = amph_program_is_elsewhere(o.program[0]);
 
-    code = amph_program_find(o.program[0], &program);
-    if (code != 0)
-        return code;
-
-    code = check_image(&o, program);
+    code = elsewhere ? -1 : find_here(&o, &program);
     if (code >= 0)
         return code;
 
@@ -336,8 +372,16 @@ int main(int argc, char **argv)
 
     char path[PATH_MAX] = "";
 
-    if (has_file && !attach_to_file(&o, path))
-        return amph_attach_way_set_none() ? execute_program(&o, program) : 1;
+    bool attached = !has_file || attach_to_file(&o, path);
+
+    if (!attached && !amph_attach_way_set_none())
+        return 1;
+
+    code = elsewhere ? find_at_servers(&o, &program) : -1;
+    if (code >= 0)
+        return code;
+    if (!attached)
+        return execute_program(&o, program);
 
     code = choose_way(&o, program, only_preload(has_file), preloaded);
     if (code >= 0)

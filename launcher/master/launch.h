@@ -30,6 +30,7 @@
  *                  reap.c       signals to descendants
  *                  inherit.c    signal state of the user's shell, for the job's processes
  *                  program.c    paths of programs and libraries
+ *                  forwarded.c  programs that only the servers have, below a prefix
  *                  message.c    messages to the user
  *                  mpi.c        programs whose MPI library cannot join a job of amphora-run
  *                  record_dir.c the folder of -record and -trace

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "boot/boot.h"
 #include "launcher/master/launch.h"
+#include "launcher/common/forwarded.h"
 #include "launcher/common/message.h"
 #include "launcher/common/mpi.h"
 #include "launcher/common/record_pack.h"
@@ -46,12 +47,39 @@ static bool runs_here(const struct amph_jobdesc *job, const struct amph_hostset 
     return false;
 }
 
+/* Are the processes of the job given forwarded prefixes? */
+static bool forwards(const struct amph_options *o)
+{
+    return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
+}
+
+/* Is the program below a prefix, and on this host only there?  Other hosts may have another one. */
+static bool is_at_servers(const struct amph_options *o, const struct amph_jobdesc *job,
+                          const struct amph_hostset *hosts)
+{
+    const char *prefixes = o->prefixes ? o->prefixes : amph_env_str(AMPH_ENV_IOFWD_PREFIX);
+
+    for (uint32_t i = 0; i < job->nproc[AMPH_COMPUTE]; i++)
+        if (hosts->remote[job->proc[i].host])
+            return false;
+
+    return forwards(o) && amph_program_is_forwarded(o->program[0], prefixes);
+}
+
 /* Puts the path of the program before its command line: { path, name as given, arguments, NULL }. */
-static int find_program(struct amph_options *o, bool here)
+static int find_program(struct amph_options *o, bool here, bool at_servers)
 {
     char *path = o->program[0];
     size_t n = 0;
-    int code = here ? amph_program_find(o->program[0], &path) : 0;
+    int code = 0;
+
+    if (at_servers) {
+        path = AMPH_PROGRAM_SHELL;
+        if (!(o->program = amph_program_by_shell(o->program)))
+            return 1;
+    } else if (here) {
+        code = amph_program_find(o->program[0], &path);
+    }
 
     if (code)
         return code;
@@ -160,11 +188,6 @@ static bool fits_host(const struct amph_jobdesc *job, const struct amph_hostset 
     return false;
 }
 
-static bool forwards(const struct amph_options *o)
-{
-    return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
-}
-
 static int run(struct amph_options *o)
 {
     struct amph_jobdesc job;
@@ -176,7 +199,7 @@ static int run(struct amph_options *o)
         return 1;
 
     bool here = runs_here(&job, hosts, AMPH_COMPUTE);
-    int code = find_program(o, here);
+    int code = find_program(o, here, here && is_at_servers(o, &job, hosts));
 
     if (code == 0 && here && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0])
         amph_program_warn_record(o->program[0]);

@@ -146,6 +146,42 @@ nested -mount
 [ ! -s "$mp_dir/out" ] && [ "$(cat "$mp_dir/kept/nested")" = text ]
 mp_report $? "the remedy forwards both" "$mp_dir/out"
 
+# A program that only the servers have, below a prefix.
+mkdir "$mp_dir/kept/a b"
+printf '#!/bin/sh\nprintf "%%s\\n" "$0" "$@"; cat >/fwd/put\n' >"$mp_dir/kept/a b/words"
+cp "$bin/dynamic" "$mp_dir/kept/put=1"
+ln -s /bin/cat "$mp_dir/kept/link"
+chmod +x "$mp_dir/kept/a b/words"
+
+# words COMMAND...: does it start the script with all its words?
+words() {
+    rm -f "$mp_dir/kept/put"
+    echo text | timeout -k 5 60 "$@" "/fwd/a b/words" "two  words" '' "\$x" >"$mp_dir/out" 2>&1
+    words_code=$?
+    printf '%s\n' "/fwd/a b/words" "two  words" '' "\$x" | cmp - "$mp_dir/out" && [ $words_code = 0 ] && [ "$(cat "$mp_dir/kept/put")" = text ]
+}
+words "$builddir/iofwd-run" -servers "$addresses"
+mp_report $? "a script below a prefix is started with all its words" "$mp_dir/out"
+words "$builddir/iofwd-run" -servers "$addresses" -mount
+mp_report $? "the same by -mount" "$mp_dir/out"
+words "$builddir/amphora-run" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept"
+mp_report $? "amphora-run starts it, too" "$mp_dir/out"
+echo linked >"$mp_dir/kept/read"
+echo binary | run "/fwd/put=1" /fwd/put && [ "$(cat "$mp_dir/kept/put")" = binary ] && [ "$(run /fwd/link /fwd/read)" = linked ]
+mp_report $? "so are a program, and a link to one of this host" "$mp_dir/out"
+
+# refuses CODE SENTENCE OPTION... PROGRAM
+refuses() {
+    refuses_code=$1 refuses_pattern=$2
+    shift 2
+    run "$@" >"$mp_dir/out" 2>&1
+    [ $? = "$refuses_code" ] && grep -q "$refuses_pattern" "$mp_dir/out" && [ "$(wc -l <"$mp_dir/out")" = 1 ]
+}
+refuses 127 "/fwd/none.*not found" /fwd/none && refuses 127 "cannot start /fwdx/none: No such file" /fwdx/none
+mp_report $? "one that the servers do not have either is not found" "$mp_dir/out"
+refuses 126 "cannot start /fwd/link by -trap: .*leave out -trap" -trap /fwd/link
+mp_report $? "-trap refuses it, with the remedy" "$mp_dir/out"
+
 # What the choice costs a preloaded program: no system call more than if the way was given.
 name="the choice costs a preloaded program no system call"
 name2="the linker looks for our libraries in no directory that lacks them"
