@@ -3,6 +3,7 @@
 #include "base/os/limits.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/log.h"
@@ -34,4 +35,12 @@ bool amph_limit_stack_suffices(const char *who, size_t min_bytes)
         "%s needs a stack of %lu KiB, and this process may have %lu (ulimit -s); raise the limit",
         who, (unsigned long)(min_bytes >> 10), (unsigned long)(stack.rlim_cur >> 10));
     return false;
+}
+
+bool amph_limit_memory_suffices(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory != MAP_FAILED && munmap(memory, bytes) == 0;
 }

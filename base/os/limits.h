@@ -21,4 +21,8 @@ const char *amph_limit_remedy(int err);
  * "a client", for example. */
 bool amph_limit_stack_suffices(const char *who, size_t min_bytes);
 
+/* Returns whether the process can have `bytes` of memory more at the moment, for libraries that crash where
+ * they get none. */
+bool amph_limit_memory_suffices(size_t bytes);
+
 #endif

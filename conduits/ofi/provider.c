@@ -3,6 +3,7 @@
  * The choice of a libfabric provider for a conduit: the table of providers, the requirements, and
  * the check of the result.  Layer: conduits (ofi).
  */
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/os/limits.h"
 #include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
@@ -198,11 +200,17 @@ static enum amph_status find_provider(const struct amph_ofi_family *family, bool
     return AMPH_ERR_NOSYS;
 }
 
+/* What fi_getinfo takes, rounded up.  Where malloc gives it none it may crash. */
+#define GETINFO_BYTES ((size_t)1 << 20)
+
 enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bool threaded,
                                         const struct sockaddr_storage *src,
                                         const struct amph_ofi_provider **prov_p,
                                         struct fi_info **info_p)
 {
+    if (!amph_limit_memory_suffices(GETINFO_BYTES))
+        return AMPH_ERR_NOMEM;
+
     amph_ofi_prepare();
     amph_ofi_interfaces_hold();
 
@@ -222,6 +230,11 @@ enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why,
         return AMPH_ERR_NOSYS;
 
     enum amph_status st = amph_ofi_find_provider(family, false, NULL, &prov, &info);
+
+    if (st == AMPH_ERR_NOMEM) {
+        snprintf(why, why_len, "there is no memory for libfabric%s", amph_limit_remedy(ENOMEM));
+        return st;
+    }
 
     if (st != AMPH_OK) {
         int n = snprintf(why, why_len,

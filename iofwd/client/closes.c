@@ -84,8 +84,9 @@ static int close_call(const struct amph_layer *self, struct amph_fwd_call *call)
     if (!take(file))
         return amph_layer_pass(self->next, call);
 
-    amph_client_check_at_times(
-        call->client); /* else a program that only reads would not notice a server's end */
+    /* else a program that only reads would not notice a server's end */
+    amph_client_check_at_times(call->client);
+
     atomic_store(&closes.unanswered, true);
     return amph_client_send_only(call->client, file->part[0].server, call->id, &call->u);
 }

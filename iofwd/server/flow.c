@@ -40,6 +40,16 @@ static bool is_staged(const struct amph_server_request *rq)
 
 /* ---- ending a request ---- */
 
+/* Counts n bytes that were written to the file, which may be NULL, or read from it. */
+static void count_bytes(struct amph_server_peer *p, struct amph_server_handle *file, bool writes,
+                        size_t n)
+{
+    *(writes ? &p->bytes_out : &p->bytes_in) += n;
+    amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
+    if (file)
+        *(writes ? &file->progress.bytes_out : &file->progress.bytes_in) += n;
+}
+
 static void count_request(const struct amph_server_request *rq)
 {
     struct amph_server_peer *p = rq->peer;
@@ -62,6 +72,11 @@ static void count_request(const struct amph_server_request *rq)
     if (rq->file)
         rq->file->progress.calls += one;
 
+    if (rq->exec.copied_bytes) {
+        count_bytes(p, rq->exec.copied_from, false, rq->exec.copied_bytes);
+        count_bytes(p, rq->file, true, rq->exec.copied_bytes);
+    }
+
     if (n == 0)
         return;
 
@@ -69,10 +84,7 @@ static void count_request(const struct amph_server_request *rq)
     if (rq->bulk.where == FWD_RECEIVED)
         amph_count_n(AMPH_COUNTER_SERVER_BYTES_RECEIVED, n);
 
-    *(writes ? &p->bytes_out : &p->bytes_in) += n;
-    amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
-    if (rq->file)
-        *(writes ? &rq->file->progress.bytes_out : &rq->file->progress.bytes_in) += n;
+    count_bytes(p, rq->file, writes, n);
 }
 
 /* Records the time from a request's arrival to its answer. */

@@ -188,7 +188,7 @@ struct amph_server_handle {
         uint32_t offset_moves; /* calls that have moved the offset */
         struct amph_server_append_buffer *append_buffer; /* fs/append.c */
         int64_t map_space; /* fs/map.c: memory of the client's shared maps of it; 0: none */
-        int map_kinds;     /* fs/map.c: 1 + a descriptor that says that clients map its pages; 0: none */
+        int map_kinds; /* fs/map.c: 1 + a descriptor that says that clients map its pages; 0: none */
     } exec;
 };
 
@@ -257,7 +257,7 @@ struct amph_server_conn {
         uint8_t nonce[FWD_NONCE_BYTES]; /* of the last GREET */
         uint8_t buf[FWD_FRAME_HEAD_BYTES + FWD_FRAME_BODY_MAX];
         size_t have;
-        uint64_t begin_ns; /* of the wait for the HELLO */
+        uint64_t begin_ns;    /* of the wait for the HELLO */
         bool greeted;         /* has sent a valid HELLO */
         bool unauthenticated; /* until then: may belong to another user */
         bool stays;           /* represents a compute process (FWD_HELLO_STAY) */
@@ -341,14 +341,16 @@ struct amph_server_request {
         uint64_t whole;
         bool report_moves; /* the reply carries `offset_moves` of the handle after this call */
         uint32_t offset_moves;
-        void *pipe_data;    /* FWD_PIPE: the data, if it had to be copied out of the pipe */
-        size_t piped_bytes; /* FWD_PIPE: moved from the pipe to the file */
+        void *pipe_data;     /* FWD_PIPE: the data, if it had to be copied out of the pipe */
+        size_t piped_bytes;  /* FWD_PIPE: moved from the pipe to the file */
+        size_t copied_bytes; /* from copied_from to the file */
+        struct amph_server_handle *copied_from;
         bool may_block;     /* the call was found to block: it must run in a worker */
         bool retry;         /* the lock is taken: try again later */
         bool released_lock; /* a waiting lock request may succeed now */
         int newfd;          /* of an open, until the progress thread makes a handle of it; or -1 */
-        mode_t newfd_type; /* S_IFREG and the like */
-        uint32_t line; /* of the versions of the file that an open or truncate has found */
+        mode_t newfd_type;  /* S_IFREG and the like */
+        uint32_t line;      /* of the versions of the file that an open or truncate has found */
         const struct amph_server_export *export; /* of a call by path */
         uint64_t began_ns; /* when the call began; 0: it did not, or a lock agent has executed it */
         uint64_t ns;       /* its duration, without the wait for a record lock */
@@ -678,9 +680,8 @@ void amph_server_limits_open(struct amph_server *s);
 /* Divides the addresses that are left once the endpoint is open. */
 void amph_server_limits_mapped(struct amph_server *s);
 
-/* May the server use one more descriptor for p?  0, EMFILE (p has used its share of the reserve) or
- * ENFILE (the rest is kept for the server's own work).  Logs one refusal a minute.  Progress
- * thread. */
+/* May the server use one more descriptor for p?  0, EMFILE (p has used its share of the reserve) or ENFILE
+ * (the rest is kept for the server's own work).  Logs one refusal a minute.  Progress thread. */
 int amph_server_limits_file(struct amph_server *s, const struct amph_server_peer *p);
 
 /* May the server use one more descriptor for its own work?  Any thread. */
@@ -704,8 +705,7 @@ int amph_server_direct_flags(const struct amph_server_handle *h, int flags);
 /* ---- readers.c (progress thread) ---- */
 
 /* Reads cached data with several threads.  off < 0: at the file's offset, which moves.  false: the
- * read does not qualify, and nothing has been done.  *n_p: result of pread, or minus an errno
- * value. */
+ * read does not qualify, and nothing has been done.  *n_p: result of pread, or minus an errno value. */
 bool amph_server_readers_read(const struct amph_server_request *rq, struct amph_server_handle *h,
                               void *buf, size_t len, off_t off, ssize_t *n_p);
 

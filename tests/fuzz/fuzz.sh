@@ -10,7 +10,7 @@ seconds=${FUZZ_SECONDS:-1}
 
 # the I/O server behind its connections
 server_sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
-    $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
+    $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
     $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/versions.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/writers.c
     $srcdir/iofwd/wire/request_name.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
 
@@ -20,7 +20,8 @@ row() {
     lib="$builddir/.libs/libamphora.a -lnettle -ldl -lpthread -lrt"
     case $1 in
     iofwd) # requests, replies, frames of control connections
-        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
+        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c
+            $srcdir/iofwd/wire/header.c
             $srcdir/iofwd/server/collective.c $srcdir/iofwd/server/request.c
             $builddir/iofwd/calls/table.c"
         lib="$builddir/.libs/libiofwd.a $lib" ;;
@@ -34,7 +35,8 @@ row() {
         sources="$srcdir/am/deliver.c $srcdir/am/carry.c $srcdir/am/gather.c $srcdir/extended/rma/atomic.c $srcdir/extended/rma/vis_remote.c
             $srcdir/extended/coll/mail.c $srcdir/extended/coll/barrier.c $srcdir/extended/rma/memset.c" ;;
     control) # the launcher's frames, facts, job description, address file, PMI words, a server's address
-        sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c $srcdir/iofwd/wire/handshake.c" ;;
+        sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c
+            $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c" ;;
     smp) # what a peer writes into shared memory
         sources=$(ls "$srcdir"/conduits/smp/*.c) ;;
     pmi) # what process managers answer
@@ -55,7 +57,7 @@ row() {
         sources=$server_sources
         flags="-Wl,--allow-multiple-definition" ;;
     greet) # the client's end
-        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/request_name.c"
+        sources="$srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/request_name.c"
         flags="-Wl,--allow-multiple-definition" ;;
     recovery) # records of open files that a program leaves to the next one; fuzz_recovery.c includes record.c
         sources="$srcdir/iofwd/client/recovery/failover.c $srcdir/iofwd/client/recovery/reopen.c

@@ -368,7 +368,7 @@ static void time_out(unsigned i)
     bool silent = slot[i].conn && !slot[i].conn->listener.greeted;
 
     if (slot[i].conn)
-        slot[i].conn->listener.deadline_ns = 0;
+        slot[i].conn->listener.begin_ns = 0;
 
     close_silent(server);
     if (!silent)

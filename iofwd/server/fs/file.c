@@ -482,6 +482,11 @@ int amph_server_do_copyrange(struct amph_server_request *rq, struct amph_server_
                                     at < 0 ? NULL : &at, len, 0),
                     &a->done);
 
+    if (!err) {
+        rq->exec.copied_bytes = a->done;
+        rq->exec.copied_from = a->from;
+    }
+
     return err == ENOSYS || err == EOPNOTSUPP ? EXDEV : err;
 }
 
