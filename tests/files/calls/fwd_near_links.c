@@ -15,16 +15,8 @@
 #include <sys/xattr.h>
 
 #include "tests/files/fwd_is.h"
+#include "tests/files/fwd_make.h"
 #include "tests/files/fwd_say.h"
-
-static void make_file(const char *name, const char *text)
-{
-    int fd = open(in(name), O_CREAT | O_WRONLY | O_TRUNC, 0644);
-
-    IS(fd >= 0, 1);
-    IS(write(fd, text, strlen(text)), (long)strlen(text));
-    close(fd);
-}
 
 static void make_tree(void)
 {

@@ -27,6 +27,7 @@
 
 #include "tests/files/data/fwd_passthrough.h"
 #include "tests/files/fwd_is.h"
+#include "tests/files/fwd_send.h"
 #include "tests/files/fwd_say.h"
 
 enum {
@@ -561,38 +562,6 @@ static void by_fork(void)
     }
 }
 
-static void send_fd(int to, int fd)
-{
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fd)] = { 0 };
-    struct iovec iov = { "x", 1 };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    IS(sendmsg(to, &m, 0), 1);
-}
-
-static int receive_fd(int from)
-{
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
-    char byte;
-    struct iovec iov = { &byte, 1 };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
-    };
-    int fd;
-
-    IS(recvmsg(from, &m, 0), 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-
-    return fd;
-}
-
 static void by_message(void)
 {
     int two[2];
@@ -787,24 +756,15 @@ static void section_many(void)
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "calls", section_calls },
-        { "shared", section_shared },
-        { "threads", section_threads },
-        { "vectors", section_vectors },
-        { "signals", section_signals },
-        { "processes", section_processes },
-        { "closes", section_closes },
-        { "maps", section_maps },
-        { "many", section_many },
-        { "few", section_few },
-        { "few-local", section_few_local },
-        { "only", section_only },
-        { "until", section_until },
-        { "failover", section_failover },
-        { "forever", section_forever },
-        { "small", section_small },
-        { "leaves", section_leaves },
-        { "child-leaves", section_child_leaves },
+        { "calls", section_calls },         { "shared", section_shared },
+        { "threads", section_threads },     { "vectors", section_vectors },
+        { "signals", section_signals },     { "processes", section_processes },
+        { "closes", section_closes },       { "maps", section_maps },
+        { "many", section_many },           { "few", section_few },
+        { "few-local", section_few_local }, { "only", section_only },
+        { "until", section_until },         { "failover", section_failover },
+        { "forever", section_forever },     { "small", section_small },
+        { "leaves", section_leaves },       { "child-leaves", section_child_leaves },
     };
 
     if (argc < 4)

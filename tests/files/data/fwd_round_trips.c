@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "tests/files/fwd_is.h"
+#include "tests/files/fwd_send.h"
 #include "tests/files/fwd_say.h"
 
 #define LONG_MS 20000 /* within which a close must return that does not wait */
@@ -116,32 +117,12 @@ static void child(void)
     IS(waitpid(pid, NULL, 0), pid);
 }
 
-static void send_fd(int fd)
-{
-    int pair[2];
-    char byte = 0;
-    char room[CMSG_SPACE(sizeof fd)] = { 0 };
-    struct iovec v = { .iov_base = &byte, .iov_len = 1 };
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    IS(sendmsg(pair[0], &m, 0), 1);
-    close(pair[0]);
-    close(pair[1]);
-}
-
 static void closes(void)
 {
     struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
     struct stat st;
     int fd = read_file();
+    int pair[2];
 
     AT_ONCE(fd);
 
@@ -179,7 +160,10 @@ static void closes(void)
     WAITS(fd);
 
     fd = read_file();
-    send_fd(fd);
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    send_fd(pair[0], fd);
+    close(pair[0]);
+    close(pair[1]);
     WAITS(fd);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/files/fwd_is.h"
+#include "tests/files/fwd_send.h"
 
 enum {
     CHILDREN = 4,
@@ -133,46 +134,6 @@ static void by_exec(const char *self)
     IS(wait_for_all(CHILDREN - 1), true);
     close(fd);
     IS(count_records("/fwd/exec"), ALL);
-}
-
-static void send_fd(int to, int fd)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof fd)];
-    } control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS } };
-
-    struct iovec one = { "d", 1 };
-    struct msghdr m = { .msg_iov = &one,
-                        .msg_iovlen = 1,
-                        .msg_control = &control,
-                        .msg_controllen = sizeof control.room };
-
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    sendmsg(to, &m, 0);
-}
-
-static int receive_fd(int from)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-
-    char byte;
-    struct iovec one = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &one,
-                        .msg_iovlen = 1,
-                        .msg_control = &control,
-                        .msg_controllen = sizeof control.room };
-    int fd = -1;
-
-    if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m))
-        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-
-    return fd;
 }
 
 /* A file of this process's own, whose place the one that it is sent may get. */
