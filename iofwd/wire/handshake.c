@@ -380,8 +380,8 @@ static enum amph_status connect_local(const char *name, uint64_t deadline_ns, in
         return AMPH_OK;
     }
 
-    if (err == EAGAIN ||
-        err == EINTR) /* many others are waiting, too; the end of the server ends the call */
+    /* many others are waiting, too; the end of the server ends the call */
+    if (err == EAGAIN || err == EINTR)
         return connect_to(fd, &sun, len, deadline_ns ? deadline_ns + BACKLOG_NS : 0, fd_p);
 
     close(fd);

@@ -314,7 +314,6 @@ int amph_do_fstatvfs(int fd, struct statvfs *v)
 int amph_do_mkdirat(int dir, const char *path, mode_t mode)
 {
     struct amph_ip_resolved w;
-
     int err;
 
     if (!amph_ip_resolve_near(&w, dir, path, false))
@@ -354,7 +353,6 @@ int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
 int amph_do_unlinkat(int dir, const char *path, int flags)
 {
     struct amph_ip_resolved w;
-
     int err;
 
     if (flags & ~AT_REMOVEDIR)
@@ -618,9 +616,7 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
 int amph_do_symlinkat(const char *target, int dir, const char *path)
 {
     struct amph_ip_resolved w;
-
     int bad = amph_ip_text_error(target);
-
     int err;
 
     if (bad)
@@ -719,7 +715,6 @@ ssize_t amph_do_readlinkat(int dir, const char *path, char *buf, size_t cap)
 int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
 {
     struct amph_ip_resolved w;
-
     int err;
 
     if (flags & ~AT_SYMLINK_NOFOLLOW)
@@ -751,7 +746,6 @@ int amph_do_fchmod(int fd, mode_t mode)
 int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
 {
     struct amph_ip_resolved w;
-
     int err;
 
     if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
