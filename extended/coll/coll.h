@@ -342,6 +342,11 @@ enum amph_local_kind {
  * distance between blocks. */
 void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
                            const void *src, void *dst, size_t len, size_t stride);
+/* The bytes up to which a block for each member (all_post: for each pair) takes less time here than
+ * by messages.  All members must be able to post their blocks before one reads; each further cell
+ * costs a turn of every member where processes outnumber cores.  The answer is the same at all
+ * members. */
+size_t amph_coll_local_max_block(const struct amph_coll *c, bool all_post);
 /* Makes progress.  true: the stage is done. */
 bool amph_coll_local_step(struct amph_coll_op *op);
 

@@ -5,9 +5,10 @@
  *
  * A block is processed in pieces; piece i takes one cell of each member's ring, the same cell
  * number at all members.  A member posts its piece (writes its cell, then the cell's number), reads
- * what others have posted, and acknowledges the number.  Large reductions are split: when all have
- * posted, member j folds the j-th part of the piece and leaves the result in that part of its own
- * cell, where the others (or the root) then read it; nobody else reads that part before.
+ * what others have posted, and acknowledges the number.  Into its cell it copies only what others
+ * read; its own data it takes from the source.  Large reductions are split: when all have posted,
+ * member j folds the j-th part of the piece and leaves the result in that part of its own cell,
+ * where the others (or the root) then read it; nobody else reads that part before.
  *
  * Operands are folded from the last member to the first, which preserves the order.
  */
@@ -21,13 +22,15 @@
 
 /* Reductions of at least this many bytes, summed over all members, are split. */
 #define SPLIT_MIN_BYTES ((size_t)16 << 10)
+/* If a cell has less than this for each member, blocks that need several cells go by messages. */
+#define PART_MIN_BYTES ((size_t)4 << 10)
 
 struct amph_local_mode {
     bool root_posts; /* only the root provides data */
     bool root_reads; /* only the root receives data */
     bool folds;
-    bool whole;           /* a block is one piece */
-    uint32_t post_blocks; /* blocks in a posted piece; 0: one for each member */
+    bool each; /* a cell has a part for each member: the same piece of different blocks */
+    void (*write)(const struct amph_coll_op *op, uint32_t piece, uint8_t *cell);
     void (*read)(struct amph_coll_op *op, uint32_t piece);
 };
 
@@ -47,15 +50,14 @@ static size_t piece_len(const struct amph_local *l, uint32_t piece)
     return l->len - at < l->piece ? l->len - at : l->piece;
 }
 
-/* ---- reading, by mode ---- */
-
-static void read_root(struct amph_coll_op *op, uint32_t piece)
+static const uint8_t *piece_src(const struct amph_local *l, uint32_t piece)
 {
-    struct amph_local *l = &op->coll->l;
+    return l->src + (size_t)piece * l->piece;
+}
 
-    if (l->len)
-        memcpy(l->dst + (size_t)piece * l->piece, cell(op->coll, l->root, piece)->data,
-               piece_len(l, piece));
+static uint8_t *piece_dst(const struct amph_local *l, uint32_t piece)
+{
+    return l->dst + (size_t)piece * l->piece;
 }
 
 /* Where part j of len bytes begins. */
@@ -63,6 +65,105 @@ static size_t part(const struct amph_coll_op *op, uint32_t j, size_t len)
 {
     size_t elems = len / op->fold.elem_bytes;
     return elems * j / op->coll->nlocal * op->fold.elem_bytes;
+}
+
+static void copy_own(void *dst, const void *src, size_t len)
+{
+    if (dst != src)
+        memcpy(dst, src, len);
+}
+
+/* Where a cell of member `from` has the part for member `to`. */
+static size_t part_for(uint32_t from, uint32_t to, size_t len)
+{
+    return (to < from ? to : to - 1) * len;
+}
+
+/* ---- writing a piece into the own cell, by mode ----
+ *
+ * A block that this member sends to itself is copied here, too: others need their time to post. */
+
+static void write_block(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
+{
+    const struct amph_local *l = &op->coll->l;
+
+    if (l->len)
+        memcpy(own, piece_src(l, piece), piece_len(l, piece));
+}
+
+static void keep_block(const struct amph_coll_op *op, uint32_t piece)
+{
+    const struct amph_local *l = &op->coll->l;
+
+    if (l->len)
+        copy_own(piece_dst(l, piece) + op->coll->self * l->stride, piece_src(l, piece),
+                 piece_len(l, piece));
+}
+
+static void write_and_keep(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
+{
+    write_block(op, piece, own);
+    keep_block(op, piece);
+}
+
+static void write_or_keep(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
+{
+    if (op->coll->self == op->coll->l.root)
+        keep_block(op, piece);
+    else
+        write_block(op, piece, own);
+}
+
+/* The parts that other members fold. */
+static void write_operand(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
+{
+    const struct amph_local *l = &op->coll->l;
+
+    if (!l->split) {
+        write_block(op, piece, own);
+        return;
+    }
+
+    size_t len = piece_len(l, piece);
+    size_t from = part(op, op->coll->self, len);
+    size_t to = part(op, op->coll->self + 1, len);
+
+    memcpy(own, piece_src(l, piece), from);
+    memcpy(own + to, piece_src(l, piece) + to, len - to);
+}
+
+/* The same piece of the blocks of all other members. */
+static void write_blocks(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
+{
+    const struct amph_coll *c = op->coll;
+    const struct amph_local *l = &c->l;
+    const size_t len = piece_len(l, piece);
+    const uint8_t *src = piece_src(l, piece);
+    uint8_t *kept = piece_dst(l, piece) + (l->mode->root_posts ? 0 : c->self * l->stride);
+
+    for (uint32_t j = 0; j < c->nlocal; j++)
+        if (j != c->self)
+            memcpy(own + part_for(c->self, j, len), src + j * l->stride, len);
+
+    copy_own(kept, src + c->self * l->stride, len);
+}
+
+/* ---- reading, by mode ---- */
+
+static void read_root(struct amph_coll_op *op, uint32_t piece)
+{
+    struct amph_local *l = &op->coll->l;
+
+    if (l->len)
+        memcpy(piece_dst(l, piece), cell(op->coll, l->root, piece)->data, piece_len(l, piece));
+}
+
+/* The root of a reduction to it alone folds its part in place, as far as it can. */
+static bool folds_into_dst(const struct amph_coll_op *op)
+{
+    const struct amph_local *l = &op->coll->l;
+
+    return l->mode->root_reads && op->coll->self == l->root && l->dst != l->src;
 }
 
 static void read_parts(struct amph_coll_op *op, uint32_t piece)
@@ -75,37 +176,49 @@ static void read_parts(struct amph_coll_op *op, uint32_t piece)
         size_t from = part(op, j, len);
         size_t to = part(op, j + 1, len);
 
-        memcpy(l->dst + (size_t)piece * l->piece + from, cell(c, j, piece)->data + from, to - from);
+        if (j != c->self || !folds_into_dst(op))
+            memcpy(piece_dst(l, piece) + from, cell(c, j, piece)->data + from, to - from);
     }
 }
 
-/* Folds bytes from..to of the cells of members 0..last into out. */
-static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last, size_t from,
-                       size_t to, uint8_t *out)
+/* Folds bytes from..to of the operands of members 0..last into out.  own: this member's operand. */
+static void fold_operands(struct amph_coll_op *op, uint32_t piece, uint32_t last, size_t from,
+                          size_t to, const uint8_t *own, uint8_t *out)
 {
     struct amph_coll *c = op->coll;
 
-    memcpy(out, cell(c, last, piece)->data + from, to - from);
-    for (uint32_t j = last; j-- > 0;)
-        amph_fold(&op->fold, cell(c, j, piece)->data + from, out, to - from);
+    for (uint32_t j = last + 1; j-- > 0;) {
+        const uint8_t *operand = j == c->self ? own : cell(c, j, piece)->data;
+
+        if (j == last)
+            memcpy(out, operand + from, to - from);
+        else
+            amph_fold(&op->fold, operand + from, out, to - from);
+    }
+}
+
+/* Folds whole pieces.  The own operand is read in the cell, because dst may be src. */
+static void fold_cells(struct amph_coll_op *op, uint32_t piece, uint32_t last)
+{
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+
+    if (l->len)
+        fold_operands(op, piece, last, 0, piece_len(l, piece), cell(c, c->self, piece)->data,
+                      piece_dst(l, piece));
 }
 
 static void read_folded(struct amph_coll_op *op, uint32_t piece)
 {
-    struct amph_local *l = &op->coll->l;
-
-    if (l->split)
+    if (op->coll->l.split)
         read_parts(op, piece);
-    else if (l->len)
-        fold_cells(op, piece, op->coll->nlocal - 1, 0, piece_len(l, piece),
-                   l->dst + (size_t)piece * l->piece);
+    else
+        fold_cells(op, piece, op->coll->nlocal - 1);
 }
 
 static void read_scan(struct amph_coll_op *op, uint32_t piece)
 {
-    struct amph_local *l = &op->coll->l;
-    fold_cells(op, piece, op->coll->self, 0, piece_len(l, piece),
-               l->dst + (size_t)piece * l->piece);
+    fold_cells(op, piece, op->coll->self);
 }
 
 static void read_each(struct amph_coll_op *op, uint32_t piece)
@@ -114,53 +227,44 @@ static void read_each(struct amph_coll_op *op, uint32_t piece)
     struct amph_local *l = &c->l;
 
     for (uint32_t j = 0; j < c->nlocal; j++)
-        memcpy(l->dst + j * l->stride + (size_t)piece * l->piece, cell(c, j, piece)->data,
-               piece_len(l, piece));
-}
-
-/* The block that a member sends to itself goes through no cell. */
-static void copy_own_block(struct amph_coll_op *op)
-{
-    struct amph_local *l = &op->coll->l;
-    const uint8_t *from = l->src + op->coll->self * l->stride;
-    uint8_t *to = l->mode->root_posts ? l->dst : l->dst + op->coll->self * l->stride;
-
-    if (l->len && from != to)
-        memcpy(to, from, l->len);
+        if (j != c->self)
+            memcpy(piece_dst(l, piece) + j * l->stride, cell(c, j, piece)->data,
+                   piece_len(l, piece));
 }
 
 static void read_own_block(struct amph_coll_op *op, uint32_t piece)
 {
-    struct amph_local *l = &op->coll->l;
+    struct amph_coll *c = op->coll;
+    struct amph_local *l = &c->l;
+    const size_t len = piece_len(l, piece);
 
-    if (op->coll->self == l->root)
-        copy_own_block(op);
-    else
-        memcpy(l->dst, cell(op->coll, l->root, piece)->data + op->coll->self * l->len, l->len);
+    memcpy(piece_dst(l, piece), cell(c, l->root, piece)->data + part_for(l->root, c->self, len),
+           len);
 }
 
 static void read_blocks(struct amph_coll_op *op, uint32_t piece)
 {
     struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
+    const size_t len = piece_len(l, piece);
 
-    copy_own_block(op);
     for (uint32_t j = 0; j < c->nlocal; j++)
         if (j != c->self)
-            memcpy(l->dst + j * l->stride, cell(c, j, piece)->data + c->self * l->len, l->len);
+            memcpy(piece_dst(l, piece) + j * l->stride,
+                   cell(c, j, piece)->data + part_for(j, c->self, len), len);
 }
 
 /* clang-format off */
 static const struct amph_local_mode modes[AMPH_LOCAL_KINDS] = {
-    /*                          root posts, root reads, folds, whole, blocks posted */
-    [AMPH_LOCAL_BROADCAST] = { true, false, false, false, 1, read_root },
-    [AMPH_LOCAL_REDUCE] = { false, true, true, false, 1, read_folded },
-    [AMPH_LOCAL_REDUCE_ALL] = { false, false, true, false, 1, read_folded },
-    [AMPH_LOCAL_SCAN] = { false, false, true, false, 1, read_scan },
-    [AMPH_LOCAL_SCATTER] = { true, false, false, true, 0, read_own_block },
-    [AMPH_LOCAL_GATHER] = { false, true, false, false, 1, read_each },
-    [AMPH_LOCAL_GATHER_ALL] = { false, false, false, false, 1, read_each },
-    [AMPH_LOCAL_EXCHANGE] = { false, false, false, true, 0, read_blocks },
+    /*                          root posts, root reads, folds, a part for each, written, read */
+    [AMPH_LOCAL_BROADCAST] = { true, false, false, false, write_block, read_root },
+    [AMPH_LOCAL_REDUCE] = { false, true, true, false, write_operand, read_folded },
+    [AMPH_LOCAL_REDUCE_ALL] = { false, false, true, false, write_operand, read_folded },
+    [AMPH_LOCAL_SCAN] = { false, false, true, false, write_block, read_scan },
+    [AMPH_LOCAL_SCATTER] = { true, false, false, true, write_blocks, read_own_block },
+    [AMPH_LOCAL_GATHER] = { false, true, false, false, write_or_keep, read_each },
+    [AMPH_LOCAL_GATHER_ALL] = { false, false, false, false, write_and_keep, read_each },
+    [AMPH_LOCAL_EXCHANGE] = { false, false, false, true, write_blocks, read_blocks },
 };
 /* clang-format on */
 
@@ -319,23 +423,14 @@ static bool posts(const struct amph_coll *c)
 
 static bool reads(const struct amph_coll *c)
 {
-    const struct amph_local_mode *mode = c->l.mode;
-    return mode->root_reads ? c->self == c->l.root
-                            : !(mode->root_posts && c->self == c->l.root && mode->post_blocks);
+    const bool root = c->self == c->l.root;
+
+    return c->l.mode->root_reads ? root : !(c->l.mode->root_posts && root);
 }
 
-/* A block for each other member. */
-static void post_for_each(const struct amph_coll *c, struct amph_share_cell *own)
+static bool post(const struct amph_coll_op *op)
 {
-    const struct amph_local *l = &c->l;
-
-    for (uint32_t j = 0; j < c->nlocal; j++)
-        if (j != c->self)
-            memcpy(own->data + j * l->len, l->src + j * l->stride, l->len);
-}
-
-static bool post(struct amph_coll *c)
-{
+    struct amph_coll *c = op->coll;
     struct amph_local *l = &c->l;
     uint64_t number = cell_number(l, l->posted);
 
@@ -344,13 +439,8 @@ static bool post(struct amph_coll *c)
 
     if (posts(c)) {
         struct amph_share_cell *own = cell(c, c->self, l->posted);
-        size_t len = piece_len(l, l->posted);
 
-        if (l->mode->post_blocks && len)
-            memcpy(own->data, l->src + (size_t)l->posted * l->piece, len);
-        else if (!l->mode->post_blocks)
-            post_for_each(c, own);
-
+        l->mode->write(op, l->posted, own->data);
         __atomic_store_n(&own->posted, number, __ATOMIC_RELEASE);
         __atomic_store_n(&c->slot.done[c->self].posted, number, __ATOMIC_RELAXED);
         amph_coll_note_post();
@@ -374,17 +464,10 @@ static bool fold(struct amph_coll_op *op)
     size_t from = part(op, c->self, len);
     size_t to = part(op, c->self + 1, len);
 
-    _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
+    uint8_t *out = folds_into_dst(op) ? piece_dst(l, l->folded) : own->data;
 
-    uint8_t *out = to - from <= sizeof small ? small : amph_coll_pool_get(to - from);
-
-    if (to > from) {
-        fold_cells(op, l->folded, c->nlocal - 1, from, to, out);
-        memcpy(own->data + from, out, to - from);
-    }
-
-    if (out != small)
-        amph_coll_pool_put(out, to - from);
+    if (to > from)
+        fold_operands(op, l->folded, c->nlocal - 1, from, to, piece_src(l, l->folded), out + from);
 
     __atomic_store_n(&own->folded, cell_number(l, l->folded), __ATOMIC_RELEASE);
     written(c, l->folded, FOLDED);
@@ -431,7 +514,7 @@ bool amph_coll_local_step(struct amph_coll_op *op)
     bool moved;
 
     do {
-        moved = post(op->coll);
+        moved = post(op);
         if (l->split)
             moved |= fold(op);
 
@@ -441,16 +524,33 @@ bool amph_coll_local_step(struct amph_coll_op *op)
     return l->read == l->pieces;
 }
 
+size_t amph_coll_local_max_block(const struct amph_coll *c, bool all_post)
+{
+    const size_t part = AMPH_SHARE_CELL_BYTES / (c->nlocal - 1);
+    const bool one_cell = part < PART_MIN_BYTES || (all_post && amph_gex()->crowded);
+    const size_t cells = all_post ? AMPH_SHARE_RING / 2 : AMPH_SHARE_RING;
+
+    return one_cell ? part : cells * (part - part % AMPH_CACHE_LINE);
+}
+
+/* The bytes of a block that a piece has at most. */
+static size_t piece_bytes(const struct amph_coll_op *op, const struct amph_local_mode *mode,
+                          size_t len)
+{
+    const size_t max = mode->each ? AMPH_SHARE_CELL_BYTES / (op->coll->nlocal - 1)
+                                  : AMPH_SHARE_CELL_BYTES;
+    const size_t unit = mode->folds && op->fold.elem_bytes ? op->fold.elem_bytes : AMPH_CACHE_LINE;
+
+    return len <= max ? max : max - max % unit;
+}
+
 void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
                            const void *src, void *dst, size_t len, size_t stride)
 {
     struct amph_coll *c = op->coll;
     const struct amph_local_mode *mode = &modes[kind];
-    size_t piece = AMPH_SHARE_CELL_BYTES;
-    size_t cell_bytes = mode->post_blocks ? len : len * c->nlocal;
-
-    if (mode->folds && op->fold.elem_bytes)
-        piece -= piece % op->fold.elem_bytes;
+    const size_t parts = mode->each ? c->nlocal - 1 : 1;
+    const size_t piece = piece_bytes(op, mode, len);
 
     c->l = (struct amph_local){
         .mode = mode,
@@ -461,8 +561,8 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
         .stride = stride,
         .first = c->cell,
         .piece = (uint32_t)piece,
-        .pieces = len && !mode->whole ? (uint32_t)((len + piece - 1) / piece) : 1,
-        .small = cell_bytes <= AMPH_SHARE_SMALL_BYTES,
+        .pieces = len ? (uint32_t)((len + piece - 1) / piece) : 1,
+        .small = len * parts <= AMPH_SHARE_SMALL_BYTES,
         .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_MIN_BYTES,
     };
     c->cell += c->l.pieces;

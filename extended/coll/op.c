@@ -279,7 +279,7 @@ static bool step_exchange(struct amph_coll_op *op)
 enum scope {
     HIERARCHY,
     IN_ONE,
-    IN_ONE_CELL
+    IN_ONE_PARTS
 };
 
 static const struct {
@@ -293,10 +293,10 @@ static const struct {
     [AMPH_COLL_REDUCE] = { HIERARCHY, true, begin_reduce, step_reduce },
     [AMPH_COLL_REDUCE_ALL] = { HIERARCHY, true, begin_plain, step_reduce_all },
     [AMPH_COLL_SCAN] = { IN_ONE, true, begin_plain, step_scan },
-    [AMPH_COLL_SCATTER] = { IN_ONE_CELL, false, begin_plain, step_scatter },
+    [AMPH_COLL_SCATTER] = { IN_ONE_PARTS, false, begin_plain, step_scatter },
     [AMPH_COLL_GATHER] = { IN_ONE, false, begin_plain, step_gather },
     [AMPH_COLL_GATHER_ALL] = { IN_ONE, false, begin_plain, step_gather_all },
-    [AMPH_COLL_EXCHANGE] = { IN_ONE_CELL, false, begin_plain, step_exchange },
+    [AMPH_COLL_EXCHANGE] = { IN_ONE_PARTS, false, begin_plain, step_exchange },
 };
 
 /* Must every member take part by messages?  The answer is the same at all members. */
@@ -310,8 +310,8 @@ static bool is_flat(const struct amph_coll *c, const struct amph_coll_args *args
     if (kinds[args->kind].folds &&
         (fold->elem_bytes > AMPH_SHARE_CELL_BYTES || (!fold->commutes && !c->in_blocks)))
         return true;
-    if (kinds[args->kind].scope == IN_ONE_CELL)
-        return !one || args->block > AMPH_SHARE_CELL_BYTES / c->team->pub.size;
+    if (kinds[args->kind].scope == IN_ONE_PARTS)
+        return !one || args->block > amph_coll_local_max_block(c, args->kind == AMPH_COLL_EXCHANGE);
 
     return kinds[args->kind].scope == IN_ONE && !one;
 }
