@@ -15,7 +15,6 @@
 #include "extended/coll/coll.h"
 
 enum {
-    LOOKS_BETWEEN_POLLS = 2,
     POOL_KEEPS = 4
 };
 /* Most leaders of a team whose small collectives go through one of them, on one host and on several. */
@@ -373,25 +372,13 @@ void amph_gex_progress(void)
     progress(g->colls);
 }
 
-/* Polls shared memory for a while without polling the network, as the other members may arrive
- * soon. true: something completed. */
-static bool spin(struct amph_colls *all, const struct amph_waiter *w)
+/* Has a look at the shared memory of collectives.  true: something completed. */
+static bool look(struct amph_colls *all)
 {
     const uint32_t finished = __atomic_load_n(&all->finished, __ATOMIC_RELAXED);
-    bool spins = !amph_job.oversubscribed && w->phase == AMPH_WAITER_SPINS &&
-                 amph_job.wait_mode != AMPH_WAIT_BLOCK;
-    unsigned looks = spins ? LOOKS_BETWEEN_POLLS : 1;
 
-    for (unsigned i = 0; i < looks; i++) {
-        if (i)
-            amph_cpu_relax();
-
-        progress(all);
-        if (__atomic_load_n(&all->finished, __ATOMIC_RELAXED) != finished)
-            return true;
-    }
-
-    return false;
+    progress(all);
+    return __atomic_load_n(&all->finished, __ATOMIC_RELAXED) != finished;
 }
 
 /* Would the next step of this wait yield because processes outnumber cores? */
@@ -420,7 +407,7 @@ void amph_gex_wait_step(struct amph_waiter *w)
     if (AMPH_UNLIKELY(amph_coll_share_naps(&all->share)))
         amph_coll_after_yield(all);
 
-    if (spin(all, w) || (yields(w) && amph_coll_keep_core(all, w))) {
+    if (look(all) || (yields(w) && amph_coll_keep_core(all, w))) {
         amph_am_wait_found(w);
     } else {
         if (sleeps && __atomic_load_n(&all->no_room, __ATOMIC_RELAXED)) {
