@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "launcher/agent/internal.h"
+#include "launcher/common/forwarded.h"
 #include "launcher/common/inherit.h"
 #include "launcher/master/jobdir.h"
 #include "launcher/common/program.h"
@@ -283,14 +284,54 @@ static bool find_file(struct amph_agent *a, struct amph_spawn *s)
     return path != NULL;
 }
 
+/* Returns the value of a setting that the process gets, or NULL. */
+static const char *setting(const struct amph_spawn *s, const char *name)
+{
+    const size_t len = strlen(name);
+
+    for (char **t = s->settings; *t; t++)
+        if (strncmp(*t, name, len) == 0 && (*t)[len] == '=')
+            return *t + len + 1;
+
+    return NULL;
+}
+
 /* Does the process get the preload library? */
 static bool is_preloaded(const struct amph_spawn *s)
 {
-    for (char **t = s->settings; *t; t++)
-        if (strncmp(*t, "LD_PRELOAD=", 11) == 0)
-            return strstr(*t, AMPH_PRELOAD_NAME) != NULL;
+    const char *libraries = setting(s, "LD_PRELOAD");
 
-    return false;
+    return libraries && strstr(libraries, AMPH_PRELOAD_NAME);
+}
+
+/* Does no file of this host, but perhaps the servers, have the program? */
+static bool is_at_servers(const struct amph_spawn *s)
+{
+    return is_preloaded(s) &&
+           amph_program_is_forwarded(s->argv[0], setting(s, amph_env_name(AMPH_ENV_IOFWD_PREFIX)));
+}
+
+/* Has such a program executed by a shell, whose exec is forwarded.  The file stands for the program's
+ * name. */
+static bool start_by_shell(struct amph_spawn *s)
+{
+    char *const file = s->argv[0];
+    char **words = amph_program_by_shell(s->argv + 1);
+    char **texts = words ? calloc(count(words) + 2, sizeof *texts) : NULL;
+    bool ok = texts && (texts[0] = strdup(AMPH_PROGRAM_SHELL));
+
+    for (size_t i = 0; ok && words[i]; i++)
+        ok = (texts[i + 1] = strdup(words[i] == s->argv[1] ? file : words[i]));
+
+    free(words);
+    if (!ok) {
+        amph_agent_free_texts(texts);
+        return false;
+    }
+
+    amph_agent_free_texts(s->argv);
+    s->argv = texts;
+    return true;
 }
 
 static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_proc *p)
@@ -298,6 +339,8 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
     struct ends e;
     int error = 0;
 
+    if (is_at_servers(s) && !start_by_shell(s))
+        return ENOMEM;
     if (a->remote && !find_file(a, s))
         return ENOENT;
     if (a->remote && s->rank == 0 && is_preloaded(s) && !amph_program_may_forward(s->argv[0]))

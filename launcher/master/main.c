@@ -53,33 +53,20 @@ static bool forwards(const struct amph_options *o)
     return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
 }
 
-/* Is the program below a prefix, and on this host only there?  Other hosts may have another one. */
-static bool is_at_servers(const struct amph_options *o, const struct amph_jobdesc *job,
-                          const struct amph_hostset *hosts)
+/* Is the program below a prefix, and not on this host?  Each host looks by itself which way it starts it (agent/spawn.c). */
+static bool is_at_servers(const struct amph_options *o)
 {
     const char *prefixes = o->prefixes ? o->prefixes : amph_env_str(AMPH_ENV_IOFWD_PREFIX);
-
-    for (uint32_t i = 0; i < job->nproc[AMPH_COMPUTE]; i++)
-        if (hosts->remote[job->proc[i].host])
-            return false;
 
     return forwards(o) && amph_program_is_forwarded(o->program[0], prefixes);
 }
 
 /* Puts the path of the program before its command line: { path, name as given, arguments, NULL }. */
-static int find_program(struct amph_options *o, bool here, bool at_servers)
+static int find_program(struct amph_options *o, bool here)
 {
     char *path = o->program[0];
     size_t n = 0;
-    int code = 0;
-
-    if (at_servers) {
-        path = AMPH_PROGRAM_SHELL;
-        if (!(o->program = amph_program_by_shell(o->program)))
-            return 1;
-    } else if (here) {
-        code = amph_program_find(o->program[0], &path);
-    }
+    int code = here ? amph_program_find(o->program[0], &path) : 0;
 
     if (code)
         return code;
@@ -198,8 +185,8 @@ static int run(struct amph_options *o)
     if (!fits_host(&job, hosts))
         return 1;
 
-    bool here = runs_here(&job, hosts, AMPH_COMPUTE);
-    int code = find_program(o, here, here && is_at_servers(o, &job, hosts));
+    bool here = runs_here(&job, hosts, AMPH_COMPUTE) && !is_at_servers(o);
+    int code = find_program(o, here);
 
     if (code == 0 && here && amph_env_str(AMPH_ENV_IOFWD_TRACE_DIR)[0])
         amph_program_warn_record(o->program[0]);

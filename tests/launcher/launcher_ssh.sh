@@ -66,6 +66,14 @@ mkdir "$mp_dir/kept"
 expect "files through servers on hosts of their own" 0 "kept" sh -c "echo nodeS:2 >$mp_dir/shosts
     $run -hosts $mp_dir/hosts -server-hosts $mp_dir/shosts -n 2 -servers 2 -iofwd /fwd=$mp_dir/kept sh -c '
         echo \$AMPHORA_RANK >/fwd/\$AMPHORA_RANK' && [ \$(cat $mp_dir/kept/0)\$(cat $mp_dir/kept/1) = 01 ] && echo kept"
+printf '#!/bin/sh\necho "$0 $1 $2" >/fwd/by.$AMPHORA_RANK; cat /fwd/by.$AMPHORA_RANK\n' >"$mp_dir/kept/words"
+chmod +x "$mp_dir/kept/words"
+expect "a program that only the servers have" 0 "^\[1\] /fwd/words two  words end$" "$run" -hosts "$mp_dir/hosts" -server-hosts "$mp_dir/shosts" \
+    -n 3 -servers 2 -iofwd "/fwd=$mp_dir/kept" -label /fwd/words "two  words" end
+expect "a program that nobody has" 127 "/fwd/none: not found" "$run" -hosts "$mp_dir/hosts" -n 3 -servers 1 -iofwd "/fwd=$mp_dir/kept" /fwd/none
+printf 'nodeA:1 program=/fwd/words\nnodeB:1 program=/bin/echo\nnodeS:1\n' >"$mp_dir/own"
+expect "the same where each host has a program of its own" 0 "^\[0\] /fwd/words one end$" "$run" -hosts "$mp_dir/own" -n 2 -servers 1 \
+    -iofwd "/fwd=$mp_dir/kept" -label echo one end
 expect "input reaches process 0, output is whole" 0 "^20000 588895$" sh -c "seq 100000 120000 | head -n 20000 |
     $run -hosts $mp_dir/hosts -n 3 sh -c '
     [ \$AMPHORA_RANK = 0 ] && cat; :' | awk '{ n++; b += length(\$0) } END { print n, b + 468895 }'"
