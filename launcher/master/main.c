@@ -53,7 +53,8 @@ static bool forwards(const struct amph_options *o)
     return o->nservers > 0 && (o->prefixes || amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0]);
 }
 
-/* Is the program below a prefix, and not on this host?  Each host looks by itself which way it starts it (agent/spawn.c). */
+/* Is the program below a prefix, and not on this host?  Each host starts its processes in the way that
+ * its own files ask for (agent/spawn.c). */
 static bool is_at_servers(const struct amph_options *o)
 {
     const char *prefixes = o->prefixes ? o->prefixes : amph_env_str(AMPH_ENV_IOFWD_PREFIX);
