@@ -262,19 +262,25 @@ static bool add_setting(struct amph_spawn *s, const char *fmt, ...)
     return ok;
 }
 
-/* Finds a program that the launcher did not search for, because it runs on other hosts only. */
-static bool find_file(struct amph_agent *a, struct amph_spawn *s)
+/* The directories in which the processes find programs. */
+static const char *search_path(const struct amph_agent *a)
 {
     const char *dirs = NULL;
-
-    if (strchr(s->argv[0], '/'))
-        return true;
 
     for (char **e = a->env; *e; e++)
         if (strncmp(*e, "PATH=", 5) == 0)
             dirs = *e + 5;
 
-    char *path = amph_program_search(s->argv[0], dirs);
+    return dirs;
+}
+
+/* Finds a program that the launcher did not search for, because it runs on other hosts only. */
+static bool find_file(struct amph_agent *a, struct amph_spawn *s)
+{
+    if (strchr(s->argv[0], '/'))
+        return true;
+
+    char *path = amph_program_search(s->argv[0], search_path(a));
 
     if (path) {
         free(s->argv[0]);
@@ -305,33 +311,43 @@ static bool is_preloaded(const struct amph_spawn *s)
 }
 
 /* Does no file of this host, but perhaps the servers, have the program? */
-static bool is_at_servers(const struct amph_spawn *s)
+static bool is_at_servers(const struct amph_agent *a, const struct amph_spawn *s)
 {
     return is_preloaded(s) &&
-           amph_program_is_forwarded(s->argv[0], setting(s, amph_env_name(AMPH_ENV_IOFWD_PREFIX)));
+           amph_program_is_forwarded(s->argv[0], search_path(a),
+                                     setting(s, amph_env_name(AMPH_ENV_IOFWD_PREFIX)));
 }
 
-/* Has such a program executed by a shell, whose exec is forwarded.  The file stands for the program's
- * name. */
-static bool start_by_shell(struct amph_spawn *s)
+/* Has such a program executed by a process that forwards.  The file stands for the program's name.  Returns
+ * 0 or an errno value. */
+static int start_by_exec(struct amph_spawn *s)
 {
     char *const file = s->argv[0];
-    char **words = amph_program_by_shell(s->argv + 1);
+    char *path = NULL;
+    char **words = amph_program_by_exec(s->argv + 1, &path);
+    int err = words ? 0 : errno;
     char **texts = words ? calloc(count(words) + 2, sizeof *texts) : NULL;
-    bool ok = texts && (texts[0] = strdup(AMPH_PROGRAM_SHELL));
+    bool ok = texts != NULL;
+
+    if (texts)
+        texts[0] = path;
 
     for (size_t i = 0; ok && words[i]; i++)
         ok = (texts[i + 1] = strdup(words[i] == s->argv[1] ? file : words[i]));
 
     free(words);
     if (!ok) {
-        amph_agent_free_texts(texts);
-        return false;
+        if (texts)
+            amph_agent_free_texts(texts);
+        else
+            free(path);
+
+        return err ? err : ENOMEM;
     }
 
     amph_agent_free_texts(s->argv);
     s->argv = texts;
-    return true;
+    return 0;
 }
 
 static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_proc *p)
@@ -339,8 +355,8 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
     struct ends e;
     int error = 0;
 
-    if (is_at_servers(s) && !start_by_shell(s))
-        return ENOMEM;
+    if (is_at_servers(a, s) && (error = start_by_exec(s)))
+        return error;
     if (a->remote && !find_file(a, s))
         return ENOENT;
     if (a->remote && s->rank == 0 && is_preloaded(s) && !amph_program_may_forward(s->argv[0]))

@@ -219,13 +219,39 @@ static int find_here(const struct amph_attach_options *o, char **program_p)
     return code != 0 ? code : check_image(o, *program_p);
 }
 
+/* Has this host a program of the name, along PATH, that must not be started by preload? */
+static bool is_here_for_other_way(const struct amph_attach_options *o)
+{
+    const char *name = o->program[0];
+    char *path = strchr(name, '/') ? NULL : amph_program_search(name, amph_env_foreign("PATH"));
+    struct amph_image image;
+
+    if (!path)
+        return false;
+
+    amph_program_look(path, &image);
+    free(path);
+    return o->way == AMPH_WAY_TRAP || (o->way == AMPH_WAY_ANY && amph_image_evades(&image));
+}
+
+/* May the program be one that only the servers have?  Their prefixes are known if they were given. */
+static bool is_elsewhere(const struct amph_attach_options *o)
+{
+    const char *dirs = amph_env_foreign("PATH");
+
+    return amph_program_is_elsewhere(o->program[0], dirs) &&
+           (!o->prefixes || amph_program_is_forwarded(o->program[0], dirs, o->prefixes)) &&
+           !is_here_for_other_way(o);
+}
+
 /* Finds a program that is not on this host, below a prefix.  Returns an exit code after a message, or -1
  * to continue. */
 static int find_at_servers(struct amph_attach_options *o, char **program_p)
 {
     const char *name = o->program[0];
+    const char *prefixes = amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
 
-    if (!amph_program_is_forwarded(name, amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX))))
+    if (!amph_program_is_forwarded(name, amph_env_foreign("PATH"), prefixes))
         return find_here(o, program_p);
 
     if (o->way == AMPH_WAY_TRAP) {
@@ -236,15 +262,11 @@ static int find_at_servers(struct amph_attach_options *o, char **program_p)
     }
 
     if (o->way == AMPH_WAY_MOUNT) {
-        *program_p = o->program[0];
+        *program_p = NULL; /* it is found when its directory is mounted */
         return -1;
     }
 
-    *program_p = AMPH_PROGRAM_SHELL;
-    o->program = amph_program_by_shell(o->program);
-    if (!o->program)
-        amph_say("no memory");
-
+    o->program = amph_program_by_exec(o->program, program_p);
     return o->program ? -1 : 1;
 }
 
@@ -312,9 +334,15 @@ static bool attach_to_file(const struct amph_attach_options *o, char path[PATH_M
     return take_file(o, path);
 }
 
-/* Returns an exit code if the program cannot be executed, after a message. */
-static int execute_program(const struct amph_attach_options *o, const char *program)
+/* program: its path, or NULL if it is to be found now.  Returns an exit code if the program cannot be executed, after a
+ * message. */
+static int execute_program(const struct amph_attach_options *o, char *program)
 {
+    int code = program ? 0 : amph_program_find(o->program[0], &program);
+
+    if (code != 0)
+        return code;
+
     unsetenv("IOFWD_PRIVATE_CLIENT");
     execve(program, o->program, environ);
     return amph_program_explain(program, NULL, errno);
@@ -337,7 +365,12 @@ int main(int argc, char **argv)
 {
     struct amph_attach_options o = { 0 };
     bool preloaded = is_preloaded();
-    int code = amph_attach_parse(&o, argv);
+    int code = amph_program_exec(argv);
+
+    if (code >= 0)
+        return code;
+
+    code = amph_attach_parse(&o, argv);
 
     amph_stdout_check();
 
@@ -355,7 +388,7 @@ int main(int argc, char **argv)
         return AMPH_ATTACH_WRONG;
 
     char *program = NULL;
-    bool elsewhere = amph_program_is_elsewhere(o.program[0]);
+    bool elsewhere = is_elsewhere(&o);
 
     code = elsewhere ? -1 : find_here(&o, &program);
     if (code >= 0)
@@ -374,8 +407,10 @@ int main(int argc, char **argv)
 
     bool attached = !has_file || attach_to_file(&o, path);
 
-    if (!attached && !amph_attach_way_set_none())
-        return 1;
+    if (!attached && !amph_attach_way_set_none()) {
+        code = elsewhere ? find_here(&o, &program) : -1;
+        return code >= 0 ? code : 1;
+    }
 
     code = elsewhere ? find_at_servers(&o, &program) : -1;
     if (code >= 0)

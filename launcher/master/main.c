@@ -59,7 +59,8 @@ static bool is_at_servers(const struct amph_options *o)
 {
     const char *prefixes = o->prefixes ? o->prefixes : amph_env_str(AMPH_ENV_IOFWD_PREFIX);
 
-    return forwards(o) && amph_program_is_forwarded(o->program[0], prefixes);
+    return forwards(o) &&
+           amph_program_is_forwarded(o->program[0], amph_env_foreign("PATH"), prefixes);
 }
 
 /* Puts the path of the program before its command line: { path, name as given, arguments, NULL }. */

@@ -70,7 +70,7 @@ printf '#!/bin/sh\necho "$0 $1 $2" >/fwd/by.$AMPHORA_RANK; cat /fwd/by.$AMPHORA_
 chmod +x "$mp_dir/kept/words"
 expect "a program that only the servers have" 0 "^\[1\] /fwd/words two  words end$" "$run" -hosts "$mp_dir/hosts" -server-hosts "$mp_dir/shosts" \
     -n 3 -servers 2 -iofwd "/fwd=$mp_dir/kept" -label /fwd/words "two  words" end
-expect "a program that nobody has" 127 "/fwd/none: not found" "$run" -hosts "$mp_dir/hosts" -n 3 -servers 1 -iofwd "/fwd=$mp_dir/kept" /fwd/none
+expect "a program that nobody has" 127 "cannot start /fwd/none: No such file" "$run" -hosts "$mp_dir/hosts" -n 3 -servers 1 -iofwd "/fwd=$mp_dir/kept" /fwd/none
 printf 'nodeA:1 program=/fwd/words\nnodeB:1 program=/bin/echo\nnodeS:1\n' >"$mp_dir/own"
 expect "the same where each host has a program of its own" 0 "^\[0\] /fwd/words one end$" "$run" -hosts "$mp_dir/own" -n 2 -servers 1 \
     -iofwd "/fwd=$mp_dir/kept" -label echo one end

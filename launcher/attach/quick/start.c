@@ -143,9 +143,33 @@ static bool may_execute(const char *path)
     return amph_quick_call(SYS_access, (long)path, 1 /* X_OK */, 0, 0) == 0;
 }
 
+/* Is the file below one of the prefixes (PREFIX[=DIR][:...])? */
+static bool is_below(const char *path, const char *prefixes)
+{
+    while (*prefixes) {
+        size_t entry = amph_quick_span(prefixes, ':', ':');
+        size_t len = amph_quick_span(prefixes, '=', ':');
+        size_t same = 0;
+
+        while (len && prefixes[len - 1] == '/')
+            len--;
+
+        while (same < len && path[same] == prefixes[same])
+            same++;
+
+        if (len && same == len && path[len] == '/')
+            return true;
+
+        prefixes += entry + (prefixes[entry] == ':');
+    }
+
+    return false;
+}
+
 /* Finds the program along PATH.  A folder that may be searched may be executed, too: the caller sees that
- * it is no program, and leaves it to iofwd-attach. */
-static bool find_program(const struct request *r, struct amph_quick_text *path)
+ * it is no program, and leaves it to iofwd-attach.  So are programs below the prefixes. */
+static bool find_program(const struct request *r, const char *prefixes,
+                         struct amph_quick_text *path)
 {
     const char *name = r->program[0];
     const char *at = r->path ? r->path : "/usr/local/bin:/usr/bin:/bin";
@@ -162,7 +186,7 @@ static bool find_program(const struct request *r, struct amph_quick_text *path)
         amph_quick_add_part(path, len ? at : ".", len ? len : 1);
         amph_quick_add(path, "/");
         amph_quick_add(path, name);
-        if (path->cut)
+        if (path->cut || is_below(path->buf, prefixes))
             return false;
         if (may_execute(path->buf))
             return true;
@@ -279,15 +303,19 @@ static AMPH_NOINLINE void try_to_execute(const struct process *p, const struct a
     }
 
     amph_quick_add(&library, "LD_PRELOAD=");
-    if (name.cut || !amph_quick_read_servers(r.file, &p->user, &servers) ||
-        !find_program(&r, &program) || !amph_quick_suits(program_bytes, &p->user) ||
+    if (name.cut || !amph_quick_read_servers(r.file, &p->user, &servers))
+        return;
+
+    const char *prefixes = r.prefixes ? r.prefixes : servers.prefixes;
+
+    if (!find_program(&r, prefixes, &program) || !amph_quick_suits(program_bytes, &p->user) ||
         !find_library(dir, &library))
         return;
 
     amph_quick_add(&job, "AMPHORA_JOB=");
     amph_quick_add(&job, servers.path);
     amph_quick_add(&prefix, "IOFWD_PREFIX=");
-    amph_quick_add(&prefix, r.prefixes ? r.prefixes : servers.prefixes);
+    amph_quick_add(&prefix, prefixes);
 
     size_t n = copy_environment(p->env, env);
 

@@ -170,6 +170,34 @@ echo linked >"$mp_dir/kept/read"
 echo binary | run "/fwd/put=1" /fwd/put && [ "$(cat "$mp_dir/kept/put")" = binary ] && [ "$(run /fwd/link /fwd/read)" = linked ]
 mp_report $? "so are a program, and a link to one of this host" "$mp_dir/out"
 
+# The same along PATH: the servers' directory comes first, as that of a Python environment that has been activated.
+mkdir -p "$mp_dir/kept/venv"
+printf '#!/bin/sh\necho "there $*"\n' >"$mp_dir/kept/venv/basename"
+chmod +x "$mp_dir/kept/venv/basename"
+path_before=$PATH
+along() {
+    PATH=/fwd/venv:$path_before "$@" >"$mp_dir/out" 2>&1
+}
+along run basename a/b && echo "there a/b" | cmp - "$mp_dir/out" && along run dirname a/b && echo a | cmp - "$mp_dir/out" &&
+    along run -mount basename a/b && echo "there a/b" | cmp - "$mp_dir/out" && along run -trap basename a/b && echo b | cmp - "$mp_dir/out" &&
+    PATH=$path_before:/fwd/venv run basename a/b >"$mp_dir/out" && echo b | cmp - "$mp_dir/out" && { along run nowhere; [ $? = 127 ]; }
+mp_report $? "a program of the servers is found along PATH, in its order" "$mp_dir/out"
+cp "$bin/static" "$mp_dir/static"
+echo static | PATH=/fwd/venv:$mp_dir:$path_before run -v static /fwd/put >"$mp_dir/out" 2>&1 && grep -q "/static is mount" "$mp_dir/out" &&
+    [ "$(cat "$mp_dir/kept/put")" = static ]
+mp_report $? "a static program of this host is not started by preload therefore" "$mp_dir/out"
+along "$builddir/amphora-run" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" basename a/b && echo "there a/b" | cmp - "$mp_dir/out"
+mp_report $? "amphora-run finds it, too" "$mp_dir/out"
+
+# Variables whose names a shell does not accept, such as functions that bash exports, are the program's.
+names() {
+    env -i 'a.b=1' 'BASH_FUNC_module%%=() { :; }' PATH="$PATH" "$@" /fwd/env >"$mp_dir/out" 2>&1
+    grep -q '^a\.b=1$' "$mp_dir/out" && grep -q '^BASH_FUNC_module%%=() {' "$mp_dir/out"
+}
+cp "$(command -v env)" "$mp_dir/kept/env"
+names "$builddir/iofwd-run" -servers "$addresses" && names "$builddir/amphora-run" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept"
+mp_report $? "it gets the whole environment" "$mp_dir/out"
+
 # refuses CODE SENTENCE OPTION... PROGRAM
 refuses() {
     refuses_code=$1 refuses_pattern=$2
@@ -177,8 +205,13 @@ refuses() {
     run "$@" >"$mp_dir/out" 2>&1
     [ $? = "$refuses_code" ] && grep -q "$refuses_pattern" "$mp_dir/out" && [ "$(wc -l <"$mp_dir/out")" = 1 ]
 }
-refuses 127 "/fwd/none.*not found" /fwd/none && refuses 127 "cannot start /fwdx/none: No such file" /fwdx/none
+refuses 127 "cannot start /fwd/none: No such file" /fwd/none && refuses 127 "cannot start /fwdx/none: No such file" /fwdx/none
 mp_report $? "one that the servers do not have either is not found" "$mp_dir/out"
+timeout -k 5 60 "$builddir/iofwd-run" -servers "$mp_dir/none" -wait 50 -iofwd /fwd /fwdx/none >"$mp_dir/out" 2>&1
+code=$?
+timeout -k 5 60 "$builddir/iofwd-run" -servers "$mp_dir/none" /fwd/none >>"$mp_dir/out" 2>&1
+[ $code$? = 127127 ] && [ "$(wc -l <"$mp_dir/out")" = 3 ] && [ "$(grep -c 'cannot start /.*/none: No such file' "$mp_dir/out")" = 2 ]
+mp_report $? "it is so before and without servers, too" "$mp_dir/out"
 refuses 126 "cannot start /fwd/link by -trap: .*leave out -trap" -trap /fwd/link
 mp_report $? "-trap refuses it, with the remedy" "$mp_dir/out"
 
