@@ -57,7 +57,8 @@ static inline unsigned poll_some(struct amph_am_ep *ep, bool networks)
         if (networks || ep->active[i].cx == ep->cx[AMPH_CX_SMP])
             n += ep->active[i].progress(ep->active[i].cx, lanes, AMPH_AM_BUDGET);
 
-    if (AMPH_UNLIKELY(ep->flushes))
+    /* what handlers have sent */
+    if (AMPH_UNLIKELY(n && ep->flushes))
         flush_all(ep);
 
     amph_ep_leave(ep);

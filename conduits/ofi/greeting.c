@@ -244,7 +244,7 @@ static ssize_t plain_recv(int fd, void *buf, size_t len, int flags)
     return n;
 }
 
-static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
+ssize_t amph_ofi_guarded_recv(int fd, void *buf, size_t len, int flags)
 {
     if (AMPH_LIKELY(atomic_load_explicit(&state.count, memory_order_relaxed) == 0))
         return plain_recv(fd, buf, len, flags);
@@ -261,7 +261,7 @@ static ssize_t guarded_recv(int fd, void *buf, size_t len, int flags)
 
 static void swap(void)
 {
-    state.swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)guarded_recv) &&
+    state.swapped = amph_ofi_swap_import("recv", (void *)(uintptr_t)amph_ofi_guarded_recv) &&
                     amph_ofi_swap_import("accept", (void *)(uintptr_t)guarded_accept);
     if (!state.swapped)
         amph_debug(

@@ -7,6 +7,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/cork.c \
 	conduits/ofi/greeting.c \
 	conduits/ofi/imports.c \
+	conduits/ofi/look.c \
 	conduits/ofi/mem.c \
 	conduits/ofi/module.c \
 	conduits/ofi/ofi.h \

@@ -13,10 +13,11 @@
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
- *   pusher.c    the thread that sends them if the process computes
+ *   look.c      is anything ready?               pusher.c    the thread that sends them if the process computes
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
- * `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
+ * `once`, `swapped` and `now` in cork.c, `state` in
+ * look.c, the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
  *
  * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
  * (struct amph_ofi_family) that lists the providers it accepts, best first.
@@ -322,16 +323,24 @@ struct amph_ofi_cx {
     int listen_fd; /* the provider's listening socket if it is guarded (greeting.c), or -1 */
     bool listened; /* it had such a socket, at listen_addr */
     int inner_fd;  /* the provider's (never closed by us), or -1 */
+    bool looks;    /* the set is looked at before the provider is called (look.c) */
     /* threaded: written by the send side if it may have completed something while armed */
     int notify_fd;
     int armed;              /* atomic */
     bool woken_by_provider; /* progress side: the last sleep was ended by the provider */
+    bool stirred;           /* progress side: the provider had something to do */
+    bool ready;             /* the last look has found something for the provider */
+    unsigned empty_looks;   /* since the provider was last called */
+    /* not threaded: the completion queue may have something that was not in the last batch */
+    bool cq_unread;
 };
 
 /* Records that something may have been added to the completion queue.  Either side. */
 static inline void amph_ofi_cq_touched(struct amph_ofi_cx *cx)
 {
     __atomic_store_n(&cx->cq_empty, 0, __ATOMIC_RELEASE);
+    if (cx->looks)
+        cx->cq_unread = true;
 }
 
 static inline struct amph_ofi_cx *amph_ofi_of(struct amph_cx *cx)
@@ -375,6 +384,15 @@ static inline void amph_ofi_cork_push_sent(struct amph_ofi_cx *cx)
         amph_ofi_cork_push(cork);
 }
 
+/* look.c: looks before the provider is called, if cx->looks. */
+void amph_ofi_look_open(struct amph_ofi_cx *cx);
+void amph_ofi_look_close(struct amph_ofi_cx *cx);
+/* Is anything ready?  Then the provider finds it by its next call of epoll_wait, before amph_ofi_look_end. */
+bool amph_ofi_look(void);
+void amph_ofi_look_end(void);
+/* Has something been received that the provider has not taken yet? */
+bool amph_ofi_look_holds(void);
+
 /* pusher.c */
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx);
 /* Can the thread be had?  Send side. */
@@ -407,6 +425,8 @@ void amph_ofi_guard(int listener, uint32_t peers);
 /* Reports whether the descriptors that are open now leave room for that number of connections. */
 bool amph_ofi_has_room(uint32_t connections);
 void amph_ofi_unguard(int listener);
+/* recv, for libfabric. */
+ssize_t amph_ofi_guarded_recv(int fd, void *buf, size_t len, int flags);
 
 /* provider.c */
 enum amph_status amph_ofi_probe(const struct amph_ofi_family *family, char *why, size_t why_len);

@@ -16,6 +16,9 @@
 /* Whoever waits calls tick.  A process that always finds messages never waits. */
 #define CALLS_BETWEEN_TICKS 4096u
 
+/* The provider may have read more from a socket than it has handled. */
+#define LOOKS_BETWEEN_READS 16u
+
 /* A process that has not looked for as long polls late. */
 #define LATE_NS (100 * AMPH_NS_PER_US)
 #define LATE_READS 128u
@@ -115,19 +118,40 @@ static void handle_error(struct amph_ofi_cx *cx)
     amph_ofi_op_finish(cx, op, AMPH_ERR_PEER);
 }
 
+/* Has the provider probably something to do? */
+static bool is_ready(struct amph_ofi_cx *cx)
+{
+    if (!cx->looks || cx->ready || cx->cq_unread || cx->empty_looks >= LOOKS_BETWEEN_READS)
+        return true;
+
+    cx->ready = amph_ofi_look();
+    cx->stirred |= cx->ready;
+    cx->empty_looks += !cx->ready;
+    return cx->ready;
+}
+
 /* Reads the next completions if all earlier ones have been handled.  Reading also makes the
  * provider progress. */
 bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
 {
     if (cx->ev_at != cx->ev_end)
         return true;
+    if (!is_ready(cx))
+        return false;
 
     /* before the read, so that additions during or after it are recorded */
     __atomic_store_n(&cx->cq_empty, 1, __ATOMIC_RELAXED);
+    cx->cq_unread = false;
     if (cx->notify_fd >= 0)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     ssize_t n = fi_cq_read(cx->cq, cx->ev, OFI_BATCH);
+
+    cx->empty_looks = 0;
+    cx->ready = false;
+    if (cx->looks)
+        amph_ofi_look_end();
+
     if (AMPH_LIKELY(n == -FI_EAGAIN))
         return false;
 
@@ -135,6 +159,7 @@ bool amph_ofi_fill_batch(struct amph_ofi_cx *cx)
     if (n > 0) {
         cx->ev_at = 0;
         cx->ev_end = (unsigned)n;
+        cx->cq_unread = n == OFI_BATCH;
         return true;
     }
 
@@ -229,9 +254,24 @@ static bool has_answered(struct amph_ofi_cx *cx, struct answers *a)
     return true;
 }
 
+/* Does a progress call have nothing to do?  Most of a process that waits have not. */
+static inline bool is_idle(struct amph_ofi_cx *cx)
+{
+    bool clear = cx->looks && cx->ev_at == cx->ev_end && !cx->rx_starved && !cx->deferred &&
+                 !cx->kicks && !cx->woken_by_provider &&
+                 !__atomic_load_n(&cx->failed, __ATOMIC_RELAXED) &&
+                 !__atomic_load_n(&cx->cork[OFI_CORK_SEND].sent, __ATOMIC_RELAXED);
+
+    return clear && !is_ready(cx);
+}
+
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
+    if (is_idle(cx))
+        return 0;
+
     unsigned n = report_failed(cx);
     struct late late = { .read_ns = amph_now_ns() };
     struct answers answers = { .read_ns = late.read_ns, .left = ANSWER_READS };
@@ -280,7 +320,7 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
 
     push(&cx->cork[OFI_CORK_PROGRESS]);
     cx->progress_ns = late.read_ns;
-    n += n == 0 && cx->woken_by_provider;
-    cx->woken_by_provider = false;
+    n += n == 0 && (cx->woken_by_provider || cx->stirred);
+    cx->woken_by_provider = cx->stirred = false;
     return n;
 }

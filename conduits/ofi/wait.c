@@ -190,6 +190,7 @@ enum amph_status amph_ofi_wait_open(struct amph_ofi_cx *cx)
     if (cx->wait == OFI_WAIT_INNER)
         amph_ofi_cork_open(cx);
 
+    amph_ofi_look_open(cx);
     if (!cx->base.cfg.threaded) {
         cx->wait_fd = cx->inner_fd;
         return AMPH_OK;
@@ -203,6 +204,7 @@ void amph_ofi_wait_close(struct amph_ofi_cx *cx)
     if (cx->listen_fd >= 0)
         amph_ofi_unguard(cx->listen_fd);
 
+    amph_ofi_look_close(cx);
     cx->listen_fd = -1;
     if (cx->wait_fd >= 0 && cx->wait_fd != cx->inner_fd)
         close(cx->wait_fd);
@@ -289,7 +291,12 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
 
     /* Usually the progress call before has seen the queue empty, and there is no need to check
      * again. */
-    bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end;
+    bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end &&
+                      cx->empty_looks == 0 && !(cx->looks && amph_ofi_look_holds());
+
+    if (!seen_empty)
+        amph_ofi_cq_touched(cx); /* the provider is called, and not only looked at */
+
     bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||
                 __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) ||
                 (!seen_empty && amph_ofi_fill_batch(cx)) ||

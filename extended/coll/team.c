@@ -15,6 +15,7 @@
 #include "extended/coll/coll.h"
 
 enum {
+    LOOKS_WITHOUT_NEIGHBOURS = 4,
     POOL_KEEPS = 4
 };
 /* Most leaders of a team whose small collectives go through one of them, on one host and on several. */
@@ -381,6 +382,14 @@ static bool look(struct amph_colls *all)
     return __atomic_load_n(&all->finished, __ATOMIC_RELAXED) != finished;
 }
 
+/* Has nothing happened that could complete a collective?  Without neighbours only messages do, and the last
+ * poll has found none; neighbours in other collectives in progress are looked at every fourth time. */
+static bool nothing_new(const struct amph_waiter *w)
+{
+    return !w->neighbours && !amph_job.oversubscribed && w->phase == AMPH_WAITER_SPINS &&
+           w->rounds % LOOKS_WITHOUT_NEIGHBOURS;
+}
+
 /* Would the next step of this wait yield because processes outnumber cores? */
 static bool yields(const struct amph_waiter *w)
 {
@@ -393,7 +402,7 @@ void amph_gex_wait_step(struct amph_waiter *w)
     struct amph_gex *g = amph_gex();
     struct amph_colls *all = g->colls;
 
-    if (AMPH_LIKELY(!__atomic_load_n(&all->active, __ATOMIC_RELAXED))) {
+    if (AMPH_LIKELY(!__atomic_load_n(&all->active, __ATOMIC_RELAXED)) || nothing_new(w)) {
         amph_am_wait_step(g->ep.am, w);
         return;
     }

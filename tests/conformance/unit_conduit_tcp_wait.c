@@ -394,3 +394,105 @@ Test(tcp, bursts_to_more_peers_than_are_kept_back)
     cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 0);
     stop();
 }
+
+/* Node 0 hears short messages of node 1 only, so that it reads their connection without asking the provider's set
+ * (look.c). */
+static void heat(void)
+{
+    const uint64_t before = node[0].from[1];
+
+    for (unsigned i = 1; i <= 20; i++) {
+        send_short(1, 0, AMPH_LANE_REQUEST, 1);
+        PUMP_UNTIL(node[0].from[1] == before + i);
+    }
+}
+
+static void send_bytes(unsigned from, uint32_t nbytes)
+{
+    static uint8_t data[OFI_MAX_MEDIUM];
+    const struct amph_am am = { .kind = AMPH_AM_MEDIUM, .nbytes = nbytes, .payload = data };
+
+    for (uint32_t i = 0; i < nbytes; i++)
+        data[i] = (uint8_t)(i * 7 + nbytes);
+
+    send_am(from, 0, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+/* What comes over a connection that is read directly: messages of all sizes, alone and together, the data of puts
+ * and gets, other connections' messages. */
+Test(tcp, a_connection_that_is_read_directly)
+{
+    static uint8_t buf[SEG_BYTES];
+    static const uint32_t sizes[] = {
+        8, 1000, 2048, 4096, 8900, 9000, 9100, 20000, OFI_MAX_MEDIUM
+    };
+    uint64_t others = 0;
+
+    start(3, false);
+    memset(buf, 5, sizeof buf);
+
+    for (size_t i = 0; i < AMPH_COUNTOF(sizes); i++) {
+        struct counted put = COUNTED;
+        struct counted get = COUNTED;
+        uint64_t before;
+
+        heat();
+        before = node[0].from[1];
+        send_bytes(1, sizes[i]);
+        PUMP_UNTIL(node[0].from[1] == before + 1);
+        for (uint32_t at = 0; at < sizes[i]; at++)
+            cr_assert_eq(node[0].last_payload[at], (uint8_t)(at * 7 + sizes[i]));
+
+        heat();
+        before = node[0].from[1];
+        for (unsigned k = 0; k < 50; k++) {
+            send_bytes(1, sizes[i]);
+            send_short(1, 0, AMPH_LANE_REQUEST, 1);
+        }
+
+        PUMP_UNTIL(node[0].from[1] == before + 100);
+
+        heat();
+        node[0].seg[sizes[i]] = 0;
+        memset(node[0].seg, 0, sizes[i]);
+        cr_assert_eq(ops->put(node[1].cx, 0, &node[1].rmem[0], 0, buf, sizes[i], NULL, &put.op),
+                     AMPH_OK);
+        PUMP_UNTIL(put.done == 1);
+        cr_assert(node[0].seg[sizes[i] - 1] == 5 && node[0].seg[sizes[i]] == 0);
+
+        heat();
+        memset(node[1].seg, (int)i + 1, sizes[i]);
+        cr_assert_eq(ops->get(node[0].cx, 1, &node[0].rmem[1], 0, buf, sizes[i], &get.op), AMPH_OK);
+        PUMP_UNTIL(get.done == 1);
+        cr_assert(buf[0] == i + 1 && buf[sizes[i] - 1] == i + 1);
+        memset(buf, 5, sizeof buf);
+
+        heat();
+        send_short(2, 0, AMPH_LANE_REQUEST, 1);
+        others++;
+        PUMP_UNTIL(node[0].from[2] == others);
+    }
+
+    stop();
+}
+
+Test(tcp, the_end_of_a_connection_that_is_read_directly)
+{
+    const uint64_t end = amph_now_ns() + LIMIT_NS;
+
+    start(2, false);
+    heat();
+    ops->mem_dereg(node[1].cx, &node[1].mem);
+    ops->close(node[1].cx);
+    nnodes = 1;
+
+    while (node[0].errors == 0) {
+        const struct amph_am am = { .kind = AMPH_AM_SHORT };
+
+        ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+        pump();
+        cr_assert_lt(amph_now_ns(), end, "the end of a peer is not noticed");
+    }
+
+    stop();
+}
