@@ -19,7 +19,7 @@ says() {
 figures() {
     figures_name=$1 figures_lines=$2
     shift 2
-    "$perf" --json -repeat 3 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
+    "$perf" --json -repeat 3 -sample 4 -dir "$mp_dir/work" "$@" >"$mp_dir/json" 2>"$mp_dir/err" </dev/null
     figures_code=$?
     mp_check "$figures_name" awk -v lines="$figures_lines" -v code="$figures_code" '
         { print }
@@ -39,6 +39,7 @@ says "an unknown test" 2 'no test called "nonsense"' -test am_short_rtt,nonsense
 says "an unknown conduit" 2 '"ib" is none of' -conduit ib
 says "a size that is too large" 2 '"5M" is no size' -bytes 8,5M
 says "a number of processes that is none" 2 "wanted is a number" -n many
+says "samples of no time" 2 "-sample 0: wanted is a number" -sample 0
 figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
 for net in smp tcp; do
     figures "$net: messages" 8 -conduit $net -bytes 64,64K -test am_barrier_rtt,am_event_rtt,am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
@@ -68,7 +69,7 @@ done
 
 # whole NET: every test runs to its end and gives a figure
 whole() {
-    "$perf" --json -conduit $1 -repeat 1 -bytes 8,64K -dir "$mp_dir/work" >"$mp_dir/whole" 2>"$mp_dir/err" </dev/null || { cat "$mp_dir/whole" "$mp_dir/err"; return 1; }
+    "$perf" --json -conduit $1 -repeat 1 -sample 4 -bytes 8,64K -dir "$mp_dir/work" >"$mp_dir/whole" 2>"$mp_dir/err" </dev/null || { cat "$mp_dir/whole" "$mp_dir/err"; return 1; }
     "$perf" --list | awk '/^[a-z]/ { print $1 }' | sort >"$mp_dir/wanted"
     sed -n 's/^{"test":"\([a-z0-9_]*\)".*/\1/p' "$mp_dir/whole" | sort -u >"$mp_dir/seen"
     echo "without a figure: $(comm -23 "$mp_dir/wanted" "$mp_dir/seen" | tr '\n' ' ')"

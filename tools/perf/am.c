@@ -15,8 +15,6 @@
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
-
 enum {
     PING_SHORT = GEX_AM_INDEX_BASE,
     PING_MEDIUM,
@@ -203,7 +201,7 @@ static inline __attribute__((always_inline)) double round_trips_to(
     uint64_t end = start;
     uint64_t n = 0;
 
-    while (end - start < SAMPLE_NS) {
+    while (end - start < perf_sample_ns(run)) {
         for (unsigned i = 0; i < 100; i++, n++) {
             uint64_t wanted = perf_state.am.pongs + 1;
 
@@ -554,7 +552,7 @@ static double seldom_transfer(struct perf_run *run, size_t bytes, bool put)
     uint64_t end_ns = start_ns;
     uint64_t n = 0;
 
-    for (; end_ns - start_ns < SAMPLE_NS; end_ns = amph_now_ns(), n += SELDOM_WINDOW) {
+    for (; end_ns - start_ns < perf_sample_ns(run); end_ns = amph_now_ns(), n += SELDOM_WINDOW) {
         for (unsigned i = 0; i < SELDOM_WINDOW; i++)
             if (put)
                 gex_RMA_PutNBI(perf_state.am.tm, 1, run->remote, run->buffer, bytes,

@@ -8,7 +8,6 @@
 #include "tools/perf/perf.h"
 #include "tools/perf/state.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 #define BATCH 200
 
 static gex_TM_t whole(void)
@@ -33,7 +32,7 @@ static double contend(void (*add)(struct perf_run *run, void *at), struct perf_r
     uint64_t start = amph_now_ns();
     uint64_t end = start;
 
-    for (; end - start < SAMPLE_NS; n += BATCH, end = amph_now_ns())
+    for (; end - start < perf_sample_ns(run); n += BATCH, end = amph_now_ns())
         for (unsigned i = 0; i < BATCH; i++)
             add(run, at);
 
@@ -94,7 +93,7 @@ static double latency(struct perf_run *run, gex_OP_t op)
     struct perf_batches b = { 0 };
     uint64_t old;
 
-    while (perf_batches_next(&b, SAMPLE_NS))
+    while (perf_batches_next(&b, perf_sample_ns(run)))
         for (unsigned i = 0; i < b.batch; i++)
             gex_Event_Wait(gex_AD_OpNB_U64(ad, &old, 1, run->remote, op, 1, 1, 0));
 
@@ -127,7 +126,7 @@ double perf_add_rate(struct perf_run *run, size_t bytes)
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; n += 64, end = amph_now_ns()) {
+    for (; end - start < perf_sample_ns(run); n += 64, end = amph_now_ns()) {
         for (unsigned i = 0; i < 64; i++)
             gex_AD_OpNBI_U64(ad, NULL, 1, run->remote, GEX_OP_ADD, 1, 0, 0);
 

@@ -127,7 +127,7 @@ static double us_each(const struct coll *c, coll_start start, uint64_t count)
 }
 
 /* Every process has to make as many calls; rank 0 chooses the number so that a sample takes about
- * 40 ms. */
+ * twice perf_sample_ns. */
 static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned how,
                      coll_start start)
 {

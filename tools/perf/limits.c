@@ -12,19 +12,18 @@
 #include "tools/perf/perf.h"
 
 #define LAST UINT64_MAX
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 
 /* ---- cache lines ---- */
 
-/* Rank 0 sends 1, 2, 3 ... in *out and waits for the same in *in, until the time of a sample is
- * over; then it sends LAST. */
-static double ping(_Atomic uint64_t *out, _Atomic uint64_t *in)
+/* Rank 0 sends 1, 2, 3 ... in *out and waits for the same in *in, until sample_ns are over; then it
+ * sends LAST. */
+static double ping(_Atomic uint64_t *out, _Atomic uint64_t *in, uint64_t sample_ns)
 {
     uint64_t start = amph_now_ns();
     uint64_t end = start;
     uint64_t n = 0;
 
-    while (end - start < SAMPLE_NS) {
+    while (end - start < sample_ns) {
         for (unsigned i = 0; i < 2000; i++) {
             atomic_store_explicit(out, ++n, memory_order_release);
             while (atomic_load_explicit(in, memory_order_acquire) != n)
@@ -61,15 +60,15 @@ double perf_line2(struct perf_run *run, size_t bytes)
     if (run->rank == 0) {
         s->line_a = s->line_b = 0;
         perf_sync(run);
-        return ping(&s->line_a, &s->line_b);
+        return ping(&s->line_a, &s->line_b, perf_sample_ns(run));
     }
 
     perf_sync(run);
     return run->rank == 1 ? pong(&s->line_b, &s->line_a) : 0;
 }
 
-/* One line for both directions: odd numbers go out, even ones come back. */
-static double one_line(_Atomic uint64_t *line, bool first)
+/* One line for both directions: odd numbers go out, even ones come back, until sample_ns are over. */
+static double one_line(_Atomic uint64_t *line, bool first, uint64_t sample_ns)
 {
     uint64_t start = amph_now_ns();
     uint64_t end = start;
@@ -86,7 +85,7 @@ static double one_line(_Atomic uint64_t *line, bool first)
         }
     }
 
-    while (end - start < SAMPLE_NS) {
+    while (end - start < sample_ns) {
         for (unsigned i = 0; i < 2000; i++, n += 2) {
             atomic_store_explicit(line, n + 1, memory_order_release);
             while (atomic_load_explicit(line, memory_order_acquire) != n + 2)
@@ -106,7 +105,7 @@ double perf_line1(struct perf_run *run, size_t bytes)
         run->shared->line_a = 0;
 
     perf_sync(run);
-    return run->rank < 2 ? one_line(&run->shared->line_a, run->rank == 0) : 0;
+    return run->rank < 2 ? one_line(&run->shared->line_a, run->rank == 0, perf_sample_ns(run)) : 0;
 }
 
 /* Lines a microsecond that one process writes one after the other and another reads, through a ring
@@ -164,7 +163,7 @@ double perf_store_rate(struct perf_run *run, size_t bytes)
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; end = amph_now_ns())
+    for (; end - start < perf_sample_ns(run); end = amph_now_ns())
         for (unsigned i = 0; i < 1024; i++, n++)
             to[i % 64] = from[i % 64];
 
@@ -187,7 +186,7 @@ double perf_memcpy(struct perf_run *run, size_t bytes)
     uint64_t n = 0;
     unsigned batch = bytes > 65536 ? 4 : 1000;
 
-    while (end - start < SAMPLE_NS) {
+    while (end - start < perf_sample_ns(run)) {
         for (unsigned i = 0; i < batch; i++)
             copy(run->scratch, run->buffer, bytes);
 

@@ -21,7 +21,7 @@
 /* clang-format off */
 static const char help[] =
     "usage: amphora-perf [-conduit C,...] [-n PROCS] [-test NAME,...] [-bytes LIST] [-repeat N]\n"
-    "                    [-deadline S] [-dir DIR] [-loaded N,...] [--json] [--list]\n"
+    "                    [-sample MS] [-deadline S] [-dir DIR] [-loaded N,...] [--json] [--list]\n"
     "\n"
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
@@ -30,6 +30,7 @@ static const char help[] =
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
+    "  -sample MS       milliseconds of a sample of a loop (default 20; of collectives twice as long)\n"
     "  -deadline S      seconds after which a sample ends the job and says where it stood (default 120)\n"
     "  -dir DIR         directory, on a memory file system, of the file tests (default /dev/shm)\n"
     "  -loaded N,...    instead of the tests: round trips of messages, barriers and forwarded reads\n"
@@ -76,7 +77,8 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p, b
     const struct option_row rows[] = {
         { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
         { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
-        { "-deadline", NULL, &o->deadline, NULL }, { "-loaded", &o->loaded, NULL, NULL },
+        { "-deadline", NULL, &o->deadline, NULL }, { "-sample", NULL, &o->sample_ms, NULL },
+        { "-loaded", &o->loaded, NULL, NULL },
         { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
         { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
         { "-version", NULL, NULL, version_p },
@@ -262,13 +264,14 @@ struct job {
 static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
                      const char *inside)
 {
-    char n[16], prefix[4200], repeat[16], deadline[16];
+    char n[16], prefix[4200], repeat[16], deadline[16], sample[16];
     const char *argv[40];
     int c = 0;
 
     snprintf(n, sizeof n, "%u", job->procs);
     snprintf(repeat, sizeof repeat, "%u", opt->repeat);
     snprintf(deadline, sizeof deadline, "%u", opt->deadline);
+    snprintf(sample, sizeof sample, "%u", opt->sample_ms);
     snprintf(prefix, sizeof prefix, "%s=%s", PERF_PREFIX, opt->dir);
 
     const char *head[] = { p->run, "-n", n, "-conduit", job->conduit, "-timeout", "600" };
@@ -276,7 +279,7 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     const char *bound[] = { "-bind", "core" };
     const char *tail[] = { p->self,  "-inside",   inside,    "-conduit", job->conduit,
                            "-test",  job->tests,  "-repeat", repeat,     "-dir",
-                           opt->dir, "-deadline", deadline };
+                           opt->dir, "-deadline", deadline,  "-sample",  sample };
 
     for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
         argv[c++] = head[i];
@@ -526,7 +529,7 @@ static int run_all(struct perf_options *opt)
 int main(int argc, char **argv)
 {
     struct perf_options opt = {
-        .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .dir = "/dev/shm"
+        .conduits = "smp,tcp", .repeat = 7, .deadline = 120, .sample_ms = 20, .dir = "/dev/shm"
     };
     bool want_help = false;
     bool want_version = false;

@@ -89,7 +89,8 @@ struct perf_options {
     const char *bytes;    /* "8,1K" or NULL: each test's own */
     unsigned procs;       /* 0: each test's own */
     unsigned repeat;
-    unsigned deadline; /* seconds that one sample may take */
+    unsigned deadline;  /* seconds that one sample may take */
+    unsigned sample_ms; /* what one sample shall take, if it can be shortened */
     bool json, list;
     const char *inside; /* "PID:FD": this process is a member of a job that the tool started */
     const char *loaded; /* "0,8": waits beside as many competing processes, or NULL */
@@ -202,7 +203,9 @@ int perf_loaded_inside(const struct perf_options *opt);
 bool perf_join(struct perf_run *run, size_t segment_bytes);
 
 void perf_sync(struct perf_run *run); /* a barrier */
-/* Collective: the number of rounds of which a sample consists, the same in all processes, so that it takes about 40 ms.
+uint64_t perf_sample_ns(const struct perf_run *run);
+/* Collective: the number of rounds of which a sample consists, the same in all processes, so that it
+ * takes about twice perf_sample_ns.
  * us: what a round takes rank 0. */
 uint64_t perf_agree_rounds(struct perf_run *run, double us);
 void perf_no_value(struct perf_run *run, const char *fmt, ...) AMPH_PRINTF(2, 3);

@@ -7,7 +7,6 @@
 #include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 #define WINDOW 64
 #define WINDOW_BYTES (8u << 20)
 
@@ -25,7 +24,7 @@ double perf_put_lat(struct perf_run *run, size_t bytes)
 
     struct perf_batches b = { 0 };
 
-    while (perf_batches_next(&b, SAMPLE_NS))
+    while (perf_batches_next(&b, perf_sample_ns(run)))
         for (unsigned i = 0; i < b.batch; i++)
             gex_RMA_PutBlocking(tm, 1, run->remote, run->buffer, bytes, 0);
 
@@ -47,7 +46,7 @@ double perf_get_lat(struct perf_run *run, size_t bytes)
 
     struct perf_batches b = { 0 };
 
-    while (perf_batches_next(&b, SAMPLE_NS))
+    while (perf_batches_next(&b, perf_sample_ns(run)))
         for (unsigned i = 0; i < b.batch; i++)
             gex_RMA_GetBlocking(tm, run->buffer, 1, run->remote, bytes, 0);
 
@@ -76,7 +75,7 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
+    for (; end - start < perf_sample_ns(run); n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_PutNBI(tm, 1, run->remote, run->buffer, bytes, GEX_EVENT_DEFER, 0);
 
@@ -106,7 +105,7 @@ static inline __attribute__((always_inline)) double rate(struct perf_run *run, s
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; end = amph_now_ns())
+    for (; end - start < perf_sample_ns(run); end = amph_now_ns())
         for (unsigned i = 0; i < 16; i++, n += WINDOW)
             window(run, tm, bytes);
 
@@ -184,7 +183,7 @@ double perf_get_bw(struct perf_run *run, size_t bytes)
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; n += window, end = amph_now_ns()) {
+    for (; end - start < perf_sample_ns(run); n += window, end = amph_now_ns()) {
         for (unsigned i = 0; i < window; i++)
             gex_RMA_GetNBI(tm, run->buffer, 1, run->remote, bytes, 0);
 

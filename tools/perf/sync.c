@@ -46,10 +46,17 @@ static double named_barriers(uint64_t count)
     return (double)(amph_now_ns() - start) / (double)count / 1e3;
 }
 
+uint64_t perf_sample_ns(const struct perf_run *run)
+{
+    return run->opt->sample_ms * (uint64_t)AMPH_NS_PER_MS;
+}
+
 uint64_t perf_agree_rounds(struct perf_run *run, double us)
 {
+    double sample_us = 2 * (double)perf_sample_ns(run) / 1e3;
+
     if (run->rank == 0)
-        run->shared->line_a = us > 4000 ? 10 : (uint64_t)(40000 / us) + 1;
+        run->shared->line_a = us > sample_us / 10 ? 10 : (uint64_t)(sample_us / us) + 1;
 
     perf_sync(run);
     return run->shared->line_a;

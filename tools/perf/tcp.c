@@ -23,8 +23,6 @@
 #include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
-
 /* As the tcp conduit inside a host, without a congestion control that estimates a rate (BBR), where that is
  * allowed: the limit is what the machine can do. */
 static bool tcp_ready(int fd)
@@ -171,7 +169,7 @@ static double echo(struct perf_run *run, size_t bytes, size_t back)
 
     while (!last && ok) {
         if (run->rank == 0) {
-            last = end - start >= SAMPLE_NS;
+            last = end - start >= perf_sample_ns(run);
             data[0] = last;
             ok = tcp_move(run->tcp_fd, data, bytes, true) &&
                  tcp_move(run->tcp_fd, data, back, false);

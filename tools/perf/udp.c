@@ -18,7 +18,6 @@
 #include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 #define GIVE_UP_NS (10 * AMPH_NS_PER_S)
 #define LARGEST 65504u
 #define BATCH 16u
@@ -121,7 +120,7 @@ double perf_udp_rtt(struct perf_run *run, size_t bytes)
 
     while (!last && ok) {
         if (run->rank == 0) {
-            last = end - start >= SAMPLE_NS;
+            last = end - start >= perf_sample_ns(run);
             data[0] = last;
             ok = send(run->udp_fd, data, len, 0) == (ssize_t)len &&
                  receive(run->udp_fd, data, LARGEST) == (ssize_t)len;

@@ -7,7 +7,6 @@
 #include "base/os/clock.h"
 #include "tools/perf/perf.h"
 
-#define SAMPLE_NS (20 * AMPH_NS_PER_MS)
 #define TRANSFER_BYTES (64u << 10) /* of one call */
 #define MIN_PIECE 8
 
@@ -86,7 +85,7 @@ static double rate(struct perf_run *run, size_t len,
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < SAMPLE_NS; n++, end = amph_now_ns())
+    for (; end - start < perf_sample_ns(run); n++, end = amph_now_ns())
         once(&t, put);
 
     perf_am_release(run);
