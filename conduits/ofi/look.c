@@ -77,7 +77,27 @@ static struct watched *watched_of(int fd)
     return NULL;
 }
 
+/* Does the buffer hold what was received from this descriptor? */
+static bool holds(int fd)
+{
+    return __atomic_load_n(&state.fd_plus_1, __ATOMIC_RELAXED) == fd + 1;
+}
+
+static void drop_held(void)
+{
+    __atomic_store_n(&state.fd_plus_1, 0, __ATOMIC_RELAXED);
+}
+
 /* ---- what libfabric watches ---- */
+
+/* Returns the entry for one socket more, where all are used.  What is held can be handed to libfabric only
+ * while its socket has an entry. */
+static struct watched *replaced(void)
+{
+    struct watched *w = &state.watched[state.next++ % WATCHED_MAX];
+
+    return holds(w->fd_plus_1 - 1) ? &state.watched[state.next++ % WATCHED_MAX] : w;
+}
 
 static void watch(int fd, epoll_data_t data)
 {
@@ -86,7 +106,7 @@ static void watch(int fd, epoll_data_t data)
     if (!w)
         w = watched_of(-1);
     if (!w)
-        w = &state.watched[state.next++ % WATCHED_MAX];
+        w = replaced();
     if (w == state.hot)
         state.hot = NULL;
 
@@ -104,17 +124,6 @@ static void unwatch(int fd)
     __atomic_store_n(&w->fd_plus_1, 0, __ATOMIC_RELAXED);
     if (w == state.hot)
         state.hot = NULL;
-}
-
-/* Does the buffer hold what was received from this descriptor? */
-static bool holds(int fd)
-{
-    return __atomic_load_n(&state.fd_plus_1, __ATOMIC_RELAXED) == fd + 1;
-}
-
-static void drop_held(void)
-{
-    __atomic_store_n(&state.fd_plus_1, 0, __ATOMIC_RELAXED);
 }
 
 static int noted_epoll_ctl(int set, int op, int fd, struct epoll_event *event)

@@ -13,11 +13,11 @@
  *   reg.c       registrations                      port.c      datagram port of the udp conduit
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
- *   look.c      is anything ready?               pusher.c    the thread that sends them if the process computes
+ *   look.c      is anything ready?                 pusher.c    the thread that sends them if the process computes
  *
- * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c,
- * `once`, `swapped` and `now` in cork.c, `state` in
- * look.c, the pthread_once_t and `interfaces` of imports.c, and `absent` in absent.c.
+ * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c and
+ * look.c, `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and
+ * `absent` in absent.c.
  *
  * One set of code serves every conduit that runs on a FI_EP_RDM endpoint; a conduit is a row
  * (struct amph_ofi_family) that lists the providers it accepts, best first.
