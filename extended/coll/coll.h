@@ -33,6 +33,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "amphora/coll1.h"
 #include "extended/coll/barrier.h"
@@ -65,6 +66,13 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
 {
     if (len_bytes)
         f->fn(left, right, len_bytes / f->elem_bytes, f->cdata);
+}
+
+/* Copies a block, if it is not in its place already. */
+static inline void amph_coll_copy(void *dst, const void *src, size_t len_bytes)
+{
+    if (len_bytes && dst != src)
+        memmove(dst, src, len_bytes);
 }
 
 /* Folds data that is in the byte order of messages (coll/fold.c). */

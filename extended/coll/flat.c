@@ -23,12 +23,6 @@ static const uint8_t *src_block(const struct amph_coll_op *op, uint32_t i)
     return op->src + i * op->block + op->off;
 }
 
-static void copy(void *dst, const void *src, size_t len)
-{
-    if (dst != src)
-        memmove(dst, src, len);
-}
-
 /* The step of all kinds: done when all incoming data has arrived and all outgoing data has been
  * sent. */
 static bool step_all(struct amph_coll_op *op)
@@ -61,7 +55,7 @@ void amph_coll_flat_scatter(struct amph_coll_op *op)
         amph_coll_mail_out(op->coll, to, 0, src_block(op, to), op->len, op->len);
     }
 
-    copy(op->dst + op->off, src_block(op, net->me), op->len);
+    amph_coll_copy(op->dst + op->off, src_block(op, net->me), op->len);
 }
 
 void amph_coll_flat_gather(struct amph_coll_op *op)
@@ -81,7 +75,7 @@ void amph_coll_flat_gather(struct amph_coll_op *op)
         if (i != net->me)
             amph_coll_mail_in(op->coll, i, i, dst_block(op, i), op->len);
 
-    copy(dst_block(op, net->me), op->src + op->off, op->len);
+    amph_coll_copy(dst_block(op, net->me), op->src + op->off, op->len);
 }
 
 void amph_coll_flat_exchange(struct amph_coll_op *op)
@@ -101,7 +95,7 @@ void amph_coll_flat_exchange(struct amph_coll_op *op)
         amph_coll_mail_out(op->coll, to, net->me, src_block(op, to), op->len, op->len);
     }
 
-    copy(dst_block(op, net->me), src_block(op, net->me), op->len);
+    amph_coll_copy(dst_block(op, net->me), src_block(op, net->me), op->len);
 }
 
 /* ---- gather to all: a ring; each block goes on to the right when it has come from the left ---- */
@@ -129,7 +123,7 @@ void amph_coll_flat_gather_all(struct amph_coll_op *op)
     uint32_t left = (net->me + net->count - 1) % net->count;
 
     amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
-    copy(dst_block(op, net->me), op->src + op->off, op->len);
+    amph_coll_copy(dst_block(op, net->me), op->src + op->off, op->len);
 
     for (uint32_t i = 0; i < net->count; i++)
         if (i != net->me)

@@ -67,12 +67,6 @@ static size_t part(const struct amph_coll_op *op, uint32_t j, size_t len)
     return elems * j / op->coll->nlocal * op->fold.elem_bytes;
 }
 
-static void copy_own(void *dst, const void *src, size_t len)
-{
-    if (dst != src)
-        memcpy(dst, src, len);
-}
-
 /* Where a cell of member `from` has the part for member `to`. */
 static size_t part_for(uint32_t from, uint32_t to, size_t len)
 {
@@ -95,9 +89,8 @@ static void keep_block(const struct amph_coll_op *op, uint32_t piece)
 {
     const struct amph_local *l = &op->coll->l;
 
-    if (l->len)
-        copy_own(piece_dst(l, piece) + op->coll->self * l->stride, piece_src(l, piece),
-                 piece_len(l, piece));
+    amph_coll_copy(piece_dst(l, piece) + op->coll->self * l->stride, piece_src(l, piece),
+                   piece_len(l, piece));
 }
 
 static void write_and_keep(const struct amph_coll_op *op, uint32_t piece, uint8_t *own)
@@ -145,7 +138,7 @@ static void write_blocks(const struct amph_coll_op *op, uint32_t piece, uint8_t 
         if (j != c->self)
             memcpy(own + part_for(c->self, j, len), src + j * l->stride, len);
 
-    copy_own(kept, src + c->self * l->stride, len);
+    amph_coll_copy(kept, src + c->self * l->stride, len);
 }
 
 /* ---- reading, by mode ---- */

@@ -33,19 +33,13 @@ static uint8_t *operand(const struct amph_net *net, uint32_t i)
     return net->scratch + (size_t)i * net->len;
 }
 
-static void copy(void *dst, const void *src, size_t len)
-{
-    if (dst != src && len)
-        memcpy(dst, src, len);
-}
-
 /* Returns the sum of all operands. */
 static uint8_t *fold_all(struct amph_coll_op *op)
 {
     const struct amph_net *net = &op->net;
     uint8_t *last = operand(net, net->count - 1);
 
-    copy(operand(net, net->me), net->src, net->len);
+    amph_coll_copy(operand(net, net->me), net->src, net->len);
     for (uint32_t i = net->count - 1; i-- > 0;)
         amph_coll_fold_wire(&op->fold, operand(net, i), last, net->len);
 
@@ -85,7 +79,7 @@ static bool step_reduce(struct amph_coll_op *op)
     if (!all_got(op))
         return false;
 
-    copy(net->dst, fold_all(op), net->len);
+    amph_coll_copy(net->dst, fold_all(op), net->len);
     return true;
 }
 
@@ -112,7 +106,7 @@ static bool step_reduce_all(struct amph_coll_op *op)
     for (uint32_t i = 1; i < net->count; i++)
         amph_coll_mail_out(op->coll, amph_coll_net_rank(op, i), 0, sum, net->len, net->len);
 
-    copy(net->dst, sum, net->len);
+    amph_coll_copy(net->dst, sum, net->len);
     return amph_coll_mail_pump(op->coll);
 }
 

@@ -32,12 +32,6 @@ static uint32_t rank_of_relative(const struct amph_coll_op *op, uint32_t v, uint
     return amph_coll_net_rank(op, (v + by) % op->net.count);
 }
 
-static void copy(void *dst, const void *src, size_t len)
-{
-    if (dst != src && len)
-        memcpy(dst, src, len);
-}
-
 /* ---- broadcast: a participant whose lowest set bit is 2^k receives from the one without that bit
  * ---- */
 
@@ -94,7 +88,7 @@ static void top(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
 
     if (net->me == net->root)
-        copy(net->dst, net->acc, net->len);
+        amph_coll_copy(net->dst, net->acc, net->len);
     else
         amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_RESULT, net->acc,
                            net->len, net->len);
@@ -201,7 +195,7 @@ static bool rounds(struct amph_coll_op *op)
             amph_coll_fold_wire(&op->fold, theirs, net->dst, net->len);
         } else {
             amph_coll_fold_wire(&op->fold, net->dst, theirs, net->len);
-            copy(net->dst, theirs, net->len);
+            amph_coll_copy(net->dst, theirs, net->len);
         }
     }
 
@@ -252,7 +246,7 @@ void amph_coll_double_reduce_all(struct amph_coll_op *op)
     uint32_t k = 0;
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
-    copy(net->dst, net->src, net->len);
+    amph_coll_copy(net->dst, net->src, net->len);
     net->step = step_double;
 
     if (is_extra(net) && net->me % 2 == 0) {
@@ -308,7 +302,7 @@ void amph_coll_double_scan(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
-    copy(net->dst, net->src, net->len);
+    amph_coll_copy(net->dst, net->src, net->len);
 
     for (uint32_t k = 0; (UINT64_C(1) << k) <= net->me; k++)
         amph_coll_mail_in(op->coll, k, amph_coll_net_rank(op, net->me - (1u << k)),
