@@ -44,7 +44,8 @@ row() {
     values) # what processes tell each other through them
         sources="$srcdir/boot/foreign.c $srcdir/boot/control.c $srcdir/boot/standing.c" ;;
     agent) # the launcher's orders to a host's agent; what acts on the machine gets another name
-        sources="$(ls "$srcdir"/launcher/agent/*.c) $srcdir/launcher/common/loop.c $srcdir/launcher/common/inherit.c"
+        sources="$(ls "$srcdir"/launcher/agent/*.c) $srcdir/launcher/common/forwarded.c $srcdir/launcher/common/loop.c
+            $srcdir/launcher/common/inherit.c"
         flags="-Dvfork=fuzz_vfork -Dkill=fuzz_kill -Dchdir=fuzz_chdir -D_exit=fuzz_exit" ;;
     launch) # what processes say to the launcher, its key proved or not
         sources="$srcdir/launcher/master/control.c $srcdir/launcher/common/loop.c" ;;
