@@ -48,6 +48,7 @@ static struct {
     const struct amph_conduit_ops *list[MAX_CONDUITS + 1]; /* NULL ends it */
     void *module;                                          /* dlopen's handle, or NULL */
     char module_error[512];                                /* why no module was loaded, or "" */
+    bool module_exists;                                    /* the error is of one that exists */
 } state = { .once = PTHREAD_ONCE_INIT };
 
 enum amph_status amph_conduit_no_prepare(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
@@ -137,23 +138,34 @@ static void check_malloc(void)
                   "AMPHORA_CONDUIT=udp");
 }
 
-/* Tries to load the module from one directory.  The last error is kept for the message that
- * explains why there is no network. */
+/* Keeps an error for the message that explains why there is no network: that of the first module that exists, else the
+ * last one.  why: NULL where a module was loaded. */
+static void note_error(const char *why, bool exists)
+{
+    if (why && state.module_exists)
+        return;
+
+    snprintf(state.module_error, sizeof state.module_error, "%s", why ? why : "");
+    state.module_exists = exists;
+}
+
+/* Tries to load the module from one directory. */
 static amph_conduit_module_fn load_from(const char *dir, const char *sub)
 {
     char path[4096];
 
     snprintf(path, sizeof path, "%s%s/%s", dir, sub, MODULE);
-    if (access(path, R_OK) == 0)
+
+    bool exists = access(path, R_OK) == 0;
+
+    if (exists)
         amph_conduit_skip_psm(dir, sub);
 
     void *module = load_quietly(path);
     void *entry = module ? dlsym(module, MODULE_ENTRY) : NULL;
-    const char *why = entry ? NULL : dlerror();
-
-    snprintf(state.module_error, sizeof state.module_error, "%s", why ? why : "");
-
     amph_conduit_module_fn fn;
+
+    note_error(entry ? NULL : dlerror(), exists);
 
     memcpy(&fn, &entry, sizeof fn);
     if (fn) {

@@ -48,6 +48,12 @@ if ! "${builddir}/amphora-info" 2>/dev/null | grep -q "^verbs"; then
 fi
 # What all processes find out is said once.
 ring=$builddir/examples/ring
+# Of several folders, the module of the first is the one that is there.
+mkdir "$mp_dir/lib"
+cp "$builddir"/.libs/libamphora.so.* "$mp_dir/lib"
+cp "$mp_dir/text" "$mp_dir/lib/amphora_ofi.so"
+bad "module that cannot be loaded" 1 "there is no conduit tcp: $mp_dir/lib/amphora_ofi.so: file too short" \
+    env AMPHORA_SMP=0 LD_LIBRARY_PATH="$mp_dir/lib" "$builddir/.libs/amphora-run" -n 2 -conduit tcp "${ring%/*}/.libs/ring"
 if [ ! -e /sys/class/infiniband ]; then
     bad "conduit that cannot be used, said once" 1 "the conduit verbs cannot be used here" env AMPHORA_SMP=0 "$run" -n 4 -conduit verbs \
         "$ring"
