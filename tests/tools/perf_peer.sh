@@ -27,6 +27,38 @@ rows "two processes" 17 "$pairs $colls"
 rows "three processes" 8 -n 3 "$colls"
 rows "two processes over tcp" 4 -conduit tcp "round_trip:4096 flood:64 put:8 exchange:8"
 told "a peer that fails" "compare.py: broken: exit code 7: it has no network" -peer "'broken=sh -c \"echo it has no network >&2; exit 7\"'" round_trip
+told "a peer that prints something else" "compare.py: other: it prints other lines than TEST BYTES MICROSECONDS" -peer "'other=echo'" round_trip
 told "a test that does not exist" "there is no test nonsense" nonsense
 told "a block that is too large" "a block has a multiple of 8 bytes" exchange:4194304
+
+# refused NAME CODE PATTERN COMMAND...: this exit code, and one sentence at the end
+refused() {
+    refused_name=$1 refused_code=$2 refused_pattern=$3
+    shift 3
+    "$@" >"$mp_dir/refused" 2>&1 </dev/null
+    code=$?
+    echo "exit code $code" >>"$mp_dir/refused"
+    [ $code = "$refused_code" ] && tail -n 2 "$mp_dir/refused" | grep -q -- "$refused_pattern" && ! grep -q Traceback "$mp_dir/refused"
+    mp_report $? "$refused_name" "$mp_dir/refused"
+}
+
+refused "a peer without a command" 2 "argument -peer: invalid NAME=COMMAND value: 'foo'" $compare -peer foo round_trip
+refused "no processes" 2 "argument -n: invalid positive value: '0'" $compare -n 0 round_trip
+refused "a compiler that is not there" 1 "gasnet.c cannot be compiled by no-such-compiler: " env CC=no-such-compiler $compare round_trip
+
+# The source tree's copy, in which nothing is built, and then what ./configure && make leaves there.
+tree=$mp_dir/tree
+mkdir -p "$tree/tools/perf" "$mp_dir/elsewhere"
+cp -R "$srcdir/tools/perf/peer" "$tree/tools/perf/"
+cp -R "$srcdir/include" "$tree/"
+copied() {
+    (cd "$mp_dir/elsewhere" && "$@")
+}
+refused "no build" 1 "there is no build of Amphora in build or $tree/build or $tree; name its folder by -builddir" \
+    copied python3 "$tree/tools/perf/peer/compare.py" round_trip
+refused "a folder without a build" 1 "there is no build of Amphora in nowhere; name" copied python3 "$tree/tools/perf/peer/compare.py" -builddir nowhere
+build=$(cd "$builddir" && pwd)
+ln -s "$build/amphora-run" "$build/.libs" "$tree/"
+copied python3 "$tree/tools/perf/peer/compare.py" -repeat 1 -samples 1 round_trip:8 >"$mp_dir/rows" 2>&1 && grep -q '^round_trip  *8 ' "$mp_dir/rows"
+mp_report $? "without -builddir, the build of the source tree" "$mp_dir/rows"
 mp_done

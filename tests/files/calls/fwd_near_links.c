@@ -297,6 +297,37 @@ static void section_new_links(void)
     }
 }
 
+/* New names of open files, which the kernel knows by their descriptors. */
+static void section_open_files(void)
+{
+    static const char *const places[] = { "new", "way/new", "link", "none/x", "way/new/" };
+    char number[64];
+
+    make_tree();
+    for (int access = 0; access < 2; access++) {
+        int fd = open(in("way/file"), access ? O_RDWR : O_RDONLY);
+
+        snprintf(number, sizeof number, "/proc/self/fd/%d", fd);
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            const char *name = places[i];
+
+            printf("%s\n", name);
+            say_result("empty", linkat(fd, "", AT_FDCWD, in(name), AT_EMPTY_PATH));
+            say_stat("dir/file", 0);
+            say_result("unlink", unlink(in(name)));
+            say_result("number", linkat(AT_FDCWD, number, AT_FDCWD, in(name), AT_SYMLINK_FOLLOW));
+            say_stat("dir/file", 0);
+            say_result("again", linkat(AT_FDCWD, number, AT_FDCWD, in(name), AT_SYMLINK_FOLLOW));
+            say_result("the link itself", linkat(AT_FDCWD, number, AT_FDCWD, in(name), 0) == 0);
+            say_result("not empty", linkat(fd, "x", AT_FDCWD, in(name), AT_EMPTY_PATH));
+            say_result("no flag", linkat(fd, "", AT_FDCWD, in(name), 0));
+            say_result("unlink", unlink(in(name)));
+        }
+
+        close(fd);
+    }
+}
+
 /* ---- links that others replace ---- */
 
 static atomic_bool stop;
@@ -348,7 +379,8 @@ int main(int argc, char **argv)
     static const struct section sections[] = {
         { "look_ups", section_look_ups },   { "below", section_below },
         { "changes", section_changes },     { "attributes", section_attributes },
-        { "new_links", section_new_links }, { "replaced", section_replaced },
+        { "new_links", section_new_links }, { "open_files", section_open_files },
+        { "replaced", section_replaced },
     };
 
     if (argc < 3)

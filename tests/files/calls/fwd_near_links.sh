@@ -6,7 +6,7 @@
 program=$builddir/tests/files/calls/fwd_near_links
 export FWD_STANDING=1 IOFWD_NEAR=1
 
-for section in look_ups below changes attributes new_links replaced; do
+for section in look_ups below changes attributes new_links open_files replaced; do
     fwd_both "$section" "$program" "$section"
     fwd_both "$section, by the server" env IOFWD_NEAR=0 "$program" "$section"
 done

@@ -4,11 +4,12 @@
 
 compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-peer NAME=COMMAND]... [TEST[:BYTES]]...
 
-It builds one program with Amphora's library in DIR and one with each MPI that has its compiler here (mpicc.openmpi,
-mpicc.mpich; Debian: libopenmpi-dev, libmpich-dev). -peer adds a program that you have built yourself from peer.c and
+It builds one program with Amphora's library in DIR (without -builddir: ./build, else build in the source tree, else the
+source tree itself) and one with each MPI that has its compiler here (mpicc.openmpi, mpicc.mpich; Debian:
+libopenmpi-dev, libmpich-dev). -peer adds a program that you have built yourself from peer.c and
 gasnet.c, with GASNet for instance; {n} in COMMAND is the number of processes, and the tests follow it. Each row: the
 median of R runs of each, in microseconds an operation, and how many times as long the peer takes (above 1: Amphora is
-ahead). Exit code 1: a program did not end well, which is told. For good figures the machine is quiet. Do not run it at
+ahead). Exit code 1: a program could not be built or did not end well, which is told; 2: wrong arguments. For good figures the machine is quiet. Do not run it at
 real-time priority: MPI processes that wait for one another never give their cores away.
 """
 import argparse
@@ -39,14 +40,31 @@ def default_tests(n):
     return (PAIRS if n == 2 else []) + ["barrier"] + [f"{c}:{s}" for c in COLLECTIVES for s in sizes if s * n <= 4 << 20]
 
 
+def is_build(folder):
+    return all(os.path.exists(os.path.join(folder, name)) for name in ("amphora-run", ".libs/libamphora.so"))
+
+
+def build_folder(given):
+    """Returns the folder of the build; without a build it ends the program."""
+    folders = [given] if given else ["build", os.path.join(SOURCE, "build"), SOURCE]
+    for folder in folders:
+        if is_build(folder):
+            return os.path.abspath(folder)
+
+    sys.exit(f"compare.py: there is no build of Amphora in {' or '.join(folders)}; name its folder by -builddir")
+
+
 def compile_with(compiler, calls, program, *flags):
     sources = [os.path.join(SOURCE, "tools/perf/peer", name) for name in ("peer.c", calls)]
     command = shlex.split(compiler) + ["-O2", "-std=gnu11", "-I" + SOURCE, *sources, "-o", program, *flags]
-    subprocess.run(command, check=True)
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as wrong:
+        sys.exit(f"compare.py: {calls} cannot be compiled by {compiler}: {wrong}")
 
 
 def amphora(args, folder):
-    lib = os.path.join(os.path.abspath(args.builddir), ".libs")
+    lib = os.path.join(args.builddir, ".libs")
     program = os.path.join(folder, "amphora")
     compile_with(os.environ.get("CC", "cc"), "gasnet.c", program, "-I" + os.path.join(SOURCE, "include"), "-L" + lib,
                  "-Wl,-rpath," + lib, "-lamphora", "-lpthread")
@@ -89,6 +107,12 @@ def kill_tree(pid):
             pass
 
 
+def figures(text):
+    """Returns {test: microseconds} of the rows that a program has printed."""
+    rows = [line.split() for line in text.splitlines() if line and line[0] != "#"]
+    return {f"{name}:{size}": float(us) for name, size, us in rows}
+
+
 def run(command, tests, samples):
     """Returns {test: microseconds} and what went wrong, or None.  Nothing of the run is left behind."""
     process = subprocess.Popen(["env", *shlex.split(command), "-samples", str(samples), *tests], stdout=subprocess.PIPE,
@@ -103,8 +127,10 @@ def run(command, tests, samples):
             kill_tree(process.pid)
             process.communicate()
 
-    rows = [line.split() for line in out.splitlines() if line and line[0] != "#"]
-    return {f"{name}:{size}": float(us) for name, size, us in rows}, wrong
+    try:
+        return figures(out), wrong
+    except ValueError:
+        return {}, wrong or f"it prints other lines than TEST BYTES MICROSECONDS: {out.strip()[-300:]}"
 
 
 def measure(programs, tests, args):
@@ -142,16 +168,35 @@ def report(found, programs, args):
         print(line)
 
 
+def peer_of(text):
+    name, equals, command = text.partition("=")
+    if not (name and equals and shlex.split(command)):
+        raise ValueError
+
+    return name, command
+
+
+peer_of.__name__ = "NAME=COMMAND"  # argparse puts it into its sentence
+
+
+def positive(text):
+    if int(text) < 1:
+        raise ValueError
+
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-builddir", default="build")
+    parser.add_argument("-builddir", metavar="DIR")
     parser.add_argument("-conduit", default="smp", choices=["smp", "tcp"])
-    parser.add_argument("-n", type=int, default=2)
-    parser.add_argument("-repeat", type=int, default=3)
-    parser.add_argument("-samples", type=int, default=9)
-    parser.add_argument("-peer", action="append", default=[], metavar="NAME=COMMAND")
+    parser.add_argument("-n", type=positive, default=2)
+    parser.add_argument("-repeat", type=positive, default=3)
+    parser.add_argument("-samples", type=positive, default=9)
+    parser.add_argument("-peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args()
+    args.builddir = build_folder(args.builddir)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
     with tempfile.TemporaryDirectory(prefix="amphora-peer.") as folder:
@@ -160,8 +205,7 @@ def main():
             if shutil.which(compiler):
                 programs[make.__name__] = make(args, folder)
 
-        for peer in args.peer:
-            name, command = peer.split("=", 1)
+        for name, command in args.peer:
             programs[name] = command.replace("{n}", str(args.n))
 
         found, failed = measure(programs, args.tests or default_tests(args.n), args)
