@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -24,7 +25,8 @@
 static struct {
     struct kept_file kept[AMPH_CLIENT_KEPT_MAX];
     _Atomic uint32_t nkept;
-    bool passes_on; /* over exec: descriptors are not closed by it */
+    bool passes_on;         /* over exec: descriptors are not closed by it */
+    _Atomic pid_t has_said; /* the process that has said that locks are lost */
 } over_exec;
 
 /* ---- in the new image ---- */
@@ -157,6 +159,17 @@ bool amph_client_record_locks_own(int fd)
 
 /* ---- before exec ---- */
 
+/* Says it once in a process: execvp tries one directory of PATH after the other, each time with the same files. */
+static void say_that_locks_are_lost(void)
+{
+    pid_t self = getpid();
+
+    if (atomic_exchange(&over_exec.has_said, self) != self)
+        amph_warn("a program that is executed loses record locks: its process has more than %u "
+                  "locked files open; set IOFWD_PASSTHROUGH=0",
+                  AMPH_CLIENT_KEPT_MAX);
+}
+
 /* Appends "+SERVER.HANDLE=FD"; without the text, for which there is room for AMPH_CLIENT_KEPT_MAX files, the
  * descriptor is closed, and its locks with it. */
 static size_t pass_on(int fd, const struct amph_fwd_ref *ref, char *buf, size_t len_bytes)
@@ -164,9 +177,7 @@ static size_t pass_on(int fd, const struct amph_fwd_ref *ref, char *buf, size_t 
     int n = snprintf(buf, len_bytes, AMPH_CLIENT_KEPT_FORMAT, ref->server, ref->handle, fd);
 
     if (n < 0 || (size_t)n >= len_bytes) {
-        amph_warn("a program that is executed loses the record locks of a file: its process has "
-                  "more than %u locked files open; set IOFWD_PASSTHROUGH=0",
-                  AMPH_CLIENT_KEPT_MAX);
+        say_that_locks_are_lost();
         buf[0] = 0;
         return 0;
     }
