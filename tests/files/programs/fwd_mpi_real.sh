@@ -102,6 +102,15 @@ if compiled "MPICH" mpicc.mpich mpiexec.hydra; then
     code=$?
     [ $code != 0 ] && [ $code != 124 ] && grep -q 'uses MPICH, which would take the 1 I/O servers' "$mp_dir/out"
     mp_report $? "MPICH beside servers of its job ends with a sentence" "$mp_dir/out"
+
+    # mpirun closes the connection to amphora-run, which PMI_FD names.
+    if command -v mpirun.openmpi >/dev/null; then
+        timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept" -timeout 50 \
+            mpirun.openmpi --oversubscribe -n 2 "$mp_dir/hello" /fwd >"$mp_dir/out" 2>&1 </dev/null
+        code=$?
+        [ $code != 0 ] && [ $code != 124 ] && grep -q 'PMI_fd' "$mp_dir/out" && ! grep -q '^rank' "$mp_dir/out"
+        mp_report $? "MPICH under Open MPI's mpirun inside amphora-run: MPICH's words and a code" "$mp_dir/out"
+    fi
 fi
 if compiled "Open MPI" mpicc.openmpi mpirun.openmpi; then
     carry="-x AMPHORA_SERVERS -x IOFWD_PREFIX" under_amphora="mpirun under amphora-run" amphora_ranks=1
