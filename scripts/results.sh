@@ -18,15 +18,31 @@ count() {
     passed=$((passed + pass)) skipped=$((skipped + skip)) failed=$((failed + fail + error))
 }
 
-# cases OUTPUT: a line "TEST NUMBER" for each test of a run, by the base name, so that tests may move; "TEST -" where it was skipped whole
-cases() {
-    awk '/^(PASS|FAIL|SKIP|XFAIL|XPASS): / { name = $2; sub(/.*\//, "", name); sub(/\.sh$/, "", name) }
-        /^(PASS|FAIL|SKIP|XFAIL|XPASS): [^ ]+ [0-9]/ { n[name]++; next }
-        /^SKIP: / { n[name] = "-" }
-        END { for (name in n) print name, n[name] }' "$1" | sort
+# records DIRECTORY: the files in which a run there has left the results of its tests (.trs), one a line.  Each is written by one process,
+# while the tests of make -j2 share its output and may cut each other's lines.
+records() {
+    make -C "$1" -s --no-print-directory --eval='records: ; @for log in $(TEST_LOGS); do echo "$$log"; done' records | sed "s#^#$1/#; s/log\$/trs/"
 }
 
-# compare OUTPUT CASES: the tests that had fewer cases in OUTPUT than in the file CASES, which cases has written, and those that it lacks
+# cases RECORDS: a line "TEST NUMBER" for each test of the list, by the base name, so that tests may move; "TEST -" where it was skipped whole
+cases() {
+    while read -r record; do
+        [ ! -f "$record" ] || echo "$record"
+    done <"$1" | xargs awk '
+        function skipped_whole(file,    line, whole) {
+            sub(/trs$/, "log", file)
+            while (!whole && (getline line <file) > 0)
+                whole = line ~ /^1\.\.0/
+            close(file)
+            return whole
+        }
+        FNR == 1 { name = FILENAME; sub(/.*\//, "", name); sub(/\.trs$/, "", name) }
+        /^:global-test-result: SKIP/ && skipped_whole(FILENAME) { n[name] = "-"; nextfile }
+        /^:test-result: (PASS|FAIL|SKIP|XFAIL|XPASS)/ { n[name]++ }
+        END { for (name in n) print name, n[name] }' /dev/null | sort
+}
+
+# compare RECORDS CASES: the tests that had fewer cases in RECORDS than in the file CASES, which cases has written, and those that it lacks
 compare() {
     cases "$1" >"$1.cases"
     awk 'FILENAME == ARGV[1] { here[$1] = $2; next }
