@@ -92,26 +92,37 @@ void amph_ip_pages_forked(void)
 
 /* ---- locks between processes ---- */
 
+static bool ask_lock(int fd, int command, struct flock *l)
+{
+    int r;
+
+    while ((r = amph_ip_kernel_fcntl(fd, command, l)) < 0 && errno == EINTR)
+        ;
+
+    return r == 0;
+}
+
+/* Waits for a lock whose owner may be waiting for a server. */
+static bool wait_for_lock(int fd, struct flock *l)
+{
+    if (!amph_ip_client.fwd.wait_begin)
+        return ask_lock(fd, F_OFD_SETLKW, l);
+
+    sigset_t before;
+
+    amph_ip_client.fwd.wait_begin(&before);
+
+    bool locked = ask_lock(fd, F_OFD_SETLKW, l);
+
+    amph_ip_client.fwd.wait_end(&before);
+    return locked;
+}
+
 static bool lock_byte(int fd, short type, off_t byte, bool wait)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
-    sigset_t before;
-    int r;
 
-    /* the owner of the lock may be waiting for a server */
-    bool lets_in = wait && amph_ip_client.fwd.wait_begin;
-
-    if (lets_in)
-        amph_ip_client.fwd.wait_begin(&before);
-
-    while ((r = amph_ip_kernel_fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l)) < 0 &&
-           errno == EINTR)
-        ;
-
-    if (lets_in)
-        amph_ip_client.fwd.wait_end(&before);
-
-    return r == 0;
+    return ask_lock(fd, F_OFD_SETLK, &l) || (wait && wait_for_lock(fd, &l));
 }
 
 static void own_close(int fd)
