@@ -286,7 +286,7 @@ static bool is_letter(char c)
  * refused. */
 static bool name_ok(const char *name)
 {
-    if (!name || !is_letter(*name) || !name[1])
+    if (!name || !is_letter(*name))
         return false;
 
     for (const char *c = name + 1; *c; c++)
@@ -389,7 +389,7 @@ int amphora_client_init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,
     }
 
     if (!name_ok(client_name) || (flags & ~(GEX_FLAG_USES_GASNET1 | GEX_FLAG_DEFER_THREADS))) {
-        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]+, and "
+        amph_gex_complain("gex_Client_Init: the name \"%s\" must match [A-Za-z][A-Za-z0-9_-]*, and "
                           "flags (%#x) hold no others than "
                           "GEX_FLAG_USES_GASNET1 and GEX_FLAG_DEFER_THREADS",
                           client_name ? client_name : "", (unsigned)flags);

@@ -66,6 +66,7 @@ amphoraincludedir = $(includedir)/amphora
 amphorainclude_HEADERS = \
 	include/amphora/ad.h \
 	include/amphora/args.h \
+	include/amphora/client_calls.h \
 	include/amphora/coll.h \
 	include/amphora/coll1.h \
 	include/amphora/compiler.h \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The GASNet-EX API (specification 0.19) of Amphora: the runtime's own API.  gasnet.h holds the
- * GASNet-1 API on top of it.  It includes the tools (gasnet_tools.h), stdio.h and stdlib.h, on which
- * clients rely.
+ * GASNet-1 API on top of it.  It includes the tools (gasnet_tools.h), stdio.h, stdlib.h and unistd.h,
+ * on which clients rely.
  *
  * Define exactly one of GASNET_SEQ, GASNET_PARSYNC, GASNET_PAR first; see amphora/threadmode.h.
  */
@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "amphora/threadmode.h"
 #include "amphora/conduit.h"
@@ -25,6 +26,7 @@
 #include "amphora/barrier.h"
 #include "amphora/coll.h"
 #include "amphora/message.h"
+#include "amphora/client_calls.h"
 #include "amphora/prepare.h"
 #include "amphora/rma.h"
 #include "gasnet_tools.h"

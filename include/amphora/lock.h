@@ -97,8 +97,10 @@ AMPHORA_INLINE void gex_HSL_Init(gex_HSL_t *hsl)
 
 AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 {
+    int err;
+
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_DESTROY);
-    int err = pthread_mutex_destroy(&hsl->mutex);
+    err = pthread_mutex_destroy(&hsl->mutex);
 
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Destroy", err);
@@ -106,9 +108,10 @@ AMPHORA_INLINE void gex_HSL_Destroy(gex_HSL_t *hsl)
 
 AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 {
-    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
+    int err;
 
-    int err = pthread_mutex_lock(&hsl->mutex);
+    AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_LOCK);
+    err = pthread_mutex_lock(&hsl->mutex);
 
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Lock", err);
@@ -118,8 +121,10 @@ AMPHORA_INLINE void gex_HSL_Lock(gex_HSL_t *hsl)
 
 AMPHORA_INLINE void gex_HSL_Unlock(gex_HSL_t *hsl)
 {
+    int err;
+
     AMPHORA_HSL_NOTE(hsl, AMPHORA_HSL_UNLOCK);
-    int err = pthread_mutex_unlock(&hsl->mutex);
+    err = pthread_mutex_unlock(&hsl->mutex);
 
     if (AMPHORA_UNLIKELY(err))
         amphora_lock_fail("gex_HSL_Unlock", err);

@@ -137,7 +137,7 @@ AMPHORA_INLINE int amphora_rma_is_library(gex_Flags_t flags)
     if (__builtin_constant_p(flags) && (flags & GEX_FLAG_PEER_NEVER_NBRHD))
         return 1;
 
-    return AMPHORA_UNLIKELY(flags & (GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET));
+    return AMPHORA_UNLIKELY(flags & (GEX_FLAG_SELF_SEG_OFFSET | GEX_FLAG_PEER_SEG_OFFSET)) != 0;
 #endif
 }
 

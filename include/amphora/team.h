@@ -41,11 +41,14 @@ extern uint32_t amphora_own_messages;
 AMPHORA_INLINE void *amphora_reach_addr(gex_TM_t tm, gex_Rank_t rank, const void *addr,
                                         size_t nbytes)
 {
+    const struct amphora_reach *r;
+    uintptr_t off;
+
     if (AMPHORA_UNLIKELY(((uintptr_t)tm & 1) || rank >= tm->size))
         return NULL;
 
-    const struct amphora_reach *r = &tm->reach[rank];
-    uintptr_t off = (uintptr_t)addr - r->base;
+    r = &tm->reach[rank];
+    off = (uintptr_t)addr - r->base;
 
     if (AMPHORA_UNLIKELY(off >= r->len || nbytes > r->len - off))
         return NULL;

@@ -30,9 +30,9 @@
 #define gasnett_compiler_fence() __asm__ __volatile__("" : : : "memory")
 
 /* Everything before it is done before anything after it begins. */
-#if PLATFORM_ARCH_X86_64
+#if defined(PLATFORM_ARCH_X86_64)
 #define gasnett_local_mb() __asm__ __volatile__("lock; orl $0, (%%rsp)" : : : "memory", "cc")
-#elif PLATFORM_ARCH_X86
+#elif defined(PLATFORM_ARCH_X86)
 #define gasnett_local_mb() __asm__ __volatile__("lock; orl $0, (%%esp)" : : : "memory", "cc")
 #else
 #define gasnett_local_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
@@ -40,7 +40,7 @@
 /* Earlier stores are seen by all before later loads and stores begin. */
 #define gasnett_local_wmb() gasnett_local_mb()
 /* Later loads see what was stored, and seen by all, before. */
-#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#if defined(PLATFORM_ARCH_X86_64) || defined(PLATFORM_ARCH_X86)
 #define gasnett_local_rmb() gasnett_compiler_fence() /* loads are not reordered with loads */
 #else
 #define gasnett_local_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
@@ -58,11 +58,11 @@
 #endif
 
 /* For the inside of a loop that waits for another thread's store. */
-#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#if defined(PLATFORM_ARCH_X86_64) || defined(PLATFORM_ARCH_X86)
 #define gasnett_spinloop_hint() __builtin_ia32_pause()
-#elif PLATFORM_ARCH_AARCH64
+#elif defined(PLATFORM_ARCH_AARCH64)
 #define gasnett_spinloop_hint() __asm__ __volatile__("yield" : : : "memory")
-#elif PLATFORM_ARCH_POWERPC
+#elif defined(PLATFORM_ARCH_POWERPC)
 #define gasnett_spinloop_hint() __asm__ __volatile__("or 27,27,27" : : : "memory")
 #else
 #define gasnett_spinloop_hint() gasnett_compiler_fence()
@@ -89,7 +89,7 @@
     (GASNETT_ATOMIC_MB_POST | GASNETT_ATOMIC_RMB_POST_IF_TRUE | GASNETT_ATOMIC_RMB_POST_IF_FALSE)
 
 /* Is a read-modify-write a full fence? */
-#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#if defined(PLATFORM_ARCH_X86_64) || defined(PLATFORM_ARCH_X86)
 #define AMPHORA_RMW_IS_FENCE 1
 #else
 #define AMPHORA_RMW_IS_FENCE 0

@@ -2,7 +2,8 @@
 /*
  * Names that no specification has, and that existing clients take from these headers: Caffeine prints sizes with
  * PRIuSZ and bounds its heap with MIN and MAX, UPC++ looks for gasneti_builtin_unreachable when it is configured,
- * Realm takes the addresses of two functions, lest a compiler says that nobody uses them.
+ * Realm takes the addresses of two functions, lest a compiler says that nobody uses them, benchmarks read the clock of
+ * gasnett_ticks_now by GASNet's own name for it.
  *
  * They are not for new programs.  Needs no library.
  */
@@ -39,6 +40,13 @@
 #define gasneti_builtin_unreachable() __builtin_unreachable()
 #else
 #define gasneti_builtin_unreachable() ((void)0)
+#endif
+
+/* The clock of amphora/tools/timer.h. */
+#ifndef GASNETT_LITE_MODE
+#define gasneti_tick_t gasnett_tick_t
+#define gasneti_ticks_now() gasnett_ticks_now()
+#define gasneti_ticks_to_ns(ticks) gasnett_ticks_to_ns(ticks)
 #endif
 
 /* They do nothing. */

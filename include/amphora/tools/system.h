@@ -14,21 +14,22 @@ AMPHORA_BEGIN_C
 
 /* ---- compile-time properties ---- */
 
-#if PLATFORM_ARCH_X86_64
+#if defined(PLATFORM_ARCH_X86_64)
 #define AMPHORA_ARCH_TEXT "x86_64"
-#elif PLATFORM_ARCH_X86
+#elif defined(PLATFORM_ARCH_X86)
 #define AMPHORA_ARCH_TEXT "i686"
-#elif PLATFORM_ARCH_AARCH64
+#elif defined(PLATFORM_ARCH_AARCH64)
 #define AMPHORA_ARCH_TEXT "aarch64"
-#elif PLATFORM_ARCH_ARM
+#elif defined(PLATFORM_ARCH_ARM)
 #define AMPHORA_ARCH_TEXT "arm"
-#elif PLATFORM_ARCH_POWERPC && PLATFORM_ARCH_64 && PLATFORM_ARCH_LITTLE_ENDIAN
+#elif defined(PLATFORM_ARCH_POWERPC) && defined(PLATFORM_ARCH_64) && \
+    defined(PLATFORM_ARCH_LITTLE_ENDIAN)
 #define AMPHORA_ARCH_TEXT "powerpc64le"
-#elif PLATFORM_ARCH_POWERPC && PLATFORM_ARCH_64
+#elif defined(PLATFORM_ARCH_POWERPC) && defined(PLATFORM_ARCH_64)
 #define AMPHORA_ARCH_TEXT "powerpc64"
-#elif PLATFORM_ARCH_S390
+#elif defined(PLATFORM_ARCH_S390)
 #define AMPHORA_ARCH_TEXT "s390x"
-#elif PLATFORM_ARCH_RISCV && PLATFORM_ARCH_64
+#elif defined(PLATFORM_ARCH_RISCV) && defined(PLATFORM_ARCH_64)
 #define AMPHORA_ARCH_TEXT "riscv64"
 #else
 #define AMPHORA_ARCH_TEXT PLATFORM_TEXT(PLATFORM_ARCH_FAMILYNAME)
@@ -37,9 +38,9 @@ AMPHORA_BEGIN_C
 #define GASNETT_SYSTEM_TUPLE AMPHORA_ARCH_TEXT "-unknown-linux-gnu"
 
 /* Bytes that cores take from each other at a time. */
-#if PLATFORM_ARCH_S390
+#if defined(PLATFORM_ARCH_S390)
 #define GASNETT_CACHE_LINE_BYTES 256
-#elif PLATFORM_ARCH_POWERPC
+#elif defined(PLATFORM_ARCH_POWERPC)
 #define GASNETT_CACHE_LINE_BYTES 128
 #else
 #define GASNETT_CACHE_LINE_BYTES 64
@@ -47,7 +48,7 @@ AMPHORA_BEGIN_C
 
 /* The largest page size that hosts of this kind have: for layout.  (GASNET_PAGESIZE is the
  * job's.) */
-#if PLATFORM_ARCH_AARCH64 || PLATFORM_ARCH_POWERPC
+#if defined(PLATFORM_ARCH_AARCH64) || defined(PLATFORM_ARCH_POWERPC)
 #define GASNETT_PAGESHIFT 16
 #else
 #define GASNETT_PAGESHIFT 12
@@ -63,7 +64,7 @@ const char *gasneti_gethostname(void);
 int gasnett_cpu_count(void);
 /* Bytes of memory; unknown: 0, or fatal. */
 uint64_t gasnett_getPhysMemSz(int failureIsFatal);
-#if PLATFORM_ARCH_LITTLE_ENDIAN
+#if defined(PLATFORM_ARCH_LITTLE_ENDIAN)
 #define gasnett_isLittleEndian() 1
 #else
 #define gasnett_isLittleEndian() 0

@@ -25,10 +25,10 @@ gasnett_tick_t amphora_ticks_slowly(void);
 
 AMPHORA_INLINE gasnett_tick_t gasnett_ticks_now(void)
 {
-#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#if defined(PLATFORM_ARCH_X86_64) || defined(PLATFORM_ARCH_X86)
     if (AMPHORA_LIKELY(amphora_tick_source == 1))
         return __builtin_ia32_rdtsc();
-#elif PLATFORM_ARCH_AARCH64
+#elif defined(PLATFORM_ARCH_AARCH64)
     if (AMPHORA_LIKELY(amphora_tick_source == 1)) {
         gasnett_tick_t t;
 

@@ -91,6 +91,7 @@ int alone(gasnett_tick_t since)
     char *text = (char *)malloc(20);
     printf("%s: %d\n", _STRINGIFY(GASNET_CONDUIT_NAME), (int)(gasnett_ticks_now() - since));
     free(text);
+    sleep(0);
     gasnet_barrier_notify(1, 0);
     while (gasnet_barrier_try(1, 0) == GASNET_ERR_NOT_READY)
         gasnett_spinloop_hint();
@@ -112,10 +113,11 @@ EOF
 cp "$dir/alone.c" "$dir/alone.cc"
 cp "$dir/fwd.c" "$dir/fwd.cc"
 
-warnings="-Wall -Wextra -Werror -pedantic"
+warnings="-Wall -Wextra -Werror -pedantic -Wundef -Wconversion -Wsign-conversion -Wcast-qual"
+c_warnings="-Wdeclaration-after-statement -Wshadow"
 for std in c99 c11; do
-    $CC -std=$std $warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/alone.c" >"$dir/out" 2>&1 &&
-        $CC -std=$std $warnings $inc -fsyntax-only "$dir/fwd.c" >"$dir/out" 2>&1
+    $CC -std=$std $warnings $c_warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/alone.c" >"$dir/out" 2>&1 &&
+        $CC -std=$std $warnings $c_warnings $inc -fsyntax-only "$dir/fwd.c" >"$dir/out" 2>&1
     result $? "$std, gasnetex.h and gasnet_fwd.h alone"
 done
 if command -v ${CXX%% *} >/dev/null 2>&1; then
@@ -127,7 +129,7 @@ else
 fi
 for mode in SEQ PARSYNC PAR; do
     for std in c99 c11; do
-        $CC -std=$std $warnings -DGASNET_$mode -DUSE=use_c $inc -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1
+        $CC -std=$std $warnings $c_warnings -DGASNET_$mode -DUSE=use_c $inc -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1
         result $? "$std, $mode"
     done
     if command -v ${CXX%% *} >/dev/null 2>&1; then
@@ -155,9 +157,9 @@ for name in $names; do
 done >>"$dir/probe.c"
 cp "$dir/probe.c" "$dir/probe.cc"
 printf '#ifndef GASNET_MAXEPS\n#error "GASNET_MAXEPS is not defined"\n#endif\n' | cat "$dir/probe.c" - >"$dir/probe_all.c"
-$CC -std=c11 $warnings -DGASNET_PAR $inc -fsyntax-only "$dir/probe_all.c" >"$dir/out" 2>&1
+$CC -std=c11 $warnings $c_warnings -DGASNET_PAR $inc -fsyntax-only "$dir/probe_all.c" >"$dir/out" 2>&1
 result $? "what configure scripts look for, beside gasnetex.h"
-$CC -std=c11 $warnings -DLITE -DGASNETT_LITE_MODE $inc -fsyntax-only "$dir/probe.c" >"$dir/out" 2>&1
+$CC -std=c11 $warnings $c_warnings -DLITE -DGASNETT_LITE_MODE $inc -fsyntax-only "$dir/probe.c" >"$dir/out" 2>&1
 result $? "the same, tools alone in lite mode"
 if command -v ${CXX%% *} >/dev/null 2>&1; then
     $CXX -std=c++11 $warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/probe.cc" >"$dir/out" 2>&1
@@ -165,6 +167,18 @@ if command -v ${CXX%% *} >/dev/null 2>&1; then
 else
     skip "the same in C++" "no compiler $CXX"
 fi
+
+# Open MPI's mpi.h has names of gasnet_portable_platform.h with other values.
+cat >"$dir/other.h" <<'EOF'
+#define PLATFORM_COMPILER_FAMILYNAME OTHER
+#define PLATFORM_COMPILER_FAMILYID 77
+#define PLATFORM_COMPILER_VERSION_INT(maj, min, pat) ((maj) << 20 | (min) << 10 | (pat))
+#define PLATFORM_COMPILER_VERSION PLATFORM_COMPILER_VERSION_INT(3, 2, 1)
+#define PLATFORM_COMPILER_VERSION_STR "3.2.1"
+EOF
+cat "$dir/other.h" "$dir/alone.c" >"$dir/after.c"
+$CC -std=c11 $warnings -DGASNET_SEQ $inc -fsyntax-only "$dir/after.c" >"$dir/out" 2>&1
+result $? "after a header with the same names of platforms"
 
 $CC $inc -DUSE=use_c -fsyntax-only "$dir/use.c" >"$dir/out" 2>&1 && echo "compiled without a mode" >>"$dir/out"
 grep -q 'define exactly one of GASNET_SEQ' "$dir/out"

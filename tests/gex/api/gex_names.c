@@ -25,7 +25,8 @@ enum {
 
 enum {
     H_CANCEL = 230,
-    H_CANCELLED
+    H_CANCELLED,
+    H_COUNTED
 };
 
 enum {
@@ -36,7 +37,7 @@ enum {
 
 static gasnet_node_t me, nodes;
 static gasnet_seginfo_t *seg;
-static volatile int back;
+static volatile int back, counted;
 
 static char *part(gasnet_node_t node, unsigned number)
 {
@@ -392,6 +393,27 @@ static void client_names(void)
         ((void (*)(void))never_called[i])();
 }
 
+/* A message whose arguments are counted when the program runs, as BCL sends it. */
+static void on_counted(gex_Token_t token, gex_AM_Arg_t first, gex_AM_Arg_t second,
+                       gex_AM_Arg_t third)
+{
+    (void)token;
+    CHECK(first == 3000 && second == -1 && third == INT32_MIN);
+    counted++;
+}
+
+static void client_calls(gex_TM_t tm)
+{
+    const gasneti_tick_t start = gasneti_ticks_now();
+
+    CHECK(gasnetc_AMRequestShortM(tm, (me + 1) % nodes, H_COUNTED, 0 GASNETI_THREAD_GET, 3, 3000,
+                                  -1, INT32_MIN) == 0);
+    GASNET_BLOCKUNTIL(counted == 1);
+    CHECK(gasnett_nsleep(2000000) == 0);
+    CHECK(gasneti_ticks_to_ns(gasneti_ticks_now() - start) >= 1900000);
+    CHECK(sleep(0) == 0 && getpid() > 0);
+}
+
 static void beyond_the_texts(gex_TM_t tm)
 {
     const char *file = "before";
@@ -429,6 +451,8 @@ int main(int argc, char **argv)
           "cancel" },
         { H_CANCELLED, (gex_AM_Fn_t)on_cancelled, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL,
           "cancelled" },
+        { H_COUNTED, (gex_AM_Fn_t)on_counted, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 3, NULL,
+          "counted" },
     };
     gex_TM_t tm;
     gex_EP_t ep;
@@ -440,7 +464,7 @@ int main(int argc, char **argv)
         gasneti_fatalerror("the end of %s", argv[1]);
 
     gasnet_QueryGexObjects(NULL, &ep, &tm, NULL);
-    CHECK(gex_EP_RegisterHandlers(ep, more, 2) == GASNET_OK);
+    CHECK(gex_EP_RegisterHandlers(ep, more, 3) == GASNET_OK);
     me = gasnet_mynode();
     nodes = gasnet_nodes();
     CHECK(gasnet_attach(handlers, (int)(sizeof handlers / sizeof *handlers) - 1,
@@ -456,6 +480,7 @@ int main(int argc, char **argv)
     atomics(tm);
     indexed(tm);
     teams(tm);
+    client_calls(tm);
     beyond_the_texts(tm);
     gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_exit(0);
