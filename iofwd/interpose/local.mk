@@ -148,6 +148,7 @@ preload_sources = \
 	iofwd/interpose/memory/map_file.c \
 	iofwd/interpose/memory/map_file.h \
 	iofwd/interpose/path/names.c \
+	iofwd/interpose/path/pairs.c \
 	iofwd/interpose/loader/elf_deps.c \
 	iofwd/interpose/loader/elf_deps.h \
 	iofwd/calls/numbers.def \

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls on two names: rename and link.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread, and signal handlers.
+ *
+ * Both paths are resolved; the call is local, or forwarded, or fails, as between two file systems.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "iofwd/calls/names.h"
+#include "iofwd/client/api/interface.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/libc/kernel.h"
+#include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/resolve.h"
+
+#define CLIENT amph_ip_client.client
+
+/* The two resolved paths of a call.  A pair of one local and one forwarded path fails with
+ * EXDEV.  Two forwarded ones must be entered (pair_enter) before a server makes the call. */
+struct pair {
+    struct amph_ip_resolved from, to;
+    bool mount; /* one is a prefix itself, the other lies outside of it */
+};
+
+/* The errors that the kernel reports before EXDEV: does the path's directory exist? */
+static int parent_error(int dir, const char *path)
+{
+    struct stat st;
+    char parent[PATH_MAX];
+    size_t len = strlen(path);
+
+    if (len == 0)
+        return ENOENT;
+    if (len >= sizeof parent)
+        return ENAMETOOLONG;
+
+    memcpy(parent, path, len + 1);
+    while (len && parent[len - 1] == '/')
+        parent[--len] = 0;
+
+    while (len && parent[len - 1] != '/')
+        parent[--len] = 0;
+
+    memcpy(parent + len, ".", 2); /* fails unless it is a directory with search permission */
+    return amph_do_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
+}
+
+/* Is it a prefix itself, where a mount point would be? */
+static bool is_prefix(const struct amph_ip_resolved *w)
+{
+    char path[PATH_MAX];
+
+    if (!amph_ip_resolve_absolute(w, path, sizeof path))
+        return false;
+
+    size_t n = strlen(path);
+
+    while (n && path[n - 1] == '/')
+        path[--n] = 0;
+
+    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, path);
+
+    return prefix && prefix->len_bytes == n;
+}
+
+/* Is it what amph_ip_text_error says of a path? */
+static bool is_text_error(int err)
+{
+    return err == EFAULT || err == ENAMETOOLONG;
+}
+
+enum side {
+    SIDE_LOCAL,
+    SIDE_FORWARDED,
+    SIDE_FAILED
+};
+
+static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok,
+                           int to_dir, const char *to)
+{
+    if (!from) { /* which may have been left to the kernel, and to may be forwarded */
+        errno = EFAULT;
+        return SIDE_FAILED;
+    }
+
+    if (!amph_ip_resolve_near(&p->from, from_dir, from, from_empty_ok))
+        return SIDE_FAILED;
+
+    bool ok = to && amph_ip_resolve_near(&p->to, to_dir, to, false);
+
+    if (!to)
+        errno = EFAULT;
+
+    if (ok && p->from.local == p->to.local)
+        return p->from.local ? SIDE_LOCAL : SIDE_FORWARDED;
+
+    int err = ok ? EXDEV : errno;
+
+    amph_ip_debug("%s and %s: %s", p->from.local ? "a local path" : "a forwarded path",
+                  ok && p->to.local ? "a local one" : "a forwarded one", strerrorname_np(err));
+    p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
+    if (!p->from.local)
+        amph_ip_resolve_end(&p->from, 0);
+
+    if (ok && !p->to.local)
+        amph_ip_resolve_end(&p->to, 0);
+
+    if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 &&
+        (err = parent_error(to_dir, to)) == 0)
+        err = EXDEV;
+
+    errno = err;
+    return SIDE_FAILED;
+}
+
+/* Opens the client for two forwarded paths.  false with errno: the pair has ended. */
+static bool pair_enter(struct pair *p)
+{
+    bool entered = amph_ip_resolve_enter(&p->from);
+
+    if (entered && amph_ip_resolve_enter(&p->to))
+        return true;
+
+    amph_ip_resolve_end(entered ? &p->from : &p->to, errno);
+    return false;
+}
+
+static int pair_end(struct pair *p, int err)
+{
+    amph_ip_resolve_end(&p->from, 0);
+    return amph_ip_resolve_end(&p->to, err);
+}
+
+/* A forwarded call has failed with err: do absolute links lead out of the tree?  SIDE_LOCAL: in
+ * both paths, so the pair is local.  SIDE_FAILED: the call fails with errno (only one path does:
+ * EXDEV).  SIDE_FORWARDED: in neither. */
+static enum side pair_went_out(struct pair *p, int err, bool itself)
+{
+    bool from = amph_ip_went_out(&p->from, err, itself);
+    bool to = amph_ip_went_out(&p->to, err, true);
+
+    if (from && to)
+        return SIDE_LOCAL;
+    if (!from && !to)
+        return SIDE_FORWARDED;
+
+    amph_ip_resolve_end(from ? &p->to : &p->from, 0);
+    errno = EXDEV;
+    return SIDE_FAILED;
+}
+
+/* The error of a rename whose pair was not found because of err.  A missing directory of the old name
+ * has precedence over a bad and over an empty new name. */
+static int rename_error(const struct pair *p, int err, int from_dir, const char *from,
+                        const char *to)
+{
+    if (is_text_error(err)) {
+        int parent = amph_ip_can_read_text(from) ? parent_error(from_dir, from) : 0;
+        return parent ? parent : err;
+    }
+
+    if (!to[0] && from[0]) {
+        int parent = parent_error(from_dir, from);
+        return parent ? parent : ENOENT;
+    }
+
+    if (!from[0])
+        return ENOENT;
+
+    return err == EXDEV && p->mount ? EBUSY : err;
+}
+
+int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    struct pair p = { .mount = false };
+
+    if ((flags & ~7U) ||
+        ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
+        return amph_ip_fail(EINVAL);
+
+    enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
+    if (side == SIDE_LOCAL && !flags)
+        return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
+    if (side == SIDE_LOCAL)
+        return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+    if (side == SIDE_FAILED)
+        return amph_ip_fail(rename_error(&p, errno, from_dir, from, to));
+
+    int err;
+
+    if (amph_ip_near_rename(&p.from, &p.to, flags, &err))
+        return pair_end(&p, err);
+    if (!pair_enter(&p))
+        return -1;
+
+    err = amph_ip_client.fwd.rename(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to), flags);
+
+    side = pair_went_out(&p, err, true);
+    if (side == SIDE_LOCAL)
+        return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
+    return side == SIDE_FAILED ? -1 : pair_end(&p, err);
+}
+
+int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    struct pair p;
+
+    if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return amph_ip_fail(EINVAL);
+
+    enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
+
+    if (side == SIDE_LOCAL)
+        return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
+    if (side == SIDE_FAILED) {
+        struct stat st; /* an error of the old name has precedence over an empty new one */
+        int err = errno;
+        int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+
+        if ((err == ENOENT || is_text_error(err)) && amph_do_fstatat(from_dir, from, &st, how) != 0)
+            return -1;
+
+        return amph_ip_fail(err);
+    }
+
+    int err;
+
+    if (amph_ip_near_link(&p.from, &p.to, flags, &err))
+        return pair_end(&p, err);
+    if (!pair_enter(&p))
+        return -1;
+
+    err = amph_ip_client.fwd.link(CLIENT, AMPH_IP_AT(&p.from), AMPH_IP_AT(&p.to),
+                                  flags & AT_SYMLINK_FOLLOW);
+
+    side = pair_went_out(&p, err, !(flags & AT_SYMLINK_FOLLOW));
+    if (side == SIDE_LOCAL)
+        return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
+
+    return side == SIDE_FAILED ? -1 : pair_end(&p, err);
+}
