@@ -500,7 +500,7 @@ int amph_do_fchmodat(int dir, const char *path, mode_t mode, int flags)
         return -1;
 
     if (!w.local) {
-        err = amph_ip_client.fwd.chmod(CLIENT, AMPH_IP_AT(&w), mode, flags);
+        err = amph_ip_client.fwd.chmod(CLIENT, AMPH_IP_AT(&w), mode & 07777, flags);
         if (!amph_ip_went_out(&w, err, flags & AT_SYMLINK_NOFOLLOW))
             return amph_ip_resolve_end(&w, err);
     }
@@ -513,7 +513,7 @@ int amph_do_fchmod(int fd, mode_t mode)
     struct amph_fd_file *of;
     return amph_ip_file_begin(fd, &of) != 0
                ? -1
-               : amph_ip_file_end(of, amph_ip_client.fwd.fchmod(CLIENT, &of->file, mode));
+               : amph_ip_file_end(of, amph_ip_client.fwd.fchmod(CLIENT, &of->file, mode & 07777));
 }
 
 int amph_do_fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)

@@ -62,6 +62,10 @@ bool amph_ip_near_rename(const struct amph_ip_resolved *from, const struct amph_
 bool amph_ip_near_symlink(const char *target, const struct amph_ip_resolved *w, int *err_p);
 bool amph_ip_near_link(const struct amph_ip_resolved *from, const struct amph_ip_resolved *to,
                        int flags, int *err_p);
+/* The old name is for the kernel: a descriptor of a file that this process has opened by itself.  false: no name can be
+ * given there, *err_p is EROFS or EXDEV. */
+bool amph_ip_near_link_file(int from_dir, const char *from, const struct amph_ip_resolved *to,
+                            int flags, int *err_p);
 
 /* Each changes attributes of what a name leads to, or with AT_SYMLINK_NOFOLLOW of a link itself. */
 bool amph_ip_near_chmod(const struct amph_ip_resolved *w, mode_t mode, int flags, int *err_p);

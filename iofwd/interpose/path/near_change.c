@@ -350,6 +350,27 @@ bool amph_ip_near_link(const struct amph_ip_resolved *from, const struct amph_ip
     return *err_p != FWD_BELOW_ASK;
 }
 
+bool amph_ip_near_link_file(int from_dir, const char *from, const struct amph_ip_resolved *to,
+                            int flags, int *err_p)
+{
+    struct parent d = { .place.readonly = false };
+
+    *err_p = open_parent(to, false, &d);
+    if (*err_p == FWD_BELOW_ASK) {
+        *err_p = d.place.readonly ? EROFS : EXDEV;
+        return false;
+    }
+    if (*err_p)
+        return true;
+
+    struct amph_fwd_writer *record = amph_ip_near_change_begin(false);
+
+    *err_p = libc_linkat(from_dir, from, d.fd, d.name, flags) == 0 ? 0 : errno;
+    end_change(record, *err_p);
+    close_parent(&d);
+    return true;
+}
+
 /* ---- attributes ---- */
 
 /* A change of the file behind fd, which is open only to name it (O_PATH). */

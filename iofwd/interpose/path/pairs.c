@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "iofwd/calls/names.h"
 #include "iofwd/client/api/interface.h"
@@ -22,8 +23,10 @@
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/near_exports.h"
 #include "iofwd/interpose/path/resolve.h"
 
 #define CLIENT amph_ip_client.client
@@ -118,10 +121,6 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
     if (ok && !p->to.local)
         amph_ip_resolve_end(&p->to, 0);
 
-    if (err == EXDEV && (err = parent_error(from_dir, from)) == 0 &&
-        (err = parent_error(to_dir, to)) == 0)
-        err = EXDEV;
-
     errno = err;
     return SIDE_FAILED;
 }
@@ -163,8 +162,8 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
 }
 
 /* The error of a rename whose pair was not found because of err.  A missing directory of the old name
- * has precedence over a bad and over an empty new name. */
-static int rename_error(const struct pair *p, int err, int from_dir, const char *from,
+ * has precedence over a bad and over an empty new name, one of either name over EXDEV. */
+static int rename_error(const struct pair *p, int err, int from_dir, const char *from, int to_dir,
                         const char *to)
 {
     if (is_text_error(err)) {
@@ -180,7 +179,17 @@ static int rename_error(const struct pair *p, int err, int from_dir, const char 
     if (!from[0])
         return ENOENT;
 
-    return err == EXDEV && p->mount ? EBUSY : err;
+    if (err != EXDEV)
+        return err;
+
+    int missing = parent_error(from_dir, from);
+
+    if (!missing)
+        missing = parent_error(to_dir, to);
+    if (missing)
+        return missing;
+
+    return p->mount ? EBUSY : EXDEV;
 }
 
 int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
@@ -197,7 +206,7 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
     if (side == SIDE_LOCAL)
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED)
-        return amph_ip_fail(rename_error(&p, errno, from_dir, from, to));
+        return amph_ip_fail(rename_error(&p, errno, from_dir, from, to_dir, to));
 
     int err;
 
@@ -215,28 +224,142 @@ int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to
     return side == SIDE_FAILED ? -1 : pair_end(&p, err);
 }
 
+/* The error of a new name that is otherwise on another file system than the file that is to get it: the kernel looks
+ * whether there could be one first. */
+static int new_name_error(int dir, const char *path)
+{
+    struct stat st;
+    char name[PATH_MAX];
+    int err = parent_error(dir, path);
+
+    if (err)
+        return err;
+
+    size_t len = strlen(path); /* which parent_error has found to be short enough */
+    bool slash = path[len - 1] == '/';
+
+    memcpy(name, path, len + 1);
+    while (len > 1 && name[len - 1] == '/')
+        name[--len] = 0;
+
+    if (amph_do_fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return EEXIST;
+    if (errno != ENOENT)
+        return errno;
+
+    return slash ? ENOENT : EXDEV;
+}
+
+/* The error of a link whose pair was not found because of err: that of the old name has precedence. */
+static int link_error(int err, int from_dir, const char *from, int to_dir, const char *to,
+                      int flags)
+{
+    struct stat st;
+    int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
+
+    if (amph_do_fstatat(from_dir, from, &st, how) != 0)
+        return errno;
+
+    return err == EXDEV ? new_name_error(to_dir, to) : err;
+}
+
+/* Does this link to an open file lead below an export: has a process of this host opened the file by itself? */
+static bool leads_to_near(int dir, const char *path)
+{
+    char link[2][PATH_MAX], name[PATH_MAX];
+
+    for (int i = 0; i < 2; i++) { /* /dev/stdin leads to /proc/self/fd/0 */
+        ssize_t n = libc_readlinkat(dir, path, link[i], sizeof link[i] - 1);
+
+        if (n <= 0)
+            return false;
+
+        link[i][n] = 0;
+        if (!amph_ip_may_be_numbered(link[i]))
+            return amph_ip_near_name_of(link[i], name);
+
+        dir = AT_FDCWD;
+        path = link[i];
+    }
+
+    return false;
+}
+
+/* Does the old name of a link mean an open file that no server knows? */
+static bool is_near_file(int dir, const char *path, int flags)
+{
+    struct amph_ip_resolved w;
+    struct amph_ip_by_fd link;
+
+    if (!(flags & (AT_EMPTY_PATH | AT_SYMLINK_FOLLOW)) || amph_ip_text_error(path))
+        return false;
+    if (!path[0])
+        return (flags & AT_EMPTY_PATH) && amph_ip_near_has(dir) &&
+               leads_to_near(AT_FDCWD, amph_ip_name_by_fd(dir, &link));
+    if (!(flags & AT_SYMLINK_FOLLOW) ||
+        (!amph_ip_may_be_numbered(path) && !amph_ip_is_number(path)) ||
+        !amph_ip_resolve_near(&w, dir, path, false))
+        return false;
+    if (!w.local)
+        amph_ip_resolve_end(&w, 0);
+
+    return w.local && w.numbered && leads_to_near(w.dirfd, w.path);
+}
+
+/* Gives such a file another name below a prefix, by this process too: no server has the file. */
+static int link_open_file(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    struct amph_ip_resolved w;
+    int err = amph_ip_text_error(to);
+
+    if (err)
+        return amph_ip_fail(err);
+    if (!amph_ip_resolve_near(&w, to_dir, to, false))
+        return -1;
+    if (w.local)
+        return amph_ip_fail(new_name_error(to_dir, to));
+
+    bool linked = amph_ip_near_link_file(from_dir, from, &w, flags, &err);
+
+    amph_ip_resolve_end(&w, 0);
+    if (!linked) {
+        int wrong = new_name_error(to_dir, to);
+
+        if (wrong != EXDEV)
+            err = wrong;
+    }
+
+    return err ? amph_ip_fail(err) : 0;
+}
+
+/* Is it a link to an open file, and itself to get a name?  It lies on a file system of this host. */
+static bool links_number(const struct amph_ip_resolved *w, int flags)
+{
+    return w->by != AMPH_IP_BY_NAME && !(flags & AT_SYMLINK_FOLLOW);
+}
+
 int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
 
     if (flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
         return amph_ip_fail(EINVAL);
+    if (is_near_file(from_dir, from, flags))
+        return link_open_file(from_dir, from, to_dir, to, flags);
 
     enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
 
     if (side == SIDE_LOCAL)
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
 
-    if (side == SIDE_FAILED) {
-        struct stat st; /* an error of the old name has precedence over an empty new one */
-        int err = errno;
-        int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
-
-        if ((err == ENOENT || is_text_error(err)) && amph_do_fstatat(from_dir, from, &st, how) != 0)
-            return -1;
-
-        return amph_ip_fail(err);
+    if (side == SIDE_FORWARDED && links_number(&p.from, flags)) {
+        pair_end(&p, 0);
+        errno = EXDEV;
+        side = SIDE_FAILED;
     }
+
+    if (side == SIDE_FAILED)
+        return amph_ip_fail(link_error(errno, from_dir, from, to_dir, to, flags));
 
     int err;
 

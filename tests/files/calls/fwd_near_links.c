@@ -297,34 +297,155 @@ static void section_new_links(void)
     }
 }
 
-/* New names of open files, which the kernel knows by their descriptors. */
-static void section_open_files(void)
+/* ---- links of open files ---- */
+
+/* A name of the test's directory; what begins with a slash, and no name, stand for themselves. */
+static const char *place(const char *name)
 {
-    static const char *const places[] = { "new", "way/new", "link", "none/x", "way/new/" };
+    return !name[0] || name[0] == '/' ? name : in(name);
+}
+
+/* Links by each set of flags, and tells what has become of the open file. */
+static void link_open(int fd, int at, const char *from, const char *to)
+{
+    static const int flags[] = { 0, AT_SYMLINK_FOLLOW, AT_EMPTY_PATH,
+                                 AT_SYMLINK_FOLLOW | AT_EMPTY_PATH };
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        printf("  to %s, %#x\n", to, (unsigned)flags[i]);
+        say_result("linkat", linkat(at, from, AT_FDCWD, place(to), flags[i]));
+        if (strstr(to, "new") && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode) && st.st_nlink > 1) {
+            say_result("names", (long)st.st_nlink);
+            say_result("unlink", unlink(place(to)));
+        }
+    }
+
+    unlink(in("dir/none")); /* to which "dangling" leads */
+}
+
+static void link_to_bad_pointers(int fd)
+{
+    const char *volatile no_text = NULL;
     char number[64];
 
+    snprintf(number, sizeof number, "/proc/self/fd/%d", fd);
+    say_result("to NULL", linkat(fd, "", AT_FDCWD, no_text, AT_EMPTY_PATH));
+    say_result("by number", linkat(AT_FDCWD, number, AT_FDCWD, (char *)1, AT_SYMLINK_FOLLOW));
+    say_result("of NULL", linkat(fd, no_text, AT_FDCWD, in("new"), AT_EMPTY_PATH));
+}
+
+/* New names of open files: those that the process has opened by itself, those of the server, and local ones. */
+static void section_open_files(void)
+{
+    static const struct {
+        const char *name;
+        int flags;
+    } opened[] = { { "way/file", O_RDONLY },    { "way/file", O_RDWR },
+                   { "way/file", O_PATH },      { "link", O_PATH | O_NOFOLLOW },
+                   { "dir", O_RDONLY },         { "fifo", O_RDWR | O_NONBLOCK },
+                   { ".", O_TMPFILE | O_RDWR }, { "gone", O_RDWR },
+                   { "/dev/null", O_RDONLY } };
+    static const char *const forms[] = { "", "/proc/self/fd/%d", "/dev/fd/%d", "/proc/self/fd/%d/",
+                                         "%d" };
+    static const char *const to[] = { "new",    "way/new",  "link", "none/x",    "way/new/",
+                                      ".",      "..",       "",     "dir/..",    "dangling",
+                                      "link/x", "loop/x/y", "way/", "/dev/null", "/dev/none/x" };
+    char from[64];
+
     make_tree();
-    for (int access = 0; access < 2; access++) {
-        int fd = open(in("way/file"), access ? O_RDWR : O_RDONLY);
+    make_file("gone", "gone\n");
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++) {
+        int fd = open(place(opened[i].name), opened[i].flags, 0600);
+        int numbers = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
 
-        snprintf(number, sizeof number, "/proc/self/fd/%d", fd);
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-            const char *name = places[i];
+        say_result("open", fd < 0 ? -1 : 0);
+        if (strcmp(opened[i].name, "gone") == 0)
+            say_result("unlink", unlink(in("gone")));
 
-            printf("%s\n", name);
-            say_result("empty", linkat(fd, "", AT_FDCWD, in(name), AT_EMPTY_PATH));
-            say_stat("dir/file", 0);
-            say_result("unlink", unlink(in(name)));
-            say_result("number", linkat(AT_FDCWD, number, AT_FDCWD, in(name), AT_SYMLINK_FOLLOW));
-            say_stat("dir/file", 0);
-            say_result("again", linkat(AT_FDCWD, number, AT_FDCWD, in(name), AT_SYMLINK_FOLLOW));
-            say_result("the link itself", linkat(AT_FDCWD, number, AT_FDCWD, in(name), 0) == 0);
-            say_result("not empty", linkat(fd, "x", AT_FDCWD, in(name), AT_EMPTY_PATH));
-            say_result("no flag", linkat(fd, "", AT_FDCWD, in(name), 0));
-            say_result("unlink", unlink(in(name)));
+        for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
+            int at = forms[form][0] ? numbers : fd;
+
+            snprintf(from, sizeof from, forms[form], fd);
+            printf("%s, %#o, as %s\n", opened[i].name, (unsigned)opened[i].flags, forms[form]);
+            for (size_t k = 0; k < sizeof to / sizeof *to; k++)
+                link_open(fd, at, from, to[k]);
         }
 
+        link_to_bad_pointers(fd);
+        close(numbers);
         close(fd);
+    }
+}
+
+/* ---- modes ---- */
+
+static void say_mode(const char *what, long result, const char *name)
+{
+    struct stat st;
+
+    say_result(what, result);
+    if (lstat(in(name), &st) == 0)
+        printf("  %o\n", st.st_mode);
+}
+
+static void change_modes(mode_t mode)
+{
+    int file = open(in("top"), O_RDWR);
+    int named = open(in("top"), O_PATH);
+    int directory = open(in("dir"), O_RDONLY | O_DIRECTORY);
+
+    say_mode("chmod", chmod(in("top"), mode), "top");
+    say_mode("chmod by a link", chmod(in("link"), mode), "dir/file");
+    say_mode("chmod of a link", fchmodat(AT_FDCWD, in("link"), mode, AT_SYMLINK_NOFOLLOW), "link");
+    say_mode("fchmod", fchmod(file, mode ^ 0100), "top");
+    say_mode("fchmod by a name only", fchmod(named, mode), "top");
+    say_mode("fchmod of a directory", fchmod(directory, mode), "dir");
+    close(file);
+    close(named);
+    close(directory);
+}
+
+static void say_opened(const char *what, int fd, const char *name)
+{
+    say_mode(what, fd < 0 ? -1 : 0, name);
+    close(fd);
+    unlink(in(name));
+}
+
+static void make_modes(mode_t mode)
+{
+    int directory = open(in("dir"), O_RDONLY | O_DIRECTORY);
+
+    say_mode("mkdir", mkdir(in("made"), mode), "made");
+    rmdir(in("made"));
+    say_mode("mkdirat", mkdirat(directory, "made", mode), "dir/made");
+    rmdir(in("dir/made"));
+    say_mode("mkfifo", mkfifo(in("made"), mode), "made");
+    unlink(in("made"));
+    say_mode("mknod", mknod(in("made"), mode, 0), "made");
+    unlink(in("made"));
+    say_opened("open", open(in("made"), O_CREAT | O_EXCL | O_WRONLY, mode), "made");
+    say_opened("creat", creat(in("made"), mode), "made");
+    say_opened("openat", openat(directory, "made", O_CREAT | O_RDWR, mode), "dir/made");
+    close(directory);
+}
+
+/* Modes with bits that none has, which the kernel ignores. */
+static void section_modes(void)
+{
+    static const mode_t modes[] = {
+        0, 0640, 07777, 010644, 0100600u, 0177777u, 020000000000u | 0600, (mode_t)-1
+    };
+
+    make_tree();
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        printf("%o\n", modes[i]);
+        change_modes(modes[i]);
+        for (mode_t mask = 0; mask <= 022; mask += 022) {
+            umask(mask);
+            make_modes(modes[i]);
+        }
     }
 }
 
@@ -380,7 +501,7 @@ int main(int argc, char **argv)
         { "look_ups", section_look_ups },   { "below", section_below },
         { "changes", section_changes },     { "attributes", section_attributes },
         { "new_links", section_new_links }, { "open_files", section_open_files },
-        { "replaced", section_replaced },
+        { "modes", section_modes },         { "replaced", section_replaced },
     };
 
     if (argc < 3)
