@@ -39,7 +39,7 @@ enum source {
     SERVER_OF_PROGRAM /* the program starts one itself (IOFWD_SERVER_HOST) */
 };
 
-/* -check: answers from the program's file; needs no servers.  Returns the exit code. */
+/* -check: answers from the program's file.  Returns the exit code. */
 static int check_program(const char *name)
 {
     char *library = amph_program_library(AMPH_PRELOAD_NAME);
@@ -361,6 +361,49 @@ static int execute(const struct amph_attach_options *o, char *program, const cha
     return prepared ? execute_program(o, program) : 1;
 }
 
+/* -check where no servers can be asked: says so if this host does not have the program. */
+static int check_here_only(const char *name, const char *why)
+{
+    int code = check_program(name);
+
+    if (code == AMPH_PROGRAM_NOT_FOUND)
+        amph_say("only this host was searched: %s", why);
+
+    return code;
+}
+
+/* -check of a program that only the servers may have: a process that forwards, of this program, answers from the file
+ * that they have.  Returns the exit code. */
+static int check_at_servers(struct amph_attach_options *o, enum source source, bool file_given)
+{
+    const char *name = o->program[0];
+    char path[PATH_MAX];
+
+    if (source != SERVERS_OF_FILE)
+        return check_here_only(name, "the job's servers are not asked");
+    if (!file_given && o->wait_s == 0 && access(o->file, F_OK) != 0)
+        return check_here_only(name, "there is no address file of servers");
+
+    bool attached = attach_to_file(o, path);
+    const char *prefixes = amph_env_foreign(amph_env_name(AMPH_ENV_IOFWD_PREFIX));
+
+    if (!attached || !amph_program_is_forwarded(name, amph_env_foreign("PATH"), prefixes))
+        return check_program(name);
+
+    char *own = amph_program_own(AMPH_ATTACH_NAME);
+
+    if (!own) /* without a quick start iofwd-run is the whole one */
+        own = amph_program_own("iofwd-run");
+    if (!own)
+        return amph_program_explain("iofwd-run", NULL, ENOENT);
+
+    char check[] = "-check";
+
+    o->program = (char *[]){ program_invocation_short_name, check, o->program[0], NULL };
+    o->way = AMPH_WAY_PRELOAD;
+    return execute(o, own, path);
+}
+
 int main(int argc, char **argv)
 {
     struct amph_attach_options o = { 0 };
@@ -376,7 +419,7 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (o.check)
+    if (o.check && (preloaded || !is_elsewhere(&o)))
         return check_program(o.program[0]);
     if (!amph_limit_stack_suffices("iofwd-run", AMPH_STACK_MIN_BYTES))
         return 1;
@@ -386,6 +429,9 @@ int main(int argc, char **argv)
 
     if (!find_source(&o, &source, &file_given))
         return AMPH_ATTACH_WRONG;
+
+    if (o.check)
+        return check_at_servers(&o, source, file_given);
 
     char *program = NULL;
     bool elsewhere = is_elsewhere(&o);

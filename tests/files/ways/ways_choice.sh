@@ -198,6 +198,10 @@ cp "$(command -v env)" "$mp_dir/kept/env"
 names "$builddir/iofwd-run" -servers "$addresses" && names "$builddir/amphora-run" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/kept"
 mp_report $? "it gets the whole environment" "$mp_dir/out"
 
+along_check() {
+    PATH=/fwd/venv:$path_before run -check "$@"
+}
+
 # refuses CODE SENTENCE OPTION... PROGRAM
 refuses() {
     refuses_code=$1 refuses_pattern=$2
@@ -214,6 +218,25 @@ timeout -k 5 60 "$builddir/iofwd-run" -servers "$mp_dir/none" /fwd/none >>"$mp_d
 mp_report $? "it is so before and without servers, too" "$mp_dir/out"
 refuses 126 "cannot start /fwd/link by -trap: .*leave out -trap" -trap /fwd/link
 mp_report $? "-trap refuses it, with the remedy" "$mp_dir/out"
+
+# -check reads the file that the servers have, and does not start it.
+checks() {
+    checks_code=$1 checks_pattern=$2
+    shift 2
+    "$@" >"$mp_dir/out" 2>&1 </dev/null
+    code=$?
+    echo "exit code $code" >>"$mp_dir/out"
+    [ $code = "$checks_code" ] && grep -q "$checks_pattern" "$mp_dir/out"
+}
+cp "$bin/static" "$mp_dir/kept/still"
+checks 0 '^way: preload' run -check /fwd/put=1 && grep -q '^/fwd/put=1: a [0-9]*-bit program for' "$mp_dir/out" && grep -q '^calls: .* are forwarded:' "$mp_dir/out" &&
+    checks 1 '^way: mount' run -check /fwd/still && checks 0 '^/fwd/venv/basename: a script; its interpreter /bin/sh is ' along_check basename &&
+    checks 0 '^way: preload' run -check "$bin/dynamic"
+mp_report $? "-check looks at the file that the servers have" "$mp_dir/out"
+checks 127 "cannot start /fwd/none: No such file" run -check /fwd/none && [ "$(wc -l <"$mp_dir/out")" = 2 ] &&
+    checks 127 "only this host was searched: there is no address file of servers" env XDG_RUNTIME_DIR="$mp_dir/empty" "$builddir/iofwd-run" -check /fwd/none &&
+    checks 127 "there is no address file $mp_dir/none" "$builddir/iofwd-run" -servers "$mp_dir/none" -check /fwd/none
+mp_report $? "it says where it did not look" "$mp_dir/out"
 
 # What the choice costs a preloaded program: no system call more than if the way was given.
 name="the choice costs a preloaded program no system call"
