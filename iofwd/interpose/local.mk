@@ -194,7 +194,7 @@ preload_sources = \
 	iofwd/interpose/path/resolve.h \
 	iofwd/interpose/stdio/wide.c \
 	iofwd/interpose/path/xattr.c
-libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/entry/mpi_io.c iofwd/interpose/entry/mpi_io.h iofwd/interpose/entry/mpi_request.c iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c
+libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/entry/mpi_io.c iofwd/interpose/entry/mpi_io.h iofwd/interpose/entry/mpi_request.c iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c iofwd/interpose/loader/symbol.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c iofwd/calls/mpi_io.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"_IO_2_1_"'
 libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden

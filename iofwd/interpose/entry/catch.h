@@ -60,7 +60,6 @@ static inline void amph_ip_cancel_point(void)
 }
 
 bool amph_ip_stream_known(FILE *f);
-bool amph_ip_names_libc(const char *path);
 bool amph_ip_is_exe(const char *path); /* /proc/self/exe, and the program runs from a copy */
 
 /* The first word of the interposer's FTS objects; the C library's begin with a pointer. */
@@ -70,19 +69,13 @@ static inline bool amph_ip_fts(const void *walk)
     return walk && *(const uint64_t *)walk == AMPH_IP_FTS_MAGIC;
 }
 
-/* May the library of dlopen be forwarded, or is it the C library?  The linker searches its directories
- * for a name without a slash. */
+/* May the library of dlopen be forwarded?  The linker searches its directories for a name without a
+ * slash. */
 static inline bool amph_ip_lib(const char *path)
 {
-    if (!path)
-        return false;
-
-    if (strchr(path, '/') && amph_ip_path(path))
-        return true;
-
-    bool searched = !strchr(path, '/') && amph_ip_state.library_path_forwarded && path[0];
-
-    return (searched || amph_ip_names_libc(path)) && amph_ip_state.on && !amph_ip_inside;
+    return path && (strchr(path, '/') ? amph_ip_path(path)
+                                      : amph_ip_state.library_path_forwarded && path[0] &&
+                                            amph_ip_state.on && !amph_ip_inside);
 }
 
 static inline bool amph_ip_fd(int fd)

@@ -12,6 +12,8 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/settings/env_defs.h"
 #include "base/platform.h"
@@ -85,6 +87,8 @@ void amph_ip_elf_deps_loaded(const char *value);
 
 struct amph_ip_loaded_copy;
 
+typedef void *(*amph_ip_dlsym_fn)(void *restrict handle, const char *restrict name);
+
 /* The state of loader/. */
 struct amph_ip_loader_state {
     /* elf_deps.c: the copies that dlopen has loaded, to be found again as long as they are loaded;
@@ -101,6 +105,13 @@ struct amph_ip_loader_state {
     pthread_once_t error_once;
     pthread_key_t error_key;
     bool has_error_key;
+
+    /* symbol.c, atomic: the C library's dlsym and code (bytes), and a handle of this library, when they are
+     * first needed. */
+    amph_ip_dlsym_fn dlsym;
+    uintptr_t libc_code;
+    size_t libc_code_len;
+    void *own;
 };
 
 extern struct amph_ip_loader_state amph_ip_loader AMPH_HIDDEN;

@@ -8,11 +8,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <gnu/libc-version.h>
 #include <limits.h>
-#include <link.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +17,6 @@
 
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
-#include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -93,57 +88,12 @@ static void *load_found(const char *path, int flags, const long *space)
     return library;
 }
 
-bool amph_ip_names_libc(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return strncmp(slash ? slash + 1 : path, "libc.so", strlen("libc.so")) == 0;
-}
-
-/* In place of a handle of the C library, one of this library, whose functions are found before those of
- * the C library, on which it depends: what a program looks up by it (Python's ctypes, Java's JNA)
- * reaches forwarded files, too. */
-static void *in_front_of(void *library)
-{
-    Dl_info info;
-    struct link_map *given = NULL;
-    void *libc = NULL;
-
-    if (dlinfo(library, RTLD_DI_LINKMAP, &given) != 0 ||
-        dladdr1((void *)(uintptr_t)gnu_get_libc_version, &info, &libc, RTLD_DL_LINKMAP) == 0 ||
-        libc != given)
-        return library;
-
-    const char *path = amph_ip_library_path();
-    void *own = path ? libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-
-    if (!own)
-        return library;
-
-    dlclose(library);
-    return own;
-}
-
-/* With RTLD_NOLOAD a program asks where the C library is, or means its own functions. */
-static void *load_libc(const char *path, int flags, const long *space)
-{
-    void *library = load(path, flags, space);
-    bool ours = library && !(flags & RTLD_NOLOAD) && (!space || *space == LM_ID_BASE);
-
-    return ours ? in_front_of(library) : library;
-}
-
 static void *amph_do_load(const char *path, int flags, const long *space)
 {
-    bool forwarded = strchr(path, '/') && amph_ip_is_forwarded(path);
-
-    if (amph_ip_names_libc(path) && !forwarded)
-        return load_libc(path, flags, space);
-
     if (!strchr(path, '/'))
         return load_found(path, flags, space);
 
-    struct amph_ip_elf_deps *deps = forwarded
+    struct amph_ip_elf_deps *deps = amph_ip_is_forwarded(path)
                                         ? amph_ip_elf_deps_new(amph_ip_loader.library_path, true)
                                         : NULL;
 

@@ -50,8 +50,9 @@ report $? "none is in two places" "$dir/twice"
 awk '/^[a-z]/ { print "MPI_File_" $1; print "PMPI_File_" $1 }' "$srcdir/iofwd/calls/mpi_io.def" >"$dir/mpi"
 # entry/mpi_request.c: what sees the ends of its requests
 for name in Wait Waitall Waitany Waitsome Test Testall Testany Testsome; do printf 'MPI_%s\nPMPI_%s\n' $name $name; done >>"$dir/mpi"
-# Data: the standard streams, and what libiofwd_messages.so reads.
-printf '%s\n' _IO_2_1_stderr_ _IO_2_1_stdin_ _IO_2_1_stdout_ amph_ip_event_calls >"$dir/data"
+# dlsym, where it can be caught (loader/symbol.c), and data: the standard streams, and what libiofwd_messages.so reads.
+case $(uname -m) in ppc64*) : >"$dir/data" ;; *) echo dlsym >"$dir/data" ;; esac
+printf '%s\n' _IO_2_1_stderr_ _IO_2_1_stdin_ _IO_2_1_stdout_ amph_ip_event_calls >>"$dir/data"
 nm -D --defined-only "$builddir/.libs/libiofwd_preload.so" | awk '$3 !~ /^PMIx_/ { sub(/@.*/, "", $3); print $3 }' | sort >"$dir/exported"
 sort "$dir/caught" "$dir/mpi" "$dir/data" | comm -3 - "$dir/exported" >"$dir/differ"
 test ! -s "$dir/differ"

@@ -98,7 +98,7 @@ LD_LIBRARY_PATH=$D/lib sh -c '"$0/plain"; "$0/plain" | cat' "$T"
 cd "$D"
 for load in ./load "$T/load"; do
     $load plug/one.so plug/two.so plug/one.so "$D/plug/two.so" ./nothing.so
-    LD_LIBRARY_PATH=$D/plug $load two.so one.so two.so libm.so.6
+    LD_LIBRARY_PATH=$D/plug $load two.so one.so two.so libc.so.6
 done
 "$T/near" two.so
 rm -r lib && ./origin 2>/dev/null || echo "not found: $?"
@@ -107,43 +107,61 @@ echo left >"$D/left"
 X
 fwd_both "libraries" sh "$mp_dir/commands"
 
-# Functions of the C library that a program looks up by the library's name (Python's ctypes, Java's JNA): those of forwarded files.
+# Functions that a program looks up in the handle of a library (Python's ctypes, Java's JNA and FFM): those of forwarded files, if they are
+# the C library's.  What the linker searches from the caller on, it finds as without us, and dlerror says nothing after a success.
 cat >"$mp_dir/commands" <<'X'
 D=$1
 set -e
 cd "$D"
-cat >by_name.c <<'Y'
+cat >looks.c <<'Y'
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-    void *libc = dlopen(argv[1], RTLD_NOW), *again = dlopen("libc.so.6", RTLD_LAZY | RTLD_LOCAL);
-    if (!libc || !again) {
-        printf("not found\n");
+    void *handle = dlopen(argv[1], argv[2] ? RTLD_LAZY | RTLD_NOLOAD : RTLD_NOW);
+    if (!handle) {
+        printf("%s: not found\n", argv[1]);
         return 1;
     }
-    int (*own_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(libc, "open");
-    int (*own_fallocate)(int, off_t, off_t) = (int (*)(int, off_t, off_t))dlsym(again, "posix_fallocate");
-    int (*own_rename)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(libc, "rename");
-    ssize_t (*own_write)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(libc, "write");
+    int (*own_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(handle, "open");
+    int (*own_fallocate)(int, off_t, off_t) = (int (*)(int, off_t, off_t))dlsym(handle, "posix_fallocate");
+    int (*own_rename)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(handle, "rename");
+    ssize_t (*own_write)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(handle, "write");
     int fd = own_open("by_name", O_RDWR | O_CREAT, 0600);
     printf("%d %zd", own_fallocate(fd, 0, 5000), own_write(fd, "text", 4));
     printf(" %d %d", own_rename("by_name", "renamed"), close(fd));
-    printf(" %s %s", libc == again ? "same" : "other", dlsym(libc, "qsort") == dlsym(RTLD_DEFAULT, "qsort") ? "same" : "other");
-    printf(" %s", dlsym(libc, "no_such_function") ? "found" : "not found");
-    printf(" %d", dlclose(libc));
-    printf(" %d\n", dlclose(again));
+    printf(" %s %s", dlsym(handle, "qsort") == dlsym(RTLD_DEFAULT, "qsort") ? "same" : "other", dlerror() ? "error" : "fine");
+    printf(" %s", dlsym(handle, "no_such_function") ? "found" : "not found");
+    printf(" %s %d\n", dlerror() ? "error" : "fine", dlclose(handle));
     return 0;
 }
 Y
-gcc -O1 -o looks by_name.c
-for name in libc.so.6 "$(ldd /bin/sh | awk '/libc.so.6/ { print $3 }')"; do
-    ./looks "$name"
+gcc -O1 -o looks looks.c
+for how in libc.so.6 "$(ldd /bin/sh | awk '/libc.so.6/ { print $3 }')" "libc.so.6 loaded" libm.so.6 libpthread.so.0; do
+    ./looks $how
     stat -c '%n %s' renamed
     rm renamed
 done
+for name in one two; do
+    printf '#define _GNU_SOURCE\n#include <dlfcn.h>\nconst char *which(void) { return "%s"; }\nvoid *next_of_%s(void) { return dlsym(RTLD_NEXT, "which"); }\n' \
+        $name $name >$name.c
+    gcc -shared -fPIC -O1 -o lib$name.so $name.c
+done
+cat >next.c <<'Y'
+#include <stdio.h>
+void *next_of_one(void), *next_of_two(void);
+int main(void)
+{
+    const char *(*next)(void) = (const char *(*)(void))next_of_one();
+    printf("%s %s\n", next ? next() : "none", next_of_two() ? "one more" : "none");
+    return 0;
+}
+Y
+gcc -O1 -o next next.c -L. -lone -ltwo
+LD_LIBRARY_PATH=$D ./next
 cat >by_name.py <<'Y'
 import ctypes, ctypes.util, os
 libc = ctypes.CDLL(ctypes.util.find_library("c"))
@@ -153,7 +171,7 @@ print(libc.link(b"from_python", b"linked"), os.stat("linked").st_nlink, libc.acc
 Y
 python3 by_name.py
 X
-fwd_both "functions of the C library by its name" sh "$mp_dir/commands"
+fwd_both "functions that are looked up in libraries" sh "$mp_dir/commands"
 
 # dlerror's text outlives what the preload library does with the dynamic linker: it looks up each function of the C library where the
 # program first needs it, and loads the client at the first forwarded call.

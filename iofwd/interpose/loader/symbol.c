@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dlsym: functions that a program looks up in the handle of a library (Python's ctypes, Java's JNA and
+ * FFM).  The C library's, where they are found, would miss forwarded files; this library's are returned
+ * instead, if it defines them.
+ *
+ * Layer: iofwd (interposer).  Thread rule: any thread.
+ *
+ * With RTLD_DEFAULT and RTLD_NEXT the linker searches from the object that holds the return address.  So such
+ * a call must be a jump to the C library's dlsym, with the return address of our caller.  On 64-bit PowerPC
+ * compilers make no such jumps to addresses that are found at run time: there dlsym is not caught.
+ */
+#ifndef __powerpc64__
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/platform.h"
+#include "iofwd/calls/names.h"
+#include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/entry/state.h"
+#include "iofwd/interpose/loader/elf_deps.h"
+
+/* A call that ends a function jumps. */
+#if defined __has_attribute && __has_attribute(musttail)
+#define JUMPS
+#define JUMP __attribute__((musttail))
+#else
+#define JUMPS __attribute__((optimize("O2", "optimize-sibling-calls")))
+#define JUMP
+#endif
+
+/* Its versions, by machine; that of glibc 2.34 is the same on all. */
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
+                                        "GLIBC_2.2",  "GLIBC_2.0",  "GLIBC_2.27" };
+
+static amph_ip_dlsym_fn find_real(void)
+{
+    void *real = NULL;
+
+    for (size_t i = 0; i < AMPH_COUNTOF(versions) && !real; i++)
+        real = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+
+    __atomic_store_n(&amph_ip_loader.dlsym, (amph_ip_dlsym_fn)(uintptr_t)real, __ATOMIC_RELAXED);
+    return (amph_ip_dlsym_fn)(uintptr_t)real;
+}
+
+/* ---- is a function the C library's? ---- */
+
+static bool has(const struct dl_phdr_info *info, uintptr_t address)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+        if (h->p_type == PT_LOAD && address - (info->dlpi_addr + h->p_vaddr) < h->p_memsz)
+            return true;
+    }
+
+    return false;
+}
+
+/* Notes where the C library's code is. */
+static int note_libc(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    if (!has(info, (uintptr_t)gnu_get_libc_version))
+        return 0;
+
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+        if (h->p_type == PT_LOAD && (h->p_flags & PF_X)) {
+            __atomic_store_n(&amph_ip_loader.libc_code, info->dlpi_addr + h->p_vaddr,
+                             __ATOMIC_RELAXED);
+            __atomic_store_n(&amph_ip_loader.libc_code_len, h->p_memsz, __ATOMIC_RELEASE);
+        }
+    }
+
+    return 1;
+}
+
+static bool is_of_libc(const void *function)
+{
+    if (!__atomic_load_n(&amph_ip_loader.libc_code_len, __ATOMIC_ACQUIRE))
+        dl_iterate_phdr(note_libc, NULL);
+
+    return (uintptr_t)function - __atomic_load_n(&amph_ip_loader.libc_code, __ATOMIC_RELAXED) <
+           __atomic_load_n(&amph_ip_loader.libc_code_len, __ATOMIC_ACQUIRE);
+}
+
+/* ---- what a program gets ---- */
+
+/* This library, behind which the linker searches the C library, the only one that it needs. */
+static void *own_handle(void)
+{
+    void *own = __atomic_load_n(&amph_ip_loader.own, __ATOMIC_ACQUIRE);
+    const char *path = own ? NULL : amph_ip_library_path();
+
+    if (own || !path)
+        return own;
+
+    own = libc_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    __atomic_store_n(&amph_ip_loader.own, own, __ATOMIC_RELEASE);
+    return own;
+}
+
+static void *in_front_of(void *function, const char *name, amph_ip_dlsym_fn real)
+{
+    void *own = is_of_libc(function) ? own_handle() : NULL;
+
+    return own ? real(own, name) : function;
+}
+
+/* Is it the C library's answer that counts, whatever it is?  The linker searches from the caller on; or nothing is
+ * forwarded or recorded. */
+static bool is_left_to_libc(const void *handle)
+{
+    return handle == RTLD_DEFAULT || handle == RTLD_NEXT || amph_ip_inside ||
+           !(amph_ip_state.on || amph_ip_state.trace);
+}
+
+void *caught(void *restrict handle,
+             const char *restrict name) __asm__("dlsym") JUMPS AMPH_IP_EXPORT;
+
+void *caught(void *restrict handle, const char *restrict name)
+{
+    amph_ip_dlsym_fn real = __atomic_load_n(&amph_ip_loader.dlsym, __ATOMIC_RELAXED);
+
+    if (AMPH_UNLIKELY(!real))
+        real = find_real();
+
+    if (is_left_to_libc(handle))
+        JUMP return real(handle, name);
+
+    void *found = real(handle, name);
+
+    return found ? in_front_of(found, name, real) : NULL;
+}
+
+#endif
