@@ -35,19 +35,17 @@
  * EXDEV.  Two forwarded ones must be entered (pair_enter) before a server makes the call. */
 struct pair {
     struct amph_ip_resolved from, to;
-    bool mount; /* one is a prefix itself, the other lies outside of it */
 };
 
-/* The errors that the kernel reports before EXDEV: does the path's directory exist? */
-static int parent_error(int dir, const char *path)
+/* Writes the path of the directory that a path's last component is in, and a dot.  Returns 0, or an error of the
+ * path. */
+static int parent_of(const char *path, char parent[PATH_MAX])
 {
-    struct stat st;
-    char parent[PATH_MAX];
     size_t len = strlen(path);
 
     if (len == 0)
         return ENOENT;
-    if (len >= sizeof parent)
+    if (len >= PATH_MAX)
         return ENAMETOOLONG;
 
     memcpy(parent, path, len + 1);
@@ -57,26 +55,36 @@ static int parent_error(int dir, const char *path)
     while (len && parent[len - 1] != '/')
         parent[--len] = 0;
 
-    memcpy(parent + len, ".", 2); /* fails unless it is a directory with search permission */
+    memcpy(parent + len, ".",
+           2); /* a look-up fails unless it is a directory with search permission */
+    return 0;
+}
+
+/* The errors that the kernel reports before EXDEV: does the path's directory exist? */
+static int parent_error(int dir, const char *path)
+{
+    struct stat st;
+    char parent[PATH_MAX];
+    int err = parent_of(path, parent);
+
+    if (err)
+        return err;
+
     return amph_do_fstatat(dir, parent, &st, 0) != 0 ? errno : 0;
 }
 
-/* Is it a prefix itself, where a mount point would be? */
-static bool is_prefix(const struct amph_ip_resolved *w)
+/* Is that directory, which exists, forwarded? */
+static bool is_parent_forwarded(int dir, const char *path)
 {
-    char path[PATH_MAX];
+    struct amph_ip_resolved w;
+    char parent[PATH_MAX];
 
-    if (!amph_ip_resolve_absolute(w, path, sizeof path))
+    if (parent_of(path, parent) || !amph_ip_resolve_near(&w, dir, parent, false))
         return false;
+    if (!w.local)
+        amph_ip_resolve_end(&w, 0);
 
-    size_t n = strlen(path);
-
-    while (n && path[n - 1] == '/')
-        path[--n] = 0;
-
-    const struct amph_fwd_prefix *prefix = amph_fwd_prefix_match(&amph_ip_state.prefixes, path);
-
-    return prefix && prefix->len_bytes == n;
+    return !w.local;
 }
 
 /* Is it what amph_ip_text_error says of a path? */
@@ -85,24 +93,44 @@ static bool is_text_error(int err)
     return err == EFAULT || err == ENAMETOOLONG;
 }
 
+/* A path like /proc/self/fd/N that is not followed means that link, which lies on a file system of this host. */
+static void take_number_itself(struct amph_ip_resolved *w, int dir, const char *path)
+{
+    if (w->local || w->by == AMPH_IP_BY_NAME)
+        return;
+
+    amph_ip_resolve_end(w, 0);
+    w->local = true;
+    w->by = AMPH_IP_BY_NAME;
+    w->dir = NULL;
+    w->dirfd = dir;
+    w->path = path;
+}
+
 enum side {
     SIDE_LOCAL,
     SIDE_FORWARDED,
     SIDE_FAILED
 };
 
-static enum side pair_find(struct pair *p, int from_dir, const char *from, bool from_empty_ok,
-                           int to_dir, const char *to)
+/* flags: those of linkat about the old name. */
+static enum side pair_find(struct pair *p, int from_dir, const char *from, int flags, int to_dir,
+                           const char *to)
 {
     if (!from) { /* which may have been left to the kernel, and to may be forwarded */
         errno = EFAULT;
         return SIDE_FAILED;
     }
 
-    if (!amph_ip_resolve_near(&p->from, from_dir, from, from_empty_ok))
+    if (!amph_ip_resolve_near(&p->from, from_dir, from, flags & AT_EMPTY_PATH))
         return SIDE_FAILED;
+    if (!(flags & AT_SYMLINK_FOLLOW))
+        take_number_itself(&p->from, from_dir, from);
 
     bool ok = to && amph_ip_resolve_near(&p->to, to_dir, to, false);
+
+    if (ok)
+        take_number_itself(&p->to, to_dir, to);
 
     if (!to)
         errno = EFAULT;
@@ -114,7 +142,6 @@ static enum side pair_find(struct pair *p, int from_dir, const char *from, bool 
 
     amph_ip_debug("%s and %s: %s", p->from.local ? "a local path" : "a forwarded path",
                   ok && p->to.local ? "a local one" : "a forwarded one", strerrorname_np(err));
-    p->mount = ok && is_prefix(p->from.local ? &p->to : &p->from);
     if (!p->from.local)
         amph_ip_resolve_end(&p->from, 0);
 
@@ -161,10 +188,52 @@ static enum side pair_went_out(struct pair *p, int err, bool itself)
     return SIDE_FAILED;
 }
 
+/* Is the last component "." or ".."? */
+static bool ends_in_dots(const char *path)
+{
+    size_t end = strlen(path);
+
+    while (end && path[end - 1] == '/')
+        end--;
+
+    size_t start = end;
+
+    while (start && path[start - 1] != '/')
+        start--;
+
+    return (end - start == 1 && path[start] == '.') ||
+           (end - start == 2 && path[start] == '.' && path[start + 1] == '.');
+}
+
+/* The error of a rename between a forwarded and a local path.  Both may be names in directories of one side: a prefix
+ * itself, which is what a mount point would be, or ".." of it. */
+static int rename_over_sides(int from_dir, const char *from, int to_dir, const char *to,
+                             unsigned flags)
+{
+    struct stat st;
+    int err = parent_error(from_dir, from);
+
+    if (!err)
+        err = parent_error(to_dir, to);
+    if (err)
+        return err;
+
+    if (is_parent_forwarded(from_dir, from) != is_parent_forwarded(to_dir, to))
+        return EXDEV;
+    if (ends_in_dots(from))
+        return EBUSY;
+    if (ends_in_dots(to))
+        return flags & RENAME_NOREPLACE ? EEXIST : EBUSY;
+    if (amph_do_fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+
+    return EBUSY;
+}
+
 /* The error of a rename whose pair was not found because of err.  A missing directory of the old name
- * has precedence over a bad and over an empty new name, one of either name over EXDEV. */
-static int rename_error(const struct pair *p, int err, int from_dir, const char *from, int to_dir,
-                        const char *to)
+ * has precedence over a bad and over an empty new name. */
+static int rename_error(int err, int from_dir, const char *from, int to_dir, const char *to,
+                        unsigned flags)
 {
     if (is_text_error(err)) {
         int parent = amph_ip_can_read_text(from) ? parent_error(from_dir, from) : 0;
@@ -179,34 +248,24 @@ static int rename_error(const struct pair *p, int err, int from_dir, const char 
     if (!from[0])
         return ENOENT;
 
-    if (err != EXDEV)
-        return err;
-
-    int missing = parent_error(from_dir, from);
-
-    if (!missing)
-        missing = parent_error(to_dir, to);
-    if (missing)
-        return missing;
-
-    return p->mount ? EBUSY : EXDEV;
+    return err == EXDEV ? rename_over_sides(from_dir, from, to_dir, to, flags) : err;
 }
 
 int amph_do_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-    struct pair p = { .mount = false };
+    struct pair p;
 
     if ((flags & ~7U) ||
         ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
         return amph_ip_fail(EINVAL);
 
-    enum side side = pair_find(&p, from_dir, from, false, to_dir, to);
+    enum side side = pair_find(&p, from_dir, from, 0, to_dir, to);
     if (side == SIDE_LOCAL && !flags)
         return libc_renameat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path);
     if (side == SIDE_LOCAL)
         return libc_renameat2(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
     if (side == SIDE_FAILED)
-        return amph_ip_fail(rename_error(&p, errno, from_dir, from, to_dir, to));
+        return amph_ip_fail(rename_error(errno, from_dir, from, to_dir, to, flags));
 
     int err;
 
@@ -332,12 +391,6 @@ static int link_open_file(int from_dir, const char *from, int to_dir, const char
     return err ? amph_ip_fail(err) : 0;
 }
 
-/* Is it a link to an open file, and itself to get a name?  It lies on a file system of this host. */
-static bool links_number(const struct amph_ip_resolved *w, int flags)
-{
-    return w->by != AMPH_IP_BY_NAME && !(flags & AT_SYMLINK_FOLLOW);
-}
-
 int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     struct pair p;
@@ -347,16 +400,10 @@ int amph_do_linkat(int from_dir, const char *from, int to_dir, const char *to, i
     if (is_near_file(from_dir, from, flags))
         return link_open_file(from_dir, from, to_dir, to, flags);
 
-    enum side side = pair_find(&p, from_dir, from, flags & AT_EMPTY_PATH, to_dir, to);
+    enum side side = pair_find(&p, from_dir, from, flags, to_dir, to);
 
     if (side == SIDE_LOCAL)
         return libc_linkat(p.from.dirfd, p.from.path, p.to.dirfd, p.to.path, flags);
-
-    if (side == SIDE_FORWARDED && links_number(&p.from, flags)) {
-        pair_end(&p, 0);
-        errno = EXDEV;
-        side = SIDE_FAILED;
-    }
 
     if (side == SIDE_FAILED)
         return amph_ip_fail(link_error(errno, from_dir, from, to_dir, to, flags));

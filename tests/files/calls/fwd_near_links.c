@@ -378,6 +378,45 @@ static void section_open_files(void)
     }
 }
 
+/* ---- renames that fail ---- */
+
+/* Names of the tree and of this host, and links to open files, which the kernel does not follow here. */
+static void section_renames(void)
+{
+    static const char *const names[] = { "top",    "dir", "none",      "none/x",
+                                         "dir/..", "..",  ".",         "new/",
+                                         "link/x", "way", "/dev/null", "/dev/none/x",
+                                         "/dev/.", "",    NULL,        NULL };
+    enum {
+        N = sizeof names / sizeof *names
+    };
+    char number[2][64];
+    const char *name[N];
+
+    make_tree();
+    snprintf(number[0], sizeof number[0], "/proc/self/fd/%d", open(in("top"), O_RDONLY));
+    snprintf(number[1], sizeof number[1], "/dev/fd/%d", open(in("dir"), O_RDONLY));
+    for (int i = 0, n = 0; i < N; i++)
+        name[i] = names[i] ? names[i] : number[n++];
+
+    for (int from = 0; from < N; from++)
+        for (int to = 0; to < N; to++) {
+            bool here = name[from][0] == '/';
+
+            if (here == (name[to][0] == '/') && !strstr(name[from], "..") &&
+                !strstr(name[to], ".."))
+                continue; /* it may not fail, and is the subject of other tests */
+
+            printf("%s to %s\n", names[from] ? names[from] : "an open file",
+                   names[to] ? names[to] : "an open file");
+            say_result("rename", rename(place(name[from]), place(name[to])));
+            say_result("no replacement", renameat2(AT_FDCWD, place(name[from]), AT_FDCWD,
+                                                   place(name[to]), RENAME_NOREPLACE));
+            say_result("exchange", renameat2(AT_FDCWD, place(name[from]), AT_FDCWD, place(name[to]),
+                                             RENAME_EXCHANGE));
+        }
+}
+
 /* ---- modes ---- */
 
 static void say_mode(const char *what, long result, const char *name)
@@ -501,7 +540,8 @@ int main(int argc, char **argv)
         { "look_ups", section_look_ups },   { "below", section_below },
         { "changes", section_changes },     { "attributes", section_attributes },
         { "new_links", section_new_links }, { "open_files", section_open_files },
-        { "modes", section_modes },         { "replaced", section_replaced },
+        { "renames", section_renames },     { "modes", section_modes },
+        { "replaced", section_replaced },
     };
 
     if (argc < 3)

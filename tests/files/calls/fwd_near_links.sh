@@ -6,14 +6,14 @@
 program=$builddir/tests/files/calls/fwd_near_links
 export FWD_STANDING=1 IOFWD_NEAR=1
 
-for section in look_ups below changes attributes new_links open_files modes replaced; do
+for section in look_ups below changes attributes new_links open_files renames modes replaced; do
     fwd_both "$section" "$program" "$section"
     fwd_both "$section, by the server" env IOFWD_NEAR=0 "$program" "$section"
 done
 
 AMPHORA_SMP=0 AMPHORA_CONDUIT=tcp
 export AMPHORA_SMP AMPHORA_CONDUIT
-for section in open_files modes; do
+for section in open_files renames modes; do
     fwd_both "$section, over tcp" env IOFWD_NEAR=0 "$program" "$section"
 done
 unset AMPHORA_SMP AMPHORA_CONDUIT
