@@ -126,6 +126,11 @@ struct amph_set {
     gex_Rank_t count, self;
 };
 
+/* See amph_gex_found_done. */
+enum {
+    AMPH_GEX_FOUND_DONE_POLLS = 8
+};
+
 struct amph_gex {
     bool threaded; /* PAR or PARSYNC */
     bool attached;
@@ -153,6 +158,7 @@ struct amph_gex {
     bool crowded;                 /* some host has more processes of the job than cores */
     struct amph_colls *colls;     /* coll.h */
     struct amph_handles *handles; /* extended/pending.c */
+    uint32_t found_done;          /* amph_gex_found_done: its calls until it polls; atomic */
 };
 
 /* What exists without a job. */
@@ -247,6 +253,16 @@ static inline void amph_gex_handle_own(void)
 
 /* One step of a wait of this layer: amph_am_wait_step and amph_gex_progress. */
 void amph_gex_wait_step(struct amph_waiter *w);
+
+/* A barrier or collective was complete at its first look, so that nothing has polled.  Polls at every few of these
+ * calls, and if `late`: others have waited long for this process.  The slowest process of a job may never wait, but
+ * clients expect that their handlers run in barriers. */
+void amph_gex_found_done(struct amph_gex *g, bool late);
+/* A wait has polled. */
+static inline void amph_gex_has_polled(struct amph_gex *g)
+{
+    __atomic_store_n(&g->found_done, AMPH_GEX_FOUND_DONE_POLLS, __ATOMIC_RELAXED);
+}
 
 /* gex_EP_RegisterHandlers.  any_args: handlers of GASNet-1, which do not declare their number of
  * arguments. */

@@ -62,9 +62,13 @@ struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
 
 static void wake_all(struct amph_barrier *b)
 {
+    bool woke = false;
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < b->coll->nlocal; i++)
-        amph_coll_wake(b->coll, i);
+        woke |= amph_coll_wake(b->coll, i);
+
+    __atomic_store_n(&b->woke, woke, __ATOMIC_RELAXED);
 }
 
 /* ---- the stages; locked ---- */
@@ -213,7 +217,7 @@ static void after_local(struct amph_barrier *b, bool arriving)
     __atomic_store_n(&b->state, RESULT, __ATOMIC_RELAXED);
     if (arriving) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        amph_coll_wake(b->coll, 0);
+        __atomic_store_n(&b->woke, amph_coll_wake(b->coll, 0), __ATOMIC_RELAXED);
     }
 }
 
@@ -227,6 +231,7 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
     b->seen = 0;
     b->round = 0;
     b->sent = false;
+    __atomic_store_n(&b->woke, false, __ATOMIC_RELAXED);
     amph_coll_count(b->coll, 1);
     __atomic_store_n(&b->state, LOCAL, __ATOMIC_RELAXED);
 
@@ -385,8 +390,10 @@ void amph_coll_barrier_wait(struct amph_barrier *b)
 
     w.neighbours = b->coll->nlocal > 1;
     /* The last one to arrive does not wait, and learns nothing about spinning. */
-    if (amph_coll_barrier_progress(b))
+    if (amph_coll_barrier_progress(b)) {
+        amph_gex_found_done(amph_gex(), amph_coll_barrier_woke(b));
         return;
+    }
 
     bool spins = amph_am_may_spin();
 
@@ -399,6 +406,7 @@ void amph_coll_barrier_wait(struct amph_barrier *b)
         amph_gex_wait_step(&w);
 
     amph_am_wait_found(&w);
+    amph_gex_has_polled(amph_gex());
 }
 
 /* ---- messages ---- */

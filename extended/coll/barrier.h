@@ -74,6 +74,7 @@ struct amph_barrier {
     uint32_t seen;  /* number of lines that have been seen to arrive */
     uint32_t round; /* leaders only */
     bool sent;
+    bool woke;          /* this process has woken others; atomic */
     uint64_t *inbox[2]; /* [slots] */
     uint32_t slots;
     /* operations of gex_Coll_BarrierNB in the order of the calls; the first is in progress */
@@ -100,6 +101,11 @@ void amph_coll_barrier_enqueue(struct amph_barrier *b, struct amph_gex_op *op);
 bool amph_coll_barrier_progress(struct amph_barrier *b);
 /* Does the stage inside the neighbourhood await this member? */
 bool amph_coll_barrier_awaits(struct amph_barrier *b, uint32_t member);
+/* Has this process's arrival at the last barrier, or its result, woken others? */
+static inline bool amph_coll_barrier_woke(const struct amph_barrier *b)
+{
+    return __atomic_load_n(&b->woke, __ATOMIC_RELAXED);
+}
 /* Waits until the barrier is done. */
 void amph_coll_barrier_wait(struct amph_barrier *b);
 /* Has notify been called without a reset afterwards? */

@@ -39,7 +39,12 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags)
     struct amph_team *team = team_for(tm, flags, 0, "gex_Coll_BarrierNB");
     struct amph_gex_op *op = amph_gex_op_get();
 
-    amph_coll_barrier_enqueue(&team->coll->barrier[AMPH_BARRIER_TEAM], op);
+    struct amph_barrier *barrier = &team->coll->barrier[AMPH_BARRIER_TEAM];
+
+    amph_coll_barrier_enqueue(barrier, op);
+    if (amph_event_done(&op->root))
+        amph_gex_found_done(amph_gex(), amph_coll_barrier_woke(barrier));
+
     return amph_gex_op_event(op);
 }
 

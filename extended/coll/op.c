@@ -477,5 +477,8 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
 
     amph_coll_run(c);
     amph_coll_spin_unlock(&c->locked);
+    if (amph_event_done(&event->root))
+        amph_gex_found_done(amph_gex(), false);
+
     return amph_gex_op_event(event);
 }

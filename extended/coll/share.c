@@ -210,16 +210,18 @@ bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour)
     return __atomic_load_n(&s->head->ctl[neighbour].asleep, __ATOMIC_RELAXED) != 0;
 }
 
-void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
+bool amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour)
 {
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_WAKE };
 
-    if (amph_coll_share_sleeps(s, neighbour)) {
-        /* Without room in its lane a member must be woken by messages. */
-        amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[neighbour].gex_jobrank, &am,
-                        AMPH_AM_IMMEDIATE, NULL);
-        amph_count(WAKES_SENT);
-    }
+    if (!amph_coll_share_sleeps(s, neighbour))
+        return false;
+
+    /* Without room in its lane a member must be woken by messages. */
+    amph_am_request(amph_gex()->ep.am, amph_gex()->nbrhd.info[neighbour].gex_jobrank, &am,
+                    AMPH_AM_IMMEDIATE, NULL);
+    amph_count(WAKES_SENT);
+    return true;
 }
 
 /* ---- cores ---- */

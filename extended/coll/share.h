@@ -102,9 +102,9 @@ void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
 /* Does this neighbour sleep, or is about to?  The caller has issued a fence after its writes. */
 bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour);
-/* Wakes the neighbour in `neighbour` if it sleeps.  The caller has issued a fence after its
- * writes. */
-void amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
+/* Wakes the neighbour in `neighbour` if it sleeps, and returns whether it does.  The caller has issued a fence
+ * after its writes. */
+bool amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
 
 /* Publishes that this process, which has neighbours, waits on this core. */
 void amph_coll_share_set_core(struct amph_share *s, uint32_t core);

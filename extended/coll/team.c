@@ -50,10 +50,9 @@ void amph_coll_count(struct amph_coll *c, uint32_t change)
     }
 }
 
-void amph_coll_wake(const struct amph_coll *c, uint32_t member)
+bool amph_coll_wake(const struct amph_coll *c, uint32_t member)
 {
-    if (member != c->self)
-        amph_coll_share_wake(&amph_colls()->share, c->nbrhd_index[member]);
+    return member != c->self && amph_coll_share_wake(&amph_colls()->share, c->nbrhd_index[member]);
 }
 
 /* ---- temporary memory ---- */
@@ -431,4 +430,17 @@ void amph_gex_wait_step(struct amph_waiter *w)
 
     if (sleeps)
         amph_coll_share_awake(&all->share);
+}
+
+void amph_gex_found_done(struct amph_gex *g, bool late)
+{
+    const uint32_t left = __atomic_load_n(&g->found_done, __ATOMIC_RELAXED);
+
+    if (!late && left != 0) {
+        __atomic_store_n(&g->found_done, left - 1, __ATOMIC_RELAXED);
+        return;
+    }
+
+    amph_am_poll(g->ep.am);
+    amph_gex_has_polled(g);
 }

@@ -72,7 +72,9 @@ static int wait(struct amph_barrier *b, int id, int flags, const char *call)
 static int try(struct amph_barrier *b, int id, int flags, const char *call)
 {
     need_notify(b, call);
-    if (!amph_coll_barrier_progress(b)) {
+    if (amph_coll_barrier_progress(b)) {
+        amph_gex_found_done(amph_gex(), amph_coll_barrier_woke(b));
+    } else {
         gasnet_AMPoll();
         if (!amph_coll_barrier_progress(b))
             return GASNET_ERR_NOT_READY;

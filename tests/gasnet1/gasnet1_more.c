@@ -197,6 +197,64 @@ static void check_names(void)
     gasnet_resume_interrupts();
 }
 
+/* ---- progress ---- */
+
+static void named(gex_TM_t tm, int turn)
+{
+    (void)tm;
+    CHECK(gasnet_barrier(turn, 0) == GASNET_OK);
+}
+
+static void tried(gex_TM_t tm, int turn)
+{
+    (void)tm;
+    gasnet_barrier_notify(turn, 0);
+    while (gasnet_barrier_try(turn, 0) == GASNET_ERR_NOT_READY)
+        ;
+}
+
+static void anonymous(gex_TM_t tm, int turn)
+{
+    (void)turn;
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+}
+
+static void reduced(gex_TM_t tm, int turn)
+{
+    int total = 0;
+
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &total, &turn, GEX_DT_I32, sizeof turn, 1, GEX_OP_ADD,
+                                          NULL, NULL, 0));
+    CHECK(total == turn * (int)nodes);
+}
+
+/* The slowest process finds each barrier complete and never waits for one, but its handlers run. */
+static void check_slowest(void)
+{
+    static void (*const kinds[])(gex_TM_t tm, int turn) = { named, tried, anonymous, reduced };
+    gex_TM_t tm;
+
+    gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        sum = 0;
+        CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
+        if (me == nodes - 1)
+            CHECK(gasnet_AMRequestShort1(0, H_ADD, 5) == GASNET_OK);
+
+        for (int turn = 0; turn < 32; turn++) {
+            if (me == 0)
+                (void)gasnett_nsleep(500000);
+
+            kinds[kind](tm, turn);
+        }
+
+        if (me == 0 && sum != 5) {
+            fprintf(stderr, "the handler did not run in 32 turns of kind %zu\n", kind);
+            gasnet_exit(1);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t table[] = { { H_ADD, (gex_AM_Fn_t)on_add } };
@@ -226,6 +284,7 @@ int main(int argc, char **argv)
     check_errors();
     check_both();
     check_names();
+    check_slowest();
     CHECK(gasnet_barrier(0, GASNET_BARRIERFLAG_ANONYMOUS) == GASNET_OK);
     gasnet_exit(0);
 }
