@@ -138,7 +138,7 @@ static int chmod_at(struct amph_trap_call *c, int dir, int at, mode_t mode, int 
     int err;
 
     if (amph_trap_leads(c, dir, at, flags, true, &p, &err))
-        err = amph_fwd_chmod(CL, AMPH_TRAP_AT(&p), mode, flags & SERVER_ATFLAGS);
+        err = amph_fwd_chmod(CL, AMPH_TRAP_AT(&p), mode & 07777, flags & SERVER_ATFLAGS);
 
     amph_trap_look_end(&p);
     return err;

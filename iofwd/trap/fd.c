@@ -143,7 +143,7 @@ int amph_trap_do_fchmod(struct amph_trap_call *c)
     int err;
 
     return amph_trap_has_file(c, &file, &err)
-               ? amph_trap_done(file, amph_fwd_fchmod(CL, &file->file, (mode_t)A(1)))
+               ? amph_trap_done(file, amph_fwd_fchmod(CL, &file->file, (mode_t)A(1) & 07777))
                : err;
 }
 

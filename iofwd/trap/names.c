@@ -29,7 +29,7 @@ static int mkdir_at(struct amph_trap_call *c, int dir, int at, mode_t mode)
     if (amph_trap_leads(c, dir, at, AT_SYMLINK_NOFOLLOW, true, &p, &err)) {
         err = amph_trap_umask(c, &mask);
         if (!err)
-            err = amph_fwd_mkdir(CL, AMPH_TRAP_AT(&p), amph_fwd_new_mode(mode, mask));
+            err = amph_fwd_mkdir(CL, AMPH_TRAP_AT(&p), amph_fwd_new_mode(mode & 07777, mask));
     }
 
     amph_trap_look_end(&p);
@@ -114,6 +114,8 @@ static bool both_lead(struct amph_trap_call *c, struct two *two, int dir, int at
 
     int err = amph_trap_look(c, dir, A(at), flags, &two->from);
 
+    if (!err && !two->from.raw[0] && !(flags & AT_EMPTY_PATH))
+        err = ENOENT;
     if (!err)
         err = amph_trap_look(c, dir2, A(at2), AT_SYMLINK_NOFOLLOW, &two->to);
 
@@ -195,6 +197,9 @@ int amph_trap_do_link(struct amph_trap_call *c)
 
 int amph_trap_do_linkat(struct amph_trap_call *c)
 {
+    if (I(4) & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH))
+        return EINVAL;
+
     return link_at(c, I(0), 1, I(2), 3, I(4));
 }
 

@@ -81,17 +81,17 @@ static int open_at(struct amph_trap_call *c, int dir, int at, int flags, mode_t 
 
 int amph_trap_do_open(struct amph_trap_call *c)
 {
-    return open_at(c, AT_FDCWD, 0, I(1), (mode_t)A(2));
+    return open_at(c, AT_FDCWD, 0, I(1), (mode_t)A(2) & 07777);
 }
 
 int amph_trap_do_creat(struct amph_trap_call *c)
 {
-    return open_at(c, AT_FDCWD, 0, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)A(1));
+    return open_at(c, AT_FDCWD, 0, O_CREAT | O_WRONLY | O_TRUNC, (mode_t)A(1) & 07777);
 }
 
 int amph_trap_do_openat(struct amph_trap_call *c)
 {
-    return open_at(c, I(0), 1, I(2), (mode_t)A(3));
+    return open_at(c, I(0), 1, I(2), (mode_t)A(3) & 07777);
 }
 
 int amph_trap_do_openat2(struct amph_trap_call *c)

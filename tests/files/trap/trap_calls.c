@@ -422,7 +422,12 @@ static void directories(void)
     close(openat(dir, "sub/file", O_CREAT | O_WRONLY, 0600));
     CHECK(faccessat(dir, "sub/file", R_OK, 0) == 0 && linkat(dir, "sub/file", dir, "two", 0) == 0);
     CHECK(fstatat(dir, "two", &st, 0) == 0 && st.st_nlink == 2);
+    CHECK(linkat(dir, "sub/file", AT_FDCWD, "/tmp/none", 0x10000) < 0 && errno == EINVAL);
+    CHECK(linkat(dir, "", AT_FDCWD, "/tmp/none", 0) < 0 && errno == ENOENT);
     CHECK(renameat(dir, "two", dir, "three") == 0 && fchmodat(dir, "three", 0640, 0) == 0);
+    CHECK(fchmodat(dir, "three", 0170644, 0) == 0 && fstatat(dir, "three", &st, 0) == 0);
+    CHECK(st.st_mode == (S_IFREG | 0644)); /* what is no permission means nothing */
+    CHECK(mkdirat(dir, "four", 0170700) == 0 && unlinkat(dir, "four", AT_REMOVEDIR) == 0);
     CHECK(openat(dir, "../dir/three", O_RDONLY) >= 0);
     CHECK(rename("dir/three", "/tmp/trap-other-file-system") == (forwarded ? -1 : 0) ||
           errno == EXDEV);
