@@ -435,7 +435,7 @@ function make_c(    c, ret, real, call) {
         printf "%s", before(c)
         print star(f_type[c]) "caught_" f_name[c] "(" proto ") __asm__(\"" (wrap ? "__wrap_" : "") f_name[c] "\") AMPH_IP_EXPORT;"
         if (is_traced(c) && !(variadic && va_type == "va_list")) make_traced(c)
-        real = "libc_" f_name[c] "(" args ")"
+        real = f_after[c] ~ /^calls / ? substr(f_after[c], 7) : "libc_" f_name[c] "(" args ")"
         if (f_after[c] == "new") real = "amph_ip_note_local(" real ")"
         if (f_after[c] == "stream") real = "amph_ip_note_stream(" real ")"
         if (is_stdio(c) && !variadic) {
@@ -483,7 +483,7 @@ function make_c(    c, ret, real, call) {
             print "}\n"
             continue
         }
-        if (f_after[c] !~ /^(new|stream|-)$/ && f_after[c] !~ /^refused E[A-Z]+ ./) die("unknown last field: " f_after[c])
+        if (f_after[c] !~ /^(new|stream|-|calls .*)$/ && f_after[c] !~ /^refused E[A-Z]+ ./) die("unknown last field: " f_after[c])
         if (f_links[c] != "" && !keeps_errno(c)) print "    int before = errno;"
         print "    if (" f_guard[c] ") {"
         if (point) print "        " point

@@ -10,6 +10,7 @@
 #ifndef AMPH_IOFWD_CATCH_H
 #define AMPH_IOFWD_CATCH_H
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +77,14 @@ static inline bool amph_ip_lib(const char *path)
     return path && (strchr(path, '/') ? amph_ip_path(path)
                                       : amph_ip_state.library_path_forwarded && path[0] &&
                                             amph_ip_state.on && !amph_ip_inside);
+}
+
+/* The flags of dlopen, without RTLD_DEEPBIND: such a library would find the C library's functions before ours. */
+static inline int amph_ip_lib_flags(int flags)
+{
+    bool leaves = !amph_ip_state.on || amph_ip_inside;
+
+    return leaves ? flags : flags & ~RTLD_DEEPBIND;
 }
 
 static inline bool amph_ip_fd(int fd)

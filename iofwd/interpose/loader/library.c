@@ -46,7 +46,7 @@ bool amph_ip_is_forwarded(const char *path)
 /* dlopen; with a namespace (space) dlmopen. */
 static void *load(const char *path, int flags, const long *space)
 {
-    return space ? libc_dlmopen(*space, path, flags) : libc_dlopen(path, flags);
+    return space ? libc_dlmopen(*space, path, flags) : libc_dlopen(path, amph_ip_lib_flags(flags));
 }
 
 /* The linker maps copies in memory: of the library and of its forwarded dependencies. */

@@ -173,6 +173,48 @@ python3 by_name.py
 X
 fwd_both "functions that are looked up in libraries" sh "$mp_dir/commands"
 
+# A library that is loaded with RTLD_DEEPBIND (PHP's extensions) finds the C library's functions before those of the program and of preloaded
+# libraries; one whose name has no slash is searched by the run path of who loads it.
+cat >"$mp_dir/commands" <<'X'
+D=$1
+set -e
+L=$(mktemp -d)
+cd "$D"
+cat >deep.c <<'Y'
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int deep(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT, 0600);
+    return (int)write(fd, "deep\n", 5) + 10 * close(fd) + 100 * mkdir("made", 0700);
+}
+Y
+cat >loads.c <<'Y'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
+    int (*deep)(const char *) = library ? (int (*)(const char *))dlsym(library, "deep") : NULL;
+    printf("%d\n", deep ? deep(argv[2]) : -1);
+    return 0;
+}
+Y
+gcc -shared -fPIC -O1 -o "$L/deep.so" deep.c
+gcc -O1 -o "$L/loads" loads.c -Wl,-rpath,"$L"
+cp "$L/deep.so" forwarded.so
+for library in deep.so "$L/deep.so" ./forwarded.so "$D/forwarded.so"; do
+    "$L/loads" "$library" "$D/written"
+    cat written
+    rm written
+    rmdir made
+done
+rm -r "$L" forwarded.so
+X
+fwd_both "libraries that are bound deeply" sh "$mp_dir/commands"
+
 # dlerror's text outlives what the preload library does with the dynamic linker: it looks up each function of the C library where the
 # program first needs it, and loads the client at the first forwarded call.
 cat >"$mp_dir/commands" <<'X'
