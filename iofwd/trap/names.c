@@ -114,8 +114,6 @@ static bool both_lead(struct amph_trap_call *c, struct two *two, int dir, int at
 
     int err = amph_trap_look(c, dir, A(at), flags, &two->from);
 
-    if (!err && !two->from.raw[0] && !(flags & AT_EMPTY_PATH))
-        err = ENOENT;
     if (!err)
         err = amph_trap_look(c, dir2, A(at2), AT_SYMLINK_NOFOLLOW, &two->to);
 
@@ -154,6 +152,109 @@ static void both_end(struct two *two)
     amph_trap_look_end(&two->to);
 }
 
+/* A call of the supervisor's own: records do not show it. */
+static int stat_by_itself(const struct amph_trap_path *p, int flags, struct stat *st)
+{
+    const struct amph_fwd_caller caller = amph_fwd_set_caller(AMPH_FWD_NO_CALLER);
+    int err = amph_fwd_stat(CL, AMPH_TRAP_AT(p), flags, st);
+
+    amph_fwd_set_caller(caller);
+    return err;
+}
+
+/* Is there what the path leads to?  Returns 0 or an error. */
+static int look_at(struct amph_trap_call *c, const struct amph_trap_path *p, int dir, int flags)
+{
+    char seen[AMPH_TRAP_SEEN_MAX];
+    struct stat st;
+
+    if (p->where == AMPH_TRAP_FORWARDED)
+        return stat_by_itself(p, flags & AT_SYMLINK_NOFOLLOW, &st);
+
+    amph_trap_seen(c, p, dir, seen);
+    if (!p->raw[0]) /* an open file, by its number */
+        flags = 0;
+
+    return fstatat(AT_FDCWD, seen, &st, flags & AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+}
+
+static int look_at_text(struct amph_trap_call *c, int dir, const char *text, int flags)
+{
+    struct amph_trap_path p;
+    int err = amph_trap_look_text(c, dir, text, flags, &p);
+
+    if (!err)
+        err = look_at(c, &p, dir, flags);
+
+    amph_trap_look_end(&p);
+    return err;
+}
+
+/* Is there the directory of this name? */
+static int look_at_parent(struct amph_trap_call *c, int dir, const char *name)
+{
+    char parent[PATH_MAX + 1];
+    size_t len = strlen(name);
+
+    if (!len)
+        return ENOENT;
+
+    memcpy(parent, name, len);
+    while (len && parent[len - 1] == '/')
+        len--;
+
+    while (len && parent[len - 1] != '/')
+        len--;
+
+    memcpy(parent + len, ".", 2);
+    return look_at_text(c, dir, parent, 0);
+}
+
+/* The errors that the kernel finds before it finds two file systems, or EXDEV. */
+static int rename_error(struct amph_trap_call *c, int dir, int at, int dir2, int at2)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    int err = amph_trap_get_text(c, from, sizeof from, A(at));
+
+    if (!err)
+        err = look_at_parent(c, dir, from);
+    if (!err)
+        err = amph_trap_get_text(c, to, sizeof to, A(at2));
+    if (!err)
+        err = look_at_parent(c, dir2, to);
+
+    return err ? err : EXDEV;
+}
+
+/* The same of a link: the old name must exist, and the new one not. */
+static int link_error(struct amph_trap_call *c, const struct amph_trap_path *from, int dir, int at,
+                      int dir2, int at2, int flags)
+{
+    char name[PATH_MAX];
+    int err = amph_trap_get_text(c, name, sizeof name, A(at));
+
+    if (!err)
+        err = name[0] || (flags & AT_EMPTY_PATH) ? look_at(c, from, dir, flags) : ENOENT;
+    if (!err)
+        err = amph_trap_get_text(c, name, sizeof name, A(at2));
+    if (!err)
+        err = look_at_parent(c, dir2, name);
+    if (err)
+        return err;
+
+    size_t len = strlen(name);
+    bool slash = name[len - 1] == '/';
+
+    while (len > 1 && name[len - 1] == '/')
+        name[--len] = 0;
+
+    err = look_at_text(c, dir2, name, AT_SYMLINK_NOFOLLOW);
+    if (err != ENOENT)
+        return err ? err : EEXIST;
+
+    return slash ? ENOENT : EXDEV;
+}
+
 static int rename_at(struct amph_trap_call *c, int dir, int at, int dir2, int at2, unsigned flags)
 {
     struct two two;
@@ -161,6 +262,8 @@ static int rename_at(struct amph_trap_call *c, int dir, int at, int dir2, int at
 
     if (both_lead(c, &two, dir, at, dir2, at2, AT_SYMLINK_NOFOLLOW, &err))
         err = amph_fwd_rename(CL, AMPH_TRAP_AT(&two.from), AMPH_TRAP_AT(&two.to), flags);
+    else if (err == EXDEV)
+        err = rename_error(c, dir, at, dir2, at2);
 
     both_end(&two);
     return err;
@@ -179,12 +282,14 @@ int amph_trap_do_renameat(struct amph_trap_call *c)
 static int link_at(struct amph_trap_call *c, int dir, int at, int dir2, int at2, int flags)
 {
     struct two two;
-    int no_follow = flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW;
+    int how = (flags & AT_EMPTY_PATH) | (flags & AT_SYMLINK_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW);
     int err;
 
-    if (both_lead(c, &two, dir, at, dir2, at2, (flags & AT_EMPTY_PATH) | no_follow, &err))
+    if (both_lead(c, &two, dir, at, dir2, at2, how, &err))
         err = amph_fwd_link(CL, AMPH_TRAP_AT(&two.from), AMPH_TRAP_AT(&two.to),
                             flags & SERVER_ATFLAGS);
+    else if (err == EXDEV)
+        err = link_error(c, &two.from, dir, at, dir2, at2, how);
 
     both_end(&two);
     return err;

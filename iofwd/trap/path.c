@@ -39,10 +39,11 @@ static int forwarded(struct amph_trap_path *p, struct amph_trap_file *dir, const
 struct named {
     pid_t pid;
     int fd;
+    const char *rest; /* what follows, if it is a directory; else "" */
 };
 
-/* "NUMBER" at the end of a path. */
-static bool is_number(const char *text, int *number_p)
+/* "NUMBER" at the end of a path, or as the name of a directory there. */
+static bool take_number(const char *text, struct named *named_p)
 {
     char *end;
 
@@ -51,8 +52,15 @@ static bool is_number(const char *text, int *number_p)
 
     long number = strtol(text, &end, 10);
 
-    *number_p = (int)number;
-    return *end == 0 && number <= INT_MAX;
+    if ((*end && *end != '/') || number > INT_MAX)
+        return false;
+
+    named_p->fd = (int)number;
+    named_p->rest = end + strspn(end, "/");
+    if (*end && !named_p->rest[0])
+        named_p->rest = ".";
+
+    return true;
 }
 
 /* Does the path, of /proc or /dev, name a descriptor? */
@@ -63,12 +71,13 @@ static bool names_descriptor(const char *path, struct named *named_p)
     int end = 0;
 
     named_p->pid = 0;
+    named_p->rest = "";
     if (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0)
         return false;
 
     for (int i = 0; i < 3; i++) {
         if (strncmp(path, dirs[i], strlen(dirs[i])) == 0)
-            return is_number(path + strlen(dirs[i]), &named_p->fd);
+            return take_number(path + strlen(dirs[i]), named_p);
 
         if (strcmp(path, std[i]) == 0) {
             named_p->fd = i;
@@ -77,11 +86,11 @@ static bool names_descriptor(const char *path, struct named *named_p)
     }
 
     if (sscanf(path, "/proc/%d/fd/%n", &named_p->pid, &end) == 1 && end)
-        return is_number(path + end, &named_p->fd);
+        return take_number(path + end, named_p);
 
     end = 0;
     if (sscanf(path, "/proc/%*d/task/%d/fd/%n", &named_p->pid, &end) == 1 && end)
-        return is_number(path + end, &named_p->fd);
+        return take_number(path + end, named_p);
 
     return false;
 }
@@ -202,21 +211,39 @@ static bool link_leads_in(const char *path, bool follow_last, char out[PATH_MAX]
     return false;
 }
 
+void amph_trap_seen(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
+                    char seen[AMPH_TRAP_SEEN_MAX])
+{
+    static const char *const own[][2] = { { "/proc/self/", "" },
+                                          { "/proc/thread-self/", "" },
+                                          { "/dev/fd/", "fd/" } };
+    int pid = (int)c->n.pid;
+
+    if (p->where == AMPH_TRAP_RENAMED)
+        snprintf(seen, AMPH_TRAP_SEEN_MAX, "%s", p->path);
+    else if (p->raw[0] == '/')
+        snprintf(seen, AMPH_TRAP_SEEN_MAX, "%s", p->raw);
+    else if (dir == AT_FDCWD)
+        snprintf(seen, AMPH_TRAP_SEEN_MAX, "/proc/%d/cwd/%s", pid, p->raw);
+    else
+        snprintf(seen, AMPH_TRAP_SEEN_MAX, "/proc/%d/fd/%d%s%s", pid, dir, p->raw[0] ? "/" : "",
+                 p->raw);
+
+    for (size_t i = 0; p->raw[0] == '/' && i < AMPH_COUNTOF(own); i++)
+        if (strncmp(p->raw, own[i][0], strlen(own[i][0])) == 0)
+            snprintf(seen, AMPH_TRAP_SEEN_MAX, "/proc/%d/%s%s", pid, own[i][1],
+                     p->raw + strlen(own[i][0]));
+}
+
 /* A local path: the kernel's, unless it does not find it and a link on it leads to a prefix.  dir: of a
  * relative path, whose directory is the kernel's. */
 static int follow_links(struct amph_trap_call *c, struct amph_trap_path *p, int dir, int flags)
 {
-    char seen[PATH_MAX + 64], path[PATH_MAX], out[PATH_MAX];
+    char seen[AMPH_TRAP_SEEN_MAX], path[PATH_MAX], out[PATH_MAX];
     bool follow_last = !(flags & AT_SYMLINK_NOFOLLOW);
     struct amph_fwd_clean clean;
 
-    if (p->raw[0] == '/')
-        snprintf(seen, sizeof seen, "%s", p->raw);
-    else if (dir == AT_FDCWD)
-        snprintf(seen, sizeof seen, "/proc/%d/cwd/%s", (int)c->n.pid, p->raw);
-    else
-        snprintf(seen, sizeof seen, "/proc/%d/fd/%d/%s", (int)c->n.pid, dir, p->raw);
-
+    amph_trap_seen(c, p, dir, seen);
     if (faccessat(AT_FDCWD, seen, F_OK, follow_last ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ||
         errno != ENOENT)
         return 0;
@@ -236,10 +263,10 @@ static int follow_links(struct amph_trap_call *c, struct amph_trap_path *p, int 
 /* ---- directories ---- */
 
 /* The path relative to base, absolute. */
-static int join(struct amph_trap_path *p, const char *base, bool kernels)
+static int join(struct amph_trap_path *p, const char *base, const char *path, bool kernels)
 {
     struct amph_fwd_clean clean;
-    int err = amph_fwd_path_clean(&amph_trap.prefixes, base, p->raw, p->buf, sizeof p->buf, &clean);
+    int err = amph_fwd_path_clean(&amph_trap.prefixes, base, path, p->buf, sizeof p->buf, &clean);
 
     if (err == ENAMETOOLONG && kernels)
         return 0; /* the kernel says so, or has a shorter way */
@@ -267,12 +294,12 @@ static bool goes_up(const char *path)
     return false;
 }
 
-/* Relative to a directory that is open at a server; takes over dir. */
-static int below_file(struct amph_trap_path *p, struct amph_trap_file *dir)
+/* path: p->raw or the end of it, relative to a directory that is open at a server; takes over dir. */
+static int below_file(struct amph_trap_path *p, struct amph_trap_file *dir, const char *path)
 {
     /* ".." may lead out of the prefix */
-    if (goes_up(p->raw) && dir->name && dir->name[0]) {
-        int err = join(p, dir->name, false);
+    if (goes_up(path) && dir->name && dir->name[0]) {
+        int err = join(p, dir->name, path, false);
 
         if (err || p->where == AMPH_TRAP_RENAMED) {
             amph_trap_file_put(dir);
@@ -280,7 +307,7 @@ static int below_file(struct amph_trap_path *p, struct amph_trap_file *dir)
         }
     }
 
-    return forwarded(p, dir, p->raw);
+    return forwarded(p, dir, path);
 }
 
 static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
@@ -292,14 +319,14 @@ static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p, int fla
         return err;
 
     if (base[0])
-        return join(p, base, false);
+        return join(p, base, p->raw, false);
 
     if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
         err = amph_trap_kernel_dir(c, AT_FDCWD, base);
         if (err == ENOENT) /* a directory that has been removed */
             return 0;
 
-        err = err ? err : join(p, base, true);
+        err = err ? err : join(p, base, p->raw, true);
     }
 
     return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, AT_FDCWD, flags);
@@ -315,7 +342,7 @@ static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int d
         if (err == ENOENT)
             return 0;
 
-        err = err ? err : join(p, base, true);
+        err = err ? err : join(p, base, p->raw, true);
     }
 
     return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, dir, flags);
@@ -324,18 +351,23 @@ static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int d
 static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
 {
     struct named named;
-    int err = join(p, NULL, true);
+    int err = join(p, NULL, p->raw, true);
 
     if (err || p->where != AMPH_TRAP_LOCAL)
         return err;
 
     bool follows = !(flags & AT_SYMLINK_NOFOLLOW) || (flags & AMPH_TRAP_MAGIC_LINK);
 
-    if (follows && names_descriptor(p->raw, &named)) {
+    if (names_descriptor(p->raw, &named) && (follows || named.rest[0])) {
         struct amph_trap_file *file;
 
         err = file_of_name(c, &named, &file);
-        return err || !file ? err : forwarded(p, file, "");
+        if (err)
+            return err;
+        if (file)
+            return named.rest[0] ? below_file(p, file, named.rest) : forwarded(p, file, "");
+        if (!named.rest[0])
+            return 0;
     }
 
     return follow_links(c, p, AT_FDCWD, flags);
@@ -397,7 +429,7 @@ static int look_raw(struct amph_trap_call *c, int dir, int flags, struct amph_tr
     if (err)
         return err;
 
-    return file ? below_file(p, file) : below_local(c, p, dir, flags);
+    return file ? below_file(p, file, p->raw) : below_local(c, p, dir, flags);
 }
 
 int amph_trap_look_text(struct amph_trap_call *c, int dir, const char *text, int flags,

@@ -323,6 +323,10 @@ bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool 
 /* The absolute path. */
 int amph_trap_absolute(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
                        char out[PATH_MAX]);
+/* The path of a local file as the supervisor sees it. */
+#define AMPH_TRAP_SEEN_MAX (PATH_MAX + 64)
+void amph_trap_seen(struct amph_trap_call *c, const struct amph_trap_path *p, int dir,
+                    char seen[AMPH_TRAP_SEEN_MAX]);
 /* Says that the call, by a path that leaves the forwarded working directory, is refused. */
 void amph_trap_say_local(struct amph_trap_call *c, const struct amph_trap_path *p);
 /* Arguments of the client's calls. */

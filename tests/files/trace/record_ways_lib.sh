@@ -111,7 +111,7 @@ C
     recorded -trace="$mp_dir/lines" "$mp_dir/refused" /fwd/source "$mp_dir/there"
     is "refused before it is forwarded: a rename from a prefix to the host" "/fwd/source,$mp_dir/there,18,-1,forwarded" \
         "SELECT path || ',' || path2 || ',' || errno || ',' || result || ',' || side FROM calls WHERE name LIKE 'rename%'"
-    is "refused before it is forwarded: a link, and a call that only the kernel carries out" "chroot:/fwd:1,link:$mp_dir/there:18" \
+    is "refused before it is forwarded: a link, and a call that only the kernel carries out" "chroot:/fwd:1,link:$mp_dir/there:2" \
         "SELECT group_concat(x) FROM (SELECT name || ':' || path || ':' || errno AS x FROM calls WHERE failed AND name IN ('link', 'chroot') ORDER BY 1)"
     grep -Eq "^[0-9]+ rename\(\"/fwd/source\", \"$mp_dir/there\"\) = -1 EXDEV .*<client" "$mp_dir/lines"
     mp_report $? "refused before it is forwarded: a line" "$mp_dir/lines"

@@ -424,6 +424,13 @@ static void directories(void)
     CHECK(fstatat(dir, "two", &st, 0) == 0 && st.st_nlink == 2);
     CHECK(linkat(dir, "sub/file", AT_FDCWD, "/tmp/none", 0x10000) < 0 && errno == EINVAL);
     CHECK(linkat(dir, "", AT_FDCWD, "/tmp/none", 0) < 0 && errno == ENOENT);
+    CHECK(linkat(dir, "none", AT_FDCWD, "/dev/null", 0) < 0 && errno == ENOENT);
+    CHECK(linkat(dir, "two", AT_FDCWD, "/dev/null", 0) < 0 && errno == EEXIST);
+    CHECK(linkat(AT_FDCWD, "/dev/null", dir, "two", 0) < 0 && errno == EEXIST);
+    CHECK(linkat(AT_FDCWD, "/dev/null", dir, "none/x", 0) < 0 && errno == ENOENT);
+    CHECK(linkat(AT_FDCWD, "/dev/null", dir, "none", 0) < 0 && errno == EXDEV);
+    CHECK(renameat(dir, "none/x", AT_FDCWD, "/dev/none") < 0 && errno == ENOENT);
+    CHECK(renameat(dir, "two", AT_FDCWD, "/dev/none/x") < 0 && errno == ENOENT);
     CHECK(renameat(dir, "two", dir, "three") == 0 && fchmodat(dir, "three", 0640, 0) == 0);
     CHECK(fchmodat(dir, "three", 0170644, 0) == 0 && fstatat(dir, "three", &st, 0) == 0);
     CHECK(st.st_mode == (S_IFREG | 0644)); /* what is no permission means nothing */
@@ -437,6 +444,9 @@ static void directories(void)
     /* by the names of descriptors */
     snprintf(path, sizeof path, "/proc/self/fd/%d", dir);
     CHECK(stat(path, &st) == 0 && S_ISDIR(st.st_mode) && open(path, O_RDONLY) >= 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d/sub//file", dir);
+    CHECK(stat(path, &st) == 0 && S_ISREG(st.st_mode) && link(path, "dir/four") == 0);
+    CHECK(unlinkat(dir, "four", 0) == 0);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), dir);
 
     ssize_t n = readlink(path, target, 63);
