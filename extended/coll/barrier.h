@@ -75,6 +75,7 @@ struct amph_barrier {
     uint32_t round; /* leaders only */
     bool sent;
     bool woke;          /* this process has woken others; atomic */
+    bool tried_alone;   /* a try without a notify has been reported */
     uint64_t *inbox[2]; /* [slots] */
     uint32_t slots;
     /* operations of gex_Coll_BarrierNB in the order of the calls; the first is in progress */

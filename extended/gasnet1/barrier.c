@@ -40,12 +40,16 @@ static void notify(struct amph_barrier *b, int id, int flags, const char *call)
     amph_coll_barrier_notify(b, value_of(id, flags, call));
 }
 
+static const char *notify_of(const char *call)
+{
+    return strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier_notify"
+                                                 : "gasnet_barrier_notify";
+}
+
 static void need_notify(const struct amph_barrier *b, const char *call)
 {
     if (!amph_coll_barrier_busy(b))
-        amph_fatal("%s was called without %s_notify before it", call,
-                   strncmp(call, "gasnet_coll", 11) == 0 ? "gasnet_coll_barrier"
-                                                         : "gasnet_barrier");
+        amph_fatal("%s was called without %s before it", call, notify_of(call));
 }
 
 /* Returns this process's result of a completed barrier. v is the value that the wait or try
@@ -69,9 +73,23 @@ static int wait(struct amph_barrier *b, int id, int flags, const char *call)
     return result(b, value_of(id, flags, call));
 }
 
+/* A try without a notify finds nothing to wait for.  HPX calls it once more after the try that has succeeded. */
+static int try_alone(struct amph_barrier *b, const char *call)
+{
+    if (!b->tried_alone)
+        amph_warn("%s was called without %s before it; such calls return GASNET_OK", call,
+                  notify_of(call));
+
+    b->tried_alone = true;
+    gasnet_AMPoll();
+    return GASNET_OK;
+}
+
 static int try(struct amph_barrier *b, int id, int flags, const char *call)
 {
-    need_notify(b, call);
+    if (!amph_coll_barrier_busy(b))
+        return try_alone(b, call);
+
     if (amph_coll_barrier_progress(b)) {
         amph_gex_found_done(amph_gex(), amph_coll_barrier_woke(b));
     } else {
