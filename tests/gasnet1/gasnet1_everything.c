@@ -4,6 +4,8 @@
 #define GASNET_SEGMENT_EVERYTHING 1
 #include "gasnet.h"
 #include "gasnet_ratomic.h"
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "tests/gex/gex_common.h"
 
@@ -217,6 +219,73 @@ static void check_segments(void)
         CHECK(seg[i].addr == NULL && seg[i].size == (uintptr_t)-1 && info[i].offset == 0);
 }
 
+/* ---- distributed memory by page faults, as Shray has it ---- */
+
+#define FAULT_PAGES 24
+
+static struct {
+    char *mem; /* pages of the next process; not accessible before the first access */
+    char *copy;
+    size_t page;
+    gasnet_handle_t handle[FAULT_PAGES]; /* gets of every third page to copy */
+    int faults;
+} dsm;
+
+static void *dsm_source(size_t page)
+{
+    return (void *)(uintptr_t)(where[(me + 1) % nodes][STATIC] + page * dsm.page);
+}
+
+/* A blocking get, or a wait for an earlier one, in the handler of the fault. */
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+    const size_t off = (uintptr_t)info->si_addr - (uintptr_t)dsm.mem;
+    const size_t page = off / dsm.page;
+
+    (void)context;
+    if (off >= FAULT_PAGES * dsm.page) {
+        signal(sig, SIG_DFL);
+        return;
+    }
+
+    dsm.faults++;
+    CHECK(mprotect(dsm.mem + page * dsm.page, dsm.page, PROT_READ | PROT_WRITE) == 0);
+    if (page % 3 == 0) {
+        gasnet_wait_syncnb(dsm.handle[page]);
+        memcpy(dsm.mem + page * dsm.page, dsm.copy + page * dsm.page, dsm.page);
+    } else {
+        gasnet_get_bulk(dsm.mem + page * dsm.page, (me + 1) % nodes, dsm_source(page), dsm.page);
+    }
+}
+
+static void page_faults(void)
+{
+    struct sigaction catch = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    struct sigaction before;
+
+    dsm.page = (size_t)sysconf(_SC_PAGESIZE);
+    CHECK(FAULT_PAGES * dsm.page <= sizeof fixed);
+    dsm.mem = mmap(NULL, FAULT_PAGES * dsm.page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    dsm.copy = malloc(FAULT_PAGES * dsm.page);
+    CHECK(dsm.mem != MAP_FAILED && dsm.copy);
+    CHECK(sigemptyset(&catch.sa_mask) == 0 && sigaction(SIGSEGV, &catch, &before) == 0);
+    for (size_t i = 0; i < FAULT_PAGES * dsm.page; i++)
+        fixed[i] = (char)(me * 41 + i / dsm.page * 3 + i);
+
+    meet();
+    for (size_t page = 0; page < FAULT_PAGES; page += 3)
+        dsm.handle[page] = gasnet_get_nb_bulk(dsm.copy + page * dsm.page, (me + 1) % nodes,
+                                              dsm_source(page), dsm.page);
+
+    for (size_t i = 0; i < FAULT_PAGES * dsm.page; i += 7)
+        CHECK(dsm.mem[i] == (char)((me + 1) % nodes * 41 + i / dsm.page * 3 + i));
+
+    CHECK(dsm.faults == FAULT_PAGES && sigaction(SIGSEGV, &before, NULL) == 0);
+    CHECK(munmap(dsm.mem, FAULT_PAGES * dsm.page) == 0);
+    free(dsm.copy);
+    meet();
+}
+
 int main(int argc, char **argv)
 {
     gasnet_handlerentry_t table[] = { { H_WHERE, (gex_AM_Fn_t)on_where },
@@ -261,6 +330,7 @@ int main(int argc, char **argv)
     meet();
     together(heap);
     meet();
+    page_faults();
     gasnet_exit(0);
 
     return 0;
