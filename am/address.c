@@ -194,6 +194,12 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
             "%s has a network address of another kind than %s, as IPv4 and IPv6 are; give both "
             "one of the same kind (AMPHORA_INTERFACE)",
             peer, self);
+    else if (net->provider && to->provider_len == strnlen(net->provider, AMPH_PROVIDER_MAX_BYTES) &&
+             memcmp(to->provider, net->provider, to->provider_len) == 0)
+        snprintf(why->text, sizeof why->text,
+                 "%s and %s have versions of Amphora whose messages over the network %s differ; "
+                 "give both the same version",
+                 peer, self, net->ops->name);
     else
         snprintf(why->text, sizeof why->text,
                  "%s runs the network %s on libfabric's provider %.*s and %s on its provider %s, "

@@ -163,7 +163,8 @@ uint32_t amph_ofi_protocol(const struct fi_info *info)
     for (const char *c = strchr(name, ';') ? name : ""; *c; c++)
         h = (h ^ (uint8_t)*c) * UINT32_C(0x01000193);
 
-    return h;
+    /* another version of Amphora may send messages that this one does not know */
+    return (h ^ OFI_WIRE_VERSION) * UINT32_C(0x01000193);
 }
 
 static enum amph_status find_provider(const struct amph_ofi_family *family, bool threaded,

@@ -642,6 +642,30 @@ Test(am, providers_of_other_protocols_do_not_reach_each_other)
     amph_am_close(c);
 }
 
+/* One provider, but the messages differ: another version of Amphora. */
+Test(am, versions_with_other_messages_do_not_reach_each_other)
+{
+    struct amph_am_why why = { .peer = "it", .self = "this one" };
+    size_t len;
+
+    fake.protocol = 7;
+    fake.provider = "tcp";
+
+    struct amph_am_ep *c = open_one(3, false);
+
+    fake.protocol = 8;
+
+    struct amph_am_ep *d = open_one(4, false);
+    const void *addr = amph_am_address(c, &len);
+
+    cr_assert_eq(amph_am_add_peer(d, 2, addr, len, 0, 0, 2, &why), AMPH_ERR_PEER);
+    cr_assert_str_eq(
+        why.text, "it and this one have versions of Amphora whose messages over the network fake "
+                  "differ; give both the same version");
+    amph_am_close(c);
+    amph_am_close(d);
+}
+
 Test(am, pretended_hosts_share_no_memory)
 {
     cr_assert_str_eq(amph_am_peer_conduit(a, 1), "fake");
