@@ -56,7 +56,7 @@ enum amph_am_kind {
     AMPH_AM_LONG,        /* the payload is already at dest, by a put or through a mapping */
     AMPH_AM_LONG_PACKED, /* the message holds the payload; am/ checks dest and copies it there */
     /* credit returns and emulated RMA; `handler` holds a code, of emulate.c from
-     * AMPH_EMULATE_FIRST on, of am/ below */
+     * AMPH_EMULATE_FIRST on, of am/ below (224 to 239: ofi/pack.c) */
     AMPH_AM_INTERNAL,
     AMPH_AM_CANCEL /* am_commit only: sends nothing and releases the room */
 };

@@ -13,6 +13,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/ofi.h \
 	conduits/ofi/ofi_wire.h \
 	conduits/ofi/open.c \
+	conduits/ofi/pack.c \
 	conduits/ofi/pool.c \
 	conduits/ofi/port.c \
 	conduits/ofi/progress.c \
@@ -50,7 +51,7 @@ if HAVE_CRITERION
 check_PROGRAMS += tests/conformance/unit_conduit_tcp
 TESTS += tests/conformance/unit_conduit_tcp
 tests_conformance_unit_conduit_tcp_SOURCES = tests/conformance/unit_conduit_tcp.c tests/conformance/unit_conduit_tcp.h \
-	tests/conformance/unit_conduit_tcp_wait.c
+	tests/conformance/unit_conduit_tcp_packs.c tests/conformance/unit_conduit_tcp_wait.c
 tests_conformance_unit_conduit_tcp_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 tests_conformance_unit_conduit_tcp_LDADD = libofi.la $(UNIT_LIBS) $(LIBFABRIC_LIBS)
 endif

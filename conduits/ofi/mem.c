@@ -40,6 +40,8 @@ enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t le
     if (!base || len_bytes == 0)
         return AMPH_ERR_ARG;
 
+    (void)amph_ofi_pack_first(cx, UINT32_MAX);
+
     int ret = amph_ofi_reg_make(cx, base, len_bytes, OFI_ACCESS_ALL, &reg);
 
     if (ret) {
@@ -59,8 +61,11 @@ enum amph_status amph_ofi_mem_reg(struct amph_cx *base_cx, void *base, size_t le
 
 void amph_ofi_mem_dereg(struct amph_cx *base_cx, struct amph_mem *mem)
 {
+    struct amph_ofi_cx *cx = amph_ofi_of(base_cx);
+
+    (void)amph_ofi_pack_first(cx, UINT32_MAX);
     if (mem->impl)
-        amph_ofi_reg_put(amph_ofi_of(base_cx), mem->impl);
+        amph_ofi_reg_put(cx, mem->impl);
 
     mem->impl = NULL;
     mem->key_len = 0;

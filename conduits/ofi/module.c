@@ -34,19 +34,25 @@ static enum amph_status verbs_open(const struct amph_cx_config *cfg, struct amph
 
 static void flush(struct amph_cx *base)
 {
-    amph_ofi_cork_push_sent(amph_ofi_of(base));
+    struct amph_ofi_cx *cx = amph_ofi_of(base);
+
+    if (AMPH_UNLIKELY(amph_ofi_pack_waits(cx))) {
+        (void)amph_ofi_pack_send(cx, UINT32_MAX); /* without room, progress tries again */
+        amph_ofi_pack_answer(cx);
+    }
+
+    amph_ofi_cork_push_sent(cx);
 }
 
 /* The operations that are the same for every family. */
 #define COMMON_OPERATIONS \
     .close = amph_ofi_close, .add_peer = amph_ofi_add_peer, .del_peer = amph_ofi_del_peer, \
-    .peer_gone = amph_conduit_no_peer_gone, .mem_reg = amph_ofi_mem_reg, \
-    .mem_dereg = amph_ofi_mem_dereg, .mem_import = amph_ofi_mem_import, \
-    .am_send = amph_ofi_am_send, .am_prepare = amph_conduit_no_prepare, \
-    .am_commit = amph_conduit_no_commit, .put = amph_ofi_put, .get = amph_ofi_get, \
-    .atomic = amph_conduit_no_atomic, .flush = flush, .counts = amph_conduit_no_counts, \
-    .progress = amph_ofi_progress, .tick = amph_ofi_tick, .wait_fd = amph_ofi_wait_fd, \
-    .arm = amph_ofi_arm
+    .peer_gone = amph_ofi_peer_gone, .mem_reg = amph_ofi_mem_reg, .mem_dereg = amph_ofi_mem_dereg, \
+    .mem_import = amph_ofi_mem_import, .am_send = amph_ofi_am_send, \
+    .am_prepare = amph_conduit_no_prepare, .am_commit = amph_conduit_no_commit, \
+    .put = amph_ofi_put, .get = amph_ofi_get, .atomic = amph_conduit_no_atomic, .flush = flush, \
+    .counts = amph_ofi_counts, .progress = amph_ofi_progress, .tick = amph_ofi_tick, \
+    .wait_fd = amph_ofi_wait_fd, .arm = amph_ofi_arm
 
 static const struct amph_conduit_ops tcp_ops = {
     .name = "tcp",

@@ -14,6 +14,7 @@
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
  *   look.c      is anything ready?                 pusher.c    the thread that sends them if the process computes
+ *   pack.c      small puts that travel in one message
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c and
  * look.c, `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and
@@ -113,6 +114,8 @@ struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr,
 int amph_ofi_reg_user(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes, uint64_t access,
                       struct amph_ofi_reg **reg_p);
 void amph_ofi_reg_put(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg);
+/* Returns the registration with that key to which peers may write, with another reference, or NULL. */
+struct amph_ofi_reg *amph_ofi_reg_of_key(struct amph_ofi_cx *cx, uint64_t key);
 void *amph_ofi_desc_checked(const struct amph_ofi_reg *reg, const void *addr, size_t len_bytes);
 uint64_t amph_ofi_remote_checked(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
                                  uint64_t offset);
@@ -161,6 +164,7 @@ struct amph_ofi_op {
     size_t get_bytes;
     uint32_t peer;
     bool busy;
+    bool unacked; /* counted by its peer's `unacked` */
     /* Header and arguments of a message whose payload is sent in place; the last word is the
      * payload's padding. */
     uint64_t head[(sizeof(struct amph_ofi_hdr) + OFI_ARGS_MAX_BYTES) / 8 + 1];
@@ -225,6 +229,10 @@ struct amph_ofi_peer {
     uint8_t name_len;
     uint8_t name[OFI_NAME_KEPT_BYTES];
     uint8_t state; /* enum amph_ofi_peer_state; atomic */
+    /* pack.c */
+    uint8_t answers;                   /* for which there was no room */
+    uint32_t unacked;                  /* puts and packs that are not acknowledged yet */
+    struct amph_cx_counts pack_counts; /* atomic */
 };
 
 #define OFI_BATCH 16
@@ -249,6 +257,29 @@ struct amph_ofi_cork {
     /* send side only: the connections that it has used since the last push */
     struct amph_ofi_burst burst[OFI_CORKED_MAX];
     unsigned nbursts;
+};
+
+/* Small puts that travel in one message (pack.c). */
+struct amph_ofi_pack;
+struct amph_ofi_pack_answer;
+struct amph_ofi_packs {
+    /* read by each call */
+    bool on;
+    bool held;                    /* this process has left a pack open, as far as it knows */
+    bool in_progress;             /* what upcalls put is not packed */
+    unsigned nanswers;            /* atomic */
+    struct amph_ofi_pack *failed; /* could not be sent; progress completes them */
+
+    uint32_t last_peer; /* of the last put */
+    /* of `open` and `stuck`, because the pusher sends packs, too, and of the answers */
+    pthread_mutex_t lock;
+    struct amph_ofi_pack *open;
+    bool stuck; /* it found no room: the process itself tries again */
+    struct amph_ofi_pack_answer *answers, **answers_tail;
+    struct amph_ofi_pack *in_flight, **tail; /* oldest first */
+    struct amph_ofi_pack *unused;
+    unsigned made;
+    uint32_t last_id;
 };
 
 /* The thread that pushes what the send side has kept back (pusher.c). */
@@ -297,6 +328,7 @@ struct amph_ofi_cx {
     bool corks; /* small operations may be kept back (cork.c) */
     struct amph_ofi_cork cork[OFI_NCORKS];
     struct amph_ofi_pusher pusher;
+    struct amph_ofi_packs pack;
 
     /* progress side */
     uint64_t look_ns;     /* when silence.c looks at the connections again */
@@ -384,6 +416,55 @@ static inline void amph_ofi_cork_push_sent(struct amph_ofi_cx *cx)
         amph_ofi_cork_push(cork);
 }
 
+/* pack.c */
+void amph_ofi_pack_open(struct amph_ofi_cx *cx);
+void amph_ofi_pack_close(struct amph_ofi_cx *cx);
+/* Adds a put to a pack, or sends an open one before it.  AMPH_OK: it is in a pack; AMPH_AGAIN: no room;
+ * AMPH_ERR_NOSYS: it is to be sent by itself. */
+enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                   size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+/* Sends the open pack.  false: it is to that peer, and there is no room now. */
+bool amph_ofi_pack_send(struct amph_ofi_cx *cx, uint32_t peer);
+/* The same from the pusher's thread. */
+void amph_ofi_pack_push(struct amph_ofi_cx *cx);
+/* Sends answers as far as there is room.  Send side. */
+void amph_ofi_pack_answer(struct amph_ofi_cx *cx);
+/* At the beginning of a progress call.  Returns how many packs it has completed. */
+unsigned amph_ofi_pack_progress(struct amph_ofi_cx *cx);
+/* Handles a message of pack.c.  Returns false for any other. */
+bool amph_ofi_pack_take(struct amph_ofi_cx *cx, uint32_t peer, enum amph_lane lane,
+                        const struct amph_am *am);
+/* Completes the puts to a peer that have not been answered, and drops the answers to it. */
+void amph_ofi_pack_fail(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st);
+/* Operations of the conduit. */
+struct amph_cx_counts amph_ofi_counts(struct amph_cx *cx, uint32_t peer);
+void amph_ofi_peer_gone(struct amph_cx *cx, uint32_t peer);
+
+/* Before anything else is sent to a peer.  false: no room now. */
+static inline bool amph_ofi_pack_first(struct amph_ofi_cx *cx, uint32_t peer)
+{
+    return AMPH_LIKELY(!cx->pack.held) || amph_ofi_pack_send(cx, peer);
+}
+
+static inline bool amph_ofi_pack_waits(const struct amph_ofi_cx *cx)
+{
+    return cx->pack.held || cx->pack.failed ||
+           __atomic_load_n(&cx->pack.nanswers, __ATOMIC_RELAXED);
+}
+
+/* Counts a put that the peer acknowledges; op->unacked is set. */
+static inline void amph_ofi_put_begun(struct amph_ofi_cx *cx, uint32_t peer)
+{
+    cx->peer[peer].unacked++;
+    cx->pack.last_peer = peer;
+}
+
+static inline void amph_ofi_put_ended(struct amph_ofi_cx *cx, uint32_t peer)
+{
+    cx->peer[peer].unacked -= cx->peer[peer].unacked > 0; /* 0: the peer was replaced meanwhile */
+}
+
 /* look.c: looks before the provider is called, if cx->looks. */
 void amph_ofi_look_open(struct amph_ofi_cx *cx);
 void amph_ofi_look_close(struct amph_ofi_cx *cx);
@@ -397,8 +478,10 @@ bool amph_ofi_look_holds(void);
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx);
 /* Can the thread be had?  Send side. */
 bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx);
-/* What has been kept back is pushed within OFI_PUSH_NS, also if the process computes.  Send side. */
-void amph_ofi_push_soon(struct amph_ofi_cx *cx);
+/* What has been kept back is sent within OFI_PUSH_NS, also if the process computes.  false: that cannot be had; what
+ * the kernel keeps back has been pushed.  Send side. */
+bool amph_ofi_push_soon(struct amph_ofi_cx *cx);
+#define OFI_PUSH_NS (200 * AMPH_NS_PER_US)
 
 /* imports.c: starts libfabric.  Called before any other libfabric function. */
 void amph_ofi_prepare(void);
@@ -474,6 +557,9 @@ enum amph_status amph_ofi_mem_import(struct amph_cx *cx, uint32_t peer, const vo
                                      size_t key_len, struct amph_rmem *rmem);
 
 /* send.c */
+/* As amph_ofi_am_send, but sends no open pack first. */
+enum amph_status amph_ofi_send_now(struct amph_ofi_cx *cx, uint32_t peer, enum amph_lane lane,
+                                   const struct amph_am *am, struct amph_op *lc);
 enum amph_status amph_ofi_am_send(struct amph_cx *cx, uint32_t peer, enum amph_lane lane,
                                   const struct amph_am *am, struct amph_op *lc);
 enum amph_status amph_ofi_put(struct amph_cx *cx, uint32_t peer, const struct amph_rmem *rmem,

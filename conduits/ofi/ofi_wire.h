@@ -21,7 +21,10 @@
 #include "base/wire.h"
 #include "conduits/conduit.h"
 
-#define OFI_WIRE_VERSION 1
+#define OFI_WIRE_VERSION 2 /* part of an instance's `protocol` */
+
+/* Codes of pack.c in messages of the kind INTERNAL; those of am/ are smaller, those of emulate.c larger. */
+#define OFI_INTERNAL_FIRST 224
 
 struct amph_ofi_hdr {
     uint64_t cookie;

@@ -184,6 +184,7 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
         return AMPH_ERR_NOMEM;
     }
 
+    amph_ofi_pack_open(cx);
     return amph_ofi_rx_start(cx);
 }
 
@@ -225,6 +226,7 @@ void amph_ofi_close(struct amph_cx *base)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
 
+    (void)amph_ofi_pack_first(cx, UINT32_MAX);
     amph_ofi_quiesce(cx);
     amph_ofi_pusher_close(cx);
     amph_ofi_wait_close(cx);
@@ -233,6 +235,7 @@ void amph_ofi_close(struct amph_cx *base)
 
     close_endpoint(cx);
     amph_ofi_pool_each(&cx->ops, abandon, cx);
+    amph_ofi_pack_close(cx);
     amph_ofi_rx_stop(cx);
     close_pool(&cx->ops);
     for (unsigned i = 0; i < OFI_NBOUNCE; i++)
@@ -244,6 +247,7 @@ void amph_ofi_close(struct amph_cx *base)
     close_objects(cx);
     amph_ofi_close_accepted(cx);
     pthread_mutex_destroy(&cx->reg_lock);
+    pthread_mutex_destroy(&cx->pack.lock);
     free(cx->peer);
     free(cx);
 }
@@ -280,6 +284,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->probe_fd = cx->pusher.fd = -1;
     cx->silence_ns = amph_env_ns(AMPH_ENV_TCP_TIMEOUT);
     pthread_mutex_init(&cx->reg_lock, NULL);
+    pthread_mutex_init(&cx->pack.lock, NULL);
     amph_ofi_pool_init(&cx->ops, cx, sizeof(struct amph_ofi_op), 32, OFI_MAX_OPS);
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_SMALL], cx, OFI_BOUNCE_SMALL_BYTES, 16, 256);
     amph_ofi_pool_init(&cx->bounce[OFI_BOUNCE_LARGE], cx, OFI_MSG_MAX_BYTES, 2, 16);
@@ -313,7 +318,8 @@ enum amph_status amph_ofi_add_peer(struct amph_cx *base, uint32_t peer,
     if (amph_ofi_set_address(cx, p, spec->addr, spec->addr_len) != AMPH_OK)
         return AMPH_ERR_PEER;
 
-    p->again_ns = p->unheard_s = 0;
+    p->again_ns = p->unheard_s = p->unacked = 0;
+    p->pack_counts = (struct amph_cx_counts){ 0 };
     p->cookie_in = spec->cookie_in;
     p->cookie_out = spec->cookie_out;
     p->remote_index = spec->remote_index;
@@ -331,8 +337,10 @@ void amph_ofi_del_peer(struct amph_cx *base, uint32_t peer)
         __atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED) == OFI_PEER_NONE)
         return;
 
+    (void)amph_ofi_pack_first(cx, peer);
     __atomic_store_n(&cx->peer[peer].state, OFI_PEER_NONE, __ATOMIC_RELAXED);
     cx->npeers--;
+    amph_ofi_pack_fail(cx, peer, AMPH_ERR_PEER);
     if (cx->peer[peer].addr != FI_ADDR_UNSPEC)
         fi_av_remove(cx->av, &cx->peer[peer].addr, 1, 0);
 }

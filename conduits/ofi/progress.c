@@ -37,6 +37,7 @@ static void peer_lost(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st
 
     __atomic_store_n(&p->state, OFI_PEER_DEAD, __ATOMIC_RELAXED);
     cx->base.cfg.upcalls->on_peer_error(cx->base.cfg.up, peer, st, why);
+    amph_ofi_pack_fail(cx, peer, AMPH_ERR_PEER);
 }
 
 void amph_ofi_fail_peer(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
@@ -258,7 +259,7 @@ static bool has_answered(struct amph_ofi_cx *cx, struct answers *a)
 static inline bool is_idle(struct amph_ofi_cx *cx)
 {
     bool clear = cx->looks && cx->ev_at == cx->ev_end && !cx->rx_starved && !cx->deferred &&
-                 !cx->kicks && !cx->woken_by_provider &&
+                 !cx->kicks && !cx->woken_by_provider && !amph_ofi_pack_waits(cx) &&
                  !__atomic_load_n(&cx->failed, __ATOMIC_RELAXED) &&
                  !__atomic_load_n(&cx->cork[OFI_CORK_SEND].sent, __ATOMIC_RELAXED);
 
@@ -268,11 +269,17 @@ static inline bool is_idle(struct amph_ofi_cx *cx)
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+    const bool is_inner = cx->pack.in_progress;
 
     if (is_idle(cx))
         return 0;
 
-    unsigned n = report_failed(cx);
+    cx->pack.in_progress = true;
+
+    unsigned n = AMPH_UNLIKELY(amph_ofi_pack_waits(cx)) ? amph_ofi_pack_progress(cx) : 0;
+
+    n += report_failed(cx);
+
     struct late late = { .read_ns = amph_now_ns() };
     struct answers answers = { .read_ns = late.read_ns, .left = ANSWER_READS };
 
@@ -318,7 +325,15 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
     if (n > 0 && AMPH_UNLIKELY(++cx->calls % CALLS_BETWEEN_TICKS == 0))
         amph_ofi_tick(base, amph_now_ns());
 
+    if (AMPH_UNLIKELY(__atomic_load_n(&cx->pack.nanswers, __ATOMIC_RELAXED))) {
+        if (!base->cfg.threaded)
+            amph_ofi_pack_answer(cx);
+        else
+            n += n == 0; /* so that the caller flushes */
+    }
+
     push(&cx->cork[OFI_CORK_PROGRESS]);
+    cx->pack.in_progress = is_inner;
     cx->progress_ns = late.read_ns;
     n += n == 0 && (cx->woken_by_provider || cx->stirred);
     cx->woken_by_provider = cx->stirred = false;

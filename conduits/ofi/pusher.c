@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that pushes messages which were kept back (cork.c) and whose process computes.
+ * A thread that sends messages which the kernel keeps back (cork.c), and puts in a pack (pack.c), of a process that
+ * computes.
  * Layer: conduits (ofi).  Thread rule: its own thread, and the send side.
  *
- * The first message that is kept back sets a timer, unless it is set, and starts the thread, unless it
+ * The first message or put that is kept back sets a timer, unless it is set, and starts the thread, unless it
  * runs.  When the timer expires, the thread pushes whatever is kept back then; as a rule a progress call has done so
  * already.  The thread ends when it has had nothing to do for AMPH_THREAD_IDLE_NS.
  *
@@ -23,8 +24,7 @@
 #include "base/os/thread.h"
 #include "conduits/ofi/ofi.h"
 
-#define PUSH_NS (200 * AMPH_NS_PER_US) /* a message is kept back for so long at most */
-#define RETRY_NS AMPH_NS_PER_S         /* between attempts to start the thread */
+#define RETRY_NS AMPH_NS_PER_S /* between attempts to start the thread */
 
 static void set_timer(struct amph_ofi_pusher *p, uint64_t ns)
 {
@@ -64,6 +64,7 @@ static void *run(void *arg)
 
     while (wait_for_timer(&cx->pusher)) {
         __atomic_store_n(&cx->pusher.set, false, __ATOMIC_SEQ_CST);
+        amph_ofi_pack_push(cx);
         amph_ofi_cork_push_sent(cx);
     }
 
@@ -123,21 +124,22 @@ bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx)
     return cx->corks && (AMPH_LIKELY(!p->retry_ns) || amph_now_ns() >= p->retry_ns);
 }
 
-void amph_ofi_push_soon(struct amph_ofi_cx *cx)
+bool amph_ofi_push_soon(struct amph_ofi_cx *cx)
 {
     struct amph_ofi_pusher *p = &cx->pusher;
 
     if (__atomic_load_n(&p->set, __ATOMIC_SEQ_CST) ||
         __atomic_exchange_n(&p->set, true, __ATOMIC_SEQ_CST))
-        return;
+        return true;
 
     if (start(cx)) {
-        set_timer(p, PUSH_NS);
-        return;
+        set_timer(p, OFI_PUSH_NS);
+        return true;
     }
 
     __atomic_store_n(&p->set, false, __ATOMIC_SEQ_CST);
     amph_ofi_cork_push_sent(cx);
+    return false;
 }
 
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx)

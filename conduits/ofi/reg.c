@@ -113,6 +113,21 @@ void amph_ofi_reg_list(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
     pthread_mutex_unlock(&cx->reg_lock);
 }
 
+struct amph_ofi_reg *amph_ofi_reg_of_key(struct amph_ofi_cx *cx, uint64_t key)
+{
+    pthread_mutex_lock(&cx->reg_lock);
+    struct amph_ofi_reg *reg = cx->regs;
+
+    while (reg && (!(reg->access & FI_REMOTE_WRITE) || fi_mr_key(reg->mr) != key))
+        reg = reg->next;
+
+    if (reg)
+        reg->refs++;
+
+    pthread_mutex_unlock(&cx->reg_lock);
+    return reg;
+}
+
 struct amph_ofi_reg *amph_ofi_reg_find(struct amph_ofi_cx *cx, const void *addr, size_t len_bytes,
                                        uint64_t access)
 {

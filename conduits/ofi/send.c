@@ -84,6 +84,7 @@ static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct 
     op->bounce = op->heap = op->get_to = NULL;
     op->user_reg = NULL;
     op->busy = true;
+    op->unacked = false;
 
     return op;
 }
@@ -119,6 +120,9 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
 
     if (op->get_to && st == AMPH_OK)
         memcpy(op->get_to, op->bounce, op->get_bytes);
+
+    if (op->unacked)
+        amph_ofi_put_ended(cx, op->peer);
 
     op_free(cx, op); /* before the upcalls, which may start the next */
     if (lc)
@@ -258,6 +262,13 @@ enum amph_status amph_ofi_am_send(struct amph_cx *base, uint32_t peer, enum amph
                                   const struct amph_am *am, struct amph_op *lc)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
+
+    return amph_ofi_pack_first(cx, peer) ? amph_ofi_send_now(cx, peer, lane, am, lc) : AMPH_AGAIN;
+}
+
+enum amph_status amph_ofi_send_now(struct amph_ofi_cx *cx, uint32_t peer, enum amph_lane lane,
+                                   const struct amph_am *am, struct amph_op *lc)
+{
     enum amph_status st = AMPH_OK;
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
 
@@ -343,6 +354,9 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
         return st;
     if (len_bytes == 0)
         return finish_now(lc, rc);
+    if (cx->pack.on &&
+        (st = amph_ofi_pack_put(cx, peer, rmem, offset, src, len_bytes, lc, rc)) != AMPH_ERR_NOSYS)
+        return st;
 
     struct amph_ofi_op *op = op_get(cx, peer, lc, rc);
     if (!op)
@@ -379,12 +393,15 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
                               .rma_iov_count = 1,
                               .context = &op->ctx };
 
+    op->unacked = rc && cx->pack.on;
     amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
 
     ssize_t ret = fi_writemsg(cx->ep, &msg, flags);
 
     amph_ofi_cork_end();
     st = started(cx, p, op, ret);
+    if (st == AMPH_OK && rc && cx->pack.on)
+        amph_ofi_put_begun(cx, peer);
     if (st == AMPH_OK && early)
         lc->done(lc, AMPH_OK);
 
@@ -402,6 +419,8 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
         return st;
     if (len_bytes == 0)
         return finish_now(done, NULL);
+    if (!amph_ofi_pack_first(cx, peer))
+        return AMPH_AGAIN;
 
     struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)

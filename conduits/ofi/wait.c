@@ -297,7 +297,11 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
     if (!seen_empty)
         amph_ofi_cq_touched(cx); /* the provider is called, and not only looked at */
 
-    bool work = cx->deferred || cx->rx_starved || (cx->kicks && !cx->kicker_posted) ||
+    /* without room, a pack and answers wait for an event of the provider */
+    (void)amph_ofi_pack_first(cx, UINT32_MAX);
+
+    bool work = cx->deferred || cx->pack.failed || cx->rx_starved ||
+                (cx->kicks && !cx->kicker_posted) ||
                 __atomic_load_n(&cx->failed, __ATOMIC_RELAXED) ||
                 (!seen_empty && amph_ofi_fill_batch(cx)) ||
                 (cx->wait == OFI_WAIT_CQ && fi_trywait(cx->fabric, &fid, 1) != 0);

@@ -4,7 +4,7 @@
  *
  *   am_reset WHAT DIRECTORY
  *
- * WHAT is lost with the connection: `nothing` (both must go on), `request`, `reply`, `get`.
+ * WHAT is lost with the connection: `nothing` (both must go on), `request`, `reply`, `get`, `pack` (of puts).
  * vanish: both exchange messages until the network drops all of them.
  * messages, puts: member 0 sends them without waiting for answers, until the event `enough`; the event
  * `receiver` holds member 1's process number.
@@ -248,6 +248,36 @@ static void finish_put(struct amph_op *op, enum amph_status st)
     puts_done += st == AMPH_OK;
 }
 
+static void put_word(const struct amph_rmem *rmem, struct amph_op *op, uint64_t value)
+{
+    CHECK(amph_am_put(amph_job.ep, 1, &rmem[1], 0, &value, sizeof value, 0, NULL, op) == AMPH_OK,
+          "put");
+}
+
+/* The second put travels in a pack, because member 0 has not seen that the first one is complete.  The pack is
+ * lost, and nothing else. */
+static void lose_pack(const struct amph_rmem *rmem, const uint64_t *segment)
+{
+    static struct amph_op op[2] = { { finish_put }, { finish_put } };
+
+    if (amph_job.rank == 0) {
+        await("ready");
+        put_word(rmem, &op[0], 1);
+        await("came");
+        put_word(rmem, &op[1], 2);
+        WAIT_UNTIL(puts_done == 1);
+        tell("sent");
+        WAIT_UNTIL(puts_done == 2);
+    } else {
+        tell("ready");
+        WAIT_UNTIL(__atomic_load_n(segment, __ATOMIC_ACQUIRE) == 1);
+        tell("came");
+        await("sent");
+        CHECK(each_connection(reset) > 0, "there is no connection");
+        WAIT_UNTIL(__atomic_load_n(segment, __ATOMIC_ACQUIRE) == 2);
+    }
+}
+
 static void flood_once(bool puts, unsigned n, const struct amph_rmem *rmem)
 {
     static uint8_t buf[SEGMENT_BYTES];
@@ -326,6 +356,8 @@ int main(int argc, char **argv)
 
     if (strcmp(argv[1], "messages") == 0 || strcmp(argv[1], "puts") == 0)
         flood(strcmp(argv[1], "puts") == 0, rmem);
+    else if (strcmp(argv[1], "pack") == 0)
+        lose_pack(rmem, (const uint64_t *)(const void *)segment);
     else if (amph_job.rank == 0)
         run_sender(argv[1], rmem);
     else

@@ -33,6 +33,9 @@ for conduit in tcp verbs; do
     done
 done
 
+# Packs are made over tcp only.
+mp_queue "tcp: lost puts that travelled in one message end the job with a sentence" ends tcp pack
+
 emulated() {
     AMPHORA_RMA=emulate
     export AMPHORA_RMA

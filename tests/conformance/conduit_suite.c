@@ -223,6 +223,7 @@ void suite_open_node(struct suite_world *w, unsigned index)
     struct amph_cx_config cfg = { .name = "suite",
                                   .max_peers = w->max_peers,
                                   .threaded = w->threaded,
+                                  .bursts = true,
                                   .loopback_only = true,
                                   .interface = "",
                                   .upcalls = &upcalls,

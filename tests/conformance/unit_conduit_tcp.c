@@ -27,6 +27,8 @@ const struct amph_conduit_ops *tcp(void)
 
 struct node node[MAX_NODES];
 unsigned nnodes;
+bool bursts;
+unsigned threads_of;
 
 static void on_am(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am)
 {
@@ -82,7 +84,8 @@ void open_node(unsigned i, bool threaded)
                                   .max_peers = MAX_NODES,
                                   .loopback_only = true,
                                   .interface = "",
-                                  .threaded = threaded,
+                                  .threaded = threaded || (threads_of >> i & 1),
+                                  .bursts = bursts,
                                   .upcalls = &upcalls,
                                   .up = &node[i] };
 
@@ -392,7 +395,7 @@ Test(tcp, hostile_messages_are_dropped)
 {
     /* clang-format off */
     static const struct { size_t at; uint8_t value; size_t len; bool cookie; } hostile[] = {
-        { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, 2, 32, false }, { 26, 9, 32, false },
+        { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, 3, 32, false }, { 26, 9, 32, false },
         { 27, 2, 32, false },   { 29, 17, 32, false }, { 29, 4, 32, false },    { 20, 8, 32, false }, { 23, 0xff, 32, false },
         { 20, 0, 40, false },   { 0, 0, 8, false },    { 31, 1, 16, false },    { 31, 1, 31, false }, { 20, 1, 48, false },
     };

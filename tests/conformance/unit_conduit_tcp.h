@@ -47,6 +47,8 @@ extern const struct amph_conduit_ops *ops;
 const struct amph_conduit_ops *tcp(void);
 extern struct node node[MAX_NODES];
 extern unsigned nnodes;
+extern bool bursts;         /* of instances that are opened from now on */
+extern unsigned threads_of; /* bit i: node i is threaded */
 void pump(void);
 uint64_t cookie(unsigned from, unsigned to);
 void open_node(unsigned i, bool threaded);

@@ -273,6 +273,52 @@ Test(tcp, death_with_transfers_in_flight)
     expect_death(c);
 }
 
+/* Puts in a pack that was sent, and in one that was not, while no other put is in flight: nothing but the next
+ * message finds that the peer is dead. */
+Test(tcp, death_with_packs_of_puts)
+{
+    enum {
+        PUTS = 80 /* of which 64 fill a pack */
+    };
+    static struct counted rc[PUTS] = { COUNTED };
+    static uint64_t value = 7;
+
+    bursts = true;
+
+    struct child *c = start_child();
+    struct amph_ofi_cx *cx = amph_ofi_of(node[0].cx);
+
+    connect_child();
+    cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], 0, &value, 8, NULL, &rc[0].op), AMPH_OK);
+    PUMP_UNTIL(rc[0].done == 1);
+    kill(c->pid, SIGSTOP);
+    cx->peer[1].unacked = 1; /* as if a put were in flight */
+    __atomic_store_n(&cx->pusher.set, true, __ATOMIC_SEQ_CST);
+
+    for (size_t i = 0; i < PUTS; i++) {
+        rc[i] = (struct counted)COUNTED;
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], i * 8, &value, 8, NULL, &rc[i].op),
+                     AMPH_OK);
+    }
+
+    cr_assert(cx->pack.held && ops->counts(node[0].cx, 1).sent == 1);
+    kill_child(c);
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+    struct amph_am am = { .kind = AMPH_AM_SHORT };
+
+    while (node[0].errors == 0) {
+        ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+        pump();
+        cr_assert_lt(amph_now_ns(), end, "the death of a peer is not noticed");
+    }
+
+    for (size_t i = 0; i < PUTS; i++)
+        cr_assert(rc[i].done == 1 && rc[i].st == AMPH_ERR_PEER, "put %zu", i);
+
+    expect_death(c);
+}
+
 /* A peer that does not look for long is slow, not dead: it is probed less and less often. */
 Test(tcp, a_slow_peer_is_probed_seldom)
 {
