@@ -380,6 +380,48 @@ static void everyones_memory(void)
     suite_world_close(w);
 }
 
+/* Bursts of small puts by a process that does not call for a while then; a conduit may end them by itself. */
+static void bursts_and_pauses(void)
+{
+    enum {
+        PUTS = 24,
+        ROUNDS = 300,
+        PAUSE_NS = 80 * AMPH_NS_PER_US
+    };
+    struct pair p;
+
+    pair_open(&p);
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        struct suite_op rc[PUTS];
+        uint64_t src[PUTS];
+
+        for (unsigned i = 0; i < PUTS; i++) {
+            src[i] = (uint64_t)round << 32 | i;
+            rc[i] = (struct suite_op)SUITE_OP;
+            put(&p, 8 * i, &src[i], 8, NULL, &rc[i].op);
+        }
+
+        const uint64_t until = amph_now_ns() + round % 6 * PAUSE_NS;
+
+        do {
+            suite_pump_node(p.b);
+        } while (amph_now_ns() < until);
+
+        if (round % 2)
+            suite_stream(p.a, 1, AMPH_LANE_REQUEST);
+
+        for (unsigned i = 0; i < PUTS; i++)
+            SUITE_UNTIL(p.w, finished(&rc[i]));
+
+        for (unsigned i = 0; i < PUTS; i++)
+            CHECK(rc[i].st == AMPH_OK);
+
+        CHECK(memcmp(p.seg.base, src, sizeof src) == 0);
+    }
+
+    pair_close(&p);
+}
+
 /* clang-format off */
 const struct suite_case suite_memory_cases[] = {
     { "puts and gets of every size at every place", puts_and_gets },
@@ -387,6 +429,7 @@ const struct suite_case suite_memory_cases[] = {
     { "a source may change after local completion", local_completion },
     { "both completions of a put come, each once", two_completions },
     { "a put arrives before a later message", put_then_message },
+    { "bursts of small puts and pauses", bursts_and_pauses },
     { "keys are not trusted", keys },
     { "everybody's memory", everyones_memory },
     { NULL, NULL },
