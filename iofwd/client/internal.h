@@ -142,7 +142,7 @@ enum amph_client_link_state {
 struct amph_client_link {
     _Atomic uint32_t state;
     uint32_t server;            /* absolute number */
-    int control_fd;             /* control connection */
+    _Atomic int control_fd;     /* control connection */
     bool near;                  /* the server maps the transfer area */
     amph_client_tunings_t pace; /* tuning of large calls */
     _Atomic uint32_t
@@ -153,7 +153,7 @@ struct amph_client_link {
     _Atomic uint64_t slots;         /* bit set: free */
     struct amph_client_pipes pipes; /* to a server of this host */
     struct amph_client_receive_area receive_area; /* at a server of another host */
-    int child_control_fd;                         /* for the child about to be forked, or -1 */
+    _Atomic int child_control_fd;                 /* for the child about to be forked, or -1 */
     /* of the server's control socket; kept, so that forks need not ask for it */
     struct amph_fwd_server_addr address;
     bool has_address;

@@ -50,7 +50,7 @@ struct amph_client_inherited {
     uint32_t number;
     uint32_t n;
     uint32_t server[AMPH_FWD_PARTS_MAX];
-    int control_fd[AMPH_FWD_PARTS_MAX];
+    _Atomic int control_fd[AMPH_FWD_PARTS_MAX];
     uint32_t nkept;    /* new image */
     bool locks_remote; /* new image */
     struct amph_client_kept kept[AMPH_CLIENT_KEPT_MAX];

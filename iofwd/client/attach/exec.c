@@ -399,13 +399,13 @@ static bool parse_inherited(const char *text, struct amph_client_inherited *inh)
 
     text += used;
     while (*text == ':' && inh->n < AMPH_FWD_PARTS_MAX) {
+        int fd;
+
         used = 0;
-        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &inh->control_fd[inh->n],
-                   &used) != 2 ||
-            used == 0)
+        if (sscanf(text, ":%" SCNu32 "=%d%n", &inh->server[inh->n], &fd, &used) != 2 || used == 0)
             return false;
 
-        inh->n++;
+        inh->control_fd[inh->n++] = fd;
         text += used;
     }
 
