@@ -392,6 +392,18 @@ static void adopt_all(void)
     free(a.files);
 }
 
+/* Other threads may read the pointer, and nearly always it is the same, so it is written only if it changes. */
+static int find_client(void)
+{
+    struct amph_fwd_client *client = NULL;
+    int err = amph_ip_client.fwd.process(&client);
+
+    if (client != amph_ip_client.client)
+        amph_ip_client.client = client;
+
+    return err;
+}
+
 static int open_client(const sigset_t *program_mask)
 {
     int err = 0;
@@ -406,7 +418,7 @@ static int open_client(const sigset_t *program_mask)
         return err;
 
     amph_ip_client.fwd.set_program_mask(program_mask);
-    err = amph_ip_client.fwd.process(&amph_ip_client.client);
+    err = find_client();
 
     if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))
         amph_ip_die_reported();
@@ -464,7 +476,7 @@ int amph_ip_client_enter(void)
     else if ((client = amph_ip_client.fwd.process_if_open()) != amph_ip_client.client || !client) {
         int saved = errno;
 
-        err = amph_ip_client.fwd.process(&amph_ip_client.client);
+        err = find_client();
         errno = saved;
     }
 

@@ -171,7 +171,7 @@ static void tell(struct told *told, int fd)
 
 static void tell_directory(int fd, struct amph_fd_file *of, void *arg)
 {
-    if (of->near)
+    if (__atomic_load_n(&of->near, __ATOMIC_RELAXED))
         tell(arg, fd);
 }
 

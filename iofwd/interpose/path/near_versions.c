@@ -177,8 +177,9 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
 {
     struct stat st;
 
-    return amph_ip_kernel_fstat((int)number - 1, &st) == 0 && st.st_dev == e->dev &&
-           st.st_ino == e->ino;
+    return amph_ip_kernel_fstat((int)number - 1, &st) == 0 &&
+           st.st_dev == atomic_load_explicit(&e->dev, memory_order_relaxed) &&
+           st.st_ino == atomic_load_explicit(&e->ino, memory_order_relaxed);
 }
 
 /* Gives up an entry whose descriptor was closed unseen.  It looks again when it has taken one: until then another
@@ -287,9 +288,9 @@ void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const str
     if (e == &nv->more)
         return;
 
-    e->dev = st->st_dev;
-    e->ino = st->st_ino;
-    e->line = amph_fwd_versions_line_of(e->dev, e->ino);
+    atomic_store_explicit(&e->dev, st->st_dev, memory_order_relaxed);
+    atomic_store_explicit(&e->ino, st->st_ino, memory_order_relaxed);
+    e->line = amph_fwd_versions_line_of(st->st_dev, st->st_ino);
     begin_move();
     if (nv->own)
         amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);

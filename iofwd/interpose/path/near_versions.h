@@ -35,8 +35,8 @@ enum amph_ip_near_moves {
 struct amph_ip_near_writing {
     _Atomic uint32_t
         number; /* 1 + the descriptor; 0: free; AMPH_IP_NEAR_NUMBER_TAKEN: a thread fills it in or gives it up */
-    uint32_t line; /* of the file's versions */
-    uint64_t dev, ino;
+    uint32_t line;             /* of the file's versions */
+    _Atomic uint64_t dev, ino; /* read while another thread may fill them in */
 };
 
 struct amph_ip_near_versions {

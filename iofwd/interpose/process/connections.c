@@ -121,7 +121,7 @@ static void take_one(int fd, struct amph_fd_file *of, void *arg)
     const struct take *t = arg;
 
     /* a directory that the process has opened by itself needs no connection */
-    if (!of->near && !is_closed_by_exec(fd))
+    if (!__atomic_load_n(&of->near, __ATOMIC_RELAXED) && !is_closed_by_exec(fd))
         t->fn(&of->file, t->arg);
 }
 
@@ -136,7 +136,9 @@ static void each_kept(const struct amph_fwd_kept *kept,
 static void note_closed(int fd, struct amph_fd_file *of, void *arg)
 {
     /* the next program opens near directories anew at their server */
-    bool closed = of->near ? __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE) : is_closed_by_exec(fd);
+    bool closed = __atomic_load_n(&of->near, __ATOMIC_RELAXED)
+                      ? __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE)
+                      : is_closed_by_exec(fd);
 
     if (closed)
         *(bool *)arg = true;

@@ -293,7 +293,8 @@ static void take_one(int fd, struct amph_fd_file *of, void *arg)
     const struct keeping *k = arg;
 
     /* a directory that the process has opened by itself needs no connection */
-    if (!of->near && (k->copied || !(libc_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC)))
+    if (!__atomic_load_n(&of->near, __ATOMIC_RELAXED) &&
+        (k->copied || !(libc_fcntl64(fd, F_GETFD, NULL) & FD_CLOEXEC)))
         k->take(&of->file, k->arg);
 }
 
