@@ -170,7 +170,7 @@ void amph_ofi_cork_begin_message(struct amph_ofi_cx *cx, const struct amph_am *a
 void amph_ofi_cork_end_message(struct amph_ofi_cx *cx)
 {
     if (AMPH_UNLIKELY(now.cork && now.kept))
-        (void)amph_ofi_push_soon(cx);
+        (void)amph_ofi_push_soon(cx, false);
 
     now.cork = NULL;
 }

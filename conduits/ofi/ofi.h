@@ -35,6 +35,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/os/clock.h"
 #include "conduits/conduit.h"
 #include "conduits/ofi/ofi_wire.h"
 
@@ -271,10 +272,11 @@ struct amph_ofi_packs {
     struct amph_ofi_pack *failed; /* could not be sent; progress completes them */
 
     uint32_t last_peer; /* of the last put */
-    /* of `open` and `stuck`, because the pusher sends packs, too, and of the answers */
+    /* of the next three, because the pusher sends packs, too, and of the answers */
     pthread_mutex_t lock;
     struct amph_ofi_pack *open;
-    bool stuck; /* it found no room: the process itself tries again */
+    bool stuck;       /* it found no room: the process itself tries again */
+    uint32_t seen_id; /* the last one at the pusher's last look, or when its timer was set */
     struct amph_ofi_pack_answer *answers, **answers_tail;
     struct amph_ofi_pack *in_flight, **tail; /* oldest first */
     struct amph_ofi_pack *unused;
@@ -286,6 +288,8 @@ struct amph_ofi_packs {
 struct amph_ofi_pusher {
     int fd;            /* its timer; -1: none was needed yet */
     bool set;          /* the timer is set; atomic */
+    bool late;         /* for packs, which may wait for longer than messages; atomic */
+    uint64_t pack_ns;  /* how long the timer runs for a pack; atomic */
     bool runs;         /* the thread does; atomic */
     bool stop;         /* it has to end; atomic */
     bool has_thread;   /* `thread` has to be joined */
@@ -426,8 +430,14 @@ enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
                                    size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
 /* Sends the open pack.  false: it is to that peer, and there is no room now. */
 bool amph_ofi_pack_send(struct amph_ofi_cx *cx, uint32_t peer);
-/* The same from the pusher's thread. */
-void amph_ofi_pack_push(struct amph_ofi_cx *cx);
+/* What the pusher's thread has found. */
+enum amph_ofi_pack_found {
+    OFI_PACK_NONE,
+    OFI_PACK_ACTIVE, /* the process has opened packs since the last look, and sends them as a rule */
+    OFI_PACK_SENT    /* a pack that was open at the last look; without room, the process sends it */
+};
+/* Sends the open pack from that thread if it was open at the last look. */
+enum amph_ofi_pack_found amph_ofi_pack_push(struct amph_ofi_cx *cx);
 /* Sends answers as far as there is room.  Send side. */
 void amph_ofi_pack_answer(struct amph_ofi_cx *cx);
 /* At the beginning of a progress call.  Returns how many packs it has completed. */
@@ -478,10 +488,12 @@ bool amph_ofi_look_holds(void);
 void amph_ofi_pusher_close(struct amph_ofi_cx *cx);
 /* Can the thread be had?  Send side. */
 bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx);
-/* What has been kept back is sent within OFI_PUSH_NS, also if the process computes.  false: that cannot be had; what
+/* What the kernel keeps back is sent within OFI_PUSH_NS, also if the process computes; a pack of puts (`pack`)
+ * too, or within 2 * OFI_PUSH_LATE_NS if the process has sent packs until then.  false: that cannot be had; what
  * the kernel keeps back has been pushed.  Send side. */
-bool amph_ofi_push_soon(struct amph_ofi_cx *cx);
+bool amph_ofi_push_soon(struct amph_ofi_cx *cx, bool pack);
 #define OFI_PUSH_NS (200 * AMPH_NS_PER_US)
+#define OFI_PUSH_LATE_NS (4 * OFI_PUSH_NS)
 
 /* imports.c: starts libfabric.  Called before any other libfabric function. */
 void amph_ofi_prepare(void);

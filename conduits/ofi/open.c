@@ -282,6 +282,7 @@ enum amph_status amph_ofi_open(const struct amph_ofi_family *family,
     cx->base.cfg = *cfg;
     cx->family = family;
     cx->wait_fd = cx->listen_fd = cx->inner_fd = cx->notify_fd = cx->probe_fd = cx->pusher.fd = -1;
+    cx->pusher.pack_ns = OFI_PUSH_NS;
     cx->silence_ns = amph_env_ns(AMPH_ENV_TCP_TIMEOUT);
     pthread_mutex_init(&cx->reg_lock, NULL);
     pthread_mutex_init(&cx->pack.lock, NULL);

@@ -12,7 +12,7 @@
  * A put is sent at once, by itself, if nothing that was put to its peer before is unacknowledged (as in Nagle's
  * algorithm), or if the put before it went to another peer.  A pack is sent when it is full; before any message,
  * get, other put or change of memory; by each progress call, with which each wait and test begins; and, for a
- * process that computes, by the pusher's thread after OFI_PUSH_NS.  That thread uses libfabric while the process
+ * process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while the process
  * does not: as long as a pack is open the process takes `lock` before it calls libfabric, and sends the pack.
  *
  * Messages arrive after the puts that were begun before them.  Gets and puts that libfabric executes are not ordered
@@ -340,15 +340,23 @@ bool amph_ofi_pack_send(struct amph_ofi_cx *cx, uint32_t peer)
     return sent || other;
 }
 
-void amph_ofi_pack_push(struct amph_ofi_cx *cx)
+enum amph_ofi_pack_found amph_ofi_pack_push(struct amph_ofi_cx *cx)
 {
     struct amph_ofi_packs *all = &cx->pack;
+    enum amph_ofi_pack_found found = OFI_PACK_NONE;
 
     pthread_mutex_lock(&all->lock);
-    if (!all->stuck)
-        (void)send_open(cx);
+    if (all->last_id != all->seen_id) {
+        all->seen_id = all->last_id;
+        found = OFI_PACK_ACTIVE;
+    } else if (all->open) {
+        found = OFI_PACK_SENT;
+        if (!all->stuck)
+            (void)send_open(cx);
+    }
 
     pthread_mutex_unlock(&all->lock);
+    return found;
 }
 
 unsigned amph_ofi_pack_progress(struct amph_ofi_cx *cx)
@@ -434,9 +442,12 @@ enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
 
     bool is_new = all->open && all->open->count == 1;
 
+    if (is_new && !__atomic_load_n(&cx->pusher.set, __ATOMIC_RELAXED))
+        all->seen_id = all->last_id;
+
     all->held = all->open != NULL;
     pthread_mutex_unlock(&all->lock);
-    if (is_new && !amph_ofi_push_soon(cx))
+    if (is_new && !amph_ofi_push_soon(cx, true))
         (void)amph_ofi_pack_send(cx, peer);
 
     if (st == AMPH_OK && lc)

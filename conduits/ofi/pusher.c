@@ -6,7 +6,9 @@
  *
  * The first message or put that is kept back sets a timer, unless it is set, and starts the thread, unless it
  * runs.  When the timer expires, the thread pushes whatever is kept back then; as a rule a progress call has done so
- * already.  The thread ends when it has had nothing to do for AMPH_THREAD_IDLE_NS.
+ * already.  A process that goes on opening packs sends them itself as a rule: it is looked at less often, up to
+ * every OFI_PUSH_LATE_NS, because a look takes a core from somebody, and a pack is left to it until the second look.
+ * The thread ends when it has had nothing to do for AMPH_THREAD_IDLE_NS.
  *
  * No message is left behind: the sender stores what it has kept back and then looks at `set`; the thread
  * clears `set` and then pushes.
@@ -58,14 +60,43 @@ static bool wait_for_timer(struct amph_ofi_pusher *p)
     }
 }
 
+/* Sets the timer, unless it is set, and for a shorter time if `late` is set and a message cannot wait for so long. */
+static void set_for_pack(struct amph_ofi_pusher *p)
+{
+    const uint64_t ns = __atomic_load_n(&p->pack_ns, __ATOMIC_RELAXED);
+
+    __atomic_store_n(&p->late, ns > OFI_PUSH_NS, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&p->set, true, __ATOMIC_SEQ_CST))
+        return;
+
+    set_timer(p, ns);
+    if (ns > OFI_PUSH_NS && !__atomic_load_n(&p->late, __ATOMIC_SEQ_CST))
+        set_timer(p, OFI_PUSH_NS); /* a message has come meanwhile */
+}
+
+static void look_again(struct amph_ofi_pusher *p, enum amph_ofi_pack_found found)
+{
+    uint64_t ns = 2 * __atomic_load_n(&p->pack_ns, __ATOMIC_RELAXED);
+
+    if (found != OFI_PACK_ACTIVE)
+        ns = OFI_PUSH_NS;
+
+    __atomic_store_n(&p->pack_ns, ns < OFI_PUSH_LATE_NS ? ns : OFI_PUSH_LATE_NS, __ATOMIC_RELAXED);
+    if (found == OFI_PACK_ACTIVE)
+        set_for_pack(p);
+}
+
 static void *run(void *arg)
 {
     struct amph_ofi_cx *cx = arg;
 
     while (wait_for_timer(&cx->pusher)) {
         __atomic_store_n(&cx->pusher.set, false, __ATOMIC_SEQ_CST);
-        amph_ofi_pack_push(cx);
+
+        enum amph_ofi_pack_found found = amph_ofi_pack_push(cx);
+
         amph_ofi_cork_push_sent(cx);
+        look_again(&cx->pusher, found);
     }
 
     return NULL;
@@ -124,16 +155,24 @@ bool amph_ofi_can_push_soon(struct amph_ofi_cx *cx)
     return cx->corks && (AMPH_LIKELY(!p->retry_ns) || amph_now_ns() >= p->retry_ns);
 }
 
-bool amph_ofi_push_soon(struct amph_ofi_cx *cx)
+bool amph_ofi_push_soon(struct amph_ofi_cx *cx, bool pack)
 {
     struct amph_ofi_pusher *p = &cx->pusher;
 
     if (__atomic_load_n(&p->set, __ATOMIC_SEQ_CST) ||
-        __atomic_exchange_n(&p->set, true, __ATOMIC_SEQ_CST))
+        __atomic_exchange_n(&p->set, true, __ATOMIC_SEQ_CST)) {
+        if (!pack && AMPH_UNLIKELY(__atomic_load_n(&p->late, __ATOMIC_SEQ_CST)) &&
+            __atomic_exchange_n(&p->late, false, __ATOMIC_SEQ_CST))
+            set_timer(p, OFI_PUSH_NS);
+
         return true;
+    }
 
     if (start(cx)) {
-        set_timer(p, OFI_PUSH_NS);
+        const uint64_t ns = pack ? __atomic_load_n(&p->pack_ns, __ATOMIC_RELAXED) : OFI_PUSH_NS;
+
+        __atomic_store_n(&p->late, ns > OFI_PUSH_NS, __ATOMIC_SEQ_CST);
+        set_timer(p, ns);
         return true;
     }
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/timerfd.h>
 
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
@@ -757,6 +758,57 @@ Test(tcp_packs, a_threaded_target_answers)
     pthread_join(thread, NULL);
     PUMP_UNTIL(node[0].got[0] == sent);
     cr_assert_gt(packs_sent(), 0);
+    stop();
+}
+
+/* A process that sends packs is looked at less often, until it has stopped; a message shortens that. */
+Test(tcp_packs, the_pusher_looks_less_often_at_a_process_that_sends)
+{
+    struct amph_ofi_pusher *pusher;
+    struct itimerspec left;
+
+    start_packs(2, 0);
+    pusher = &cx_of(0)->pusher;
+    let_push(true);
+
+    uint64_t end = amph_now_ns() + LIMIT_NS;
+
+    while (__atomic_load_n(&pusher->pack_ns, __ATOMIC_RELAXED) < OFI_PUSH_LATE_NS) {
+        for (unsigned i = 0; i < 10; i++)
+            put_word(1, i, i, 1);
+
+        PUMP_UNTIL(all_done(0, 10, AMPH_OK));
+        cr_assert_lt(amph_now_ns(), end);
+    }
+
+    /* a pack is sent by the second look */
+    open_pack();
+    while (word(1, 1) != 101) {
+        ops->progress(node[1].cx, ~0u, 64);
+        cr_assert_lt(amph_now_ns(), end);
+    }
+
+    PUMP_UNTIL(all_done(0, 2, AMPH_OK));
+    while (__atomic_load_n(&pusher->set, __ATOMIC_SEQ_CST)) {
+        pump();
+        cr_assert_lt(amph_now_ns(), end);
+    }
+
+    cr_assert_eq(__atomic_load_n(&pusher->pack_ns, __ATOMIC_RELAXED), OFI_PUSH_NS);
+
+    /* a message that is kept back does not wait for as long as a pack */
+    __atomic_store_n(&pusher->pack_ns, 100 * AMPH_NS_PER_MS, __ATOMIC_RELAXED);
+    open_pack();
+    cr_assert(pusher->late);
+    cr_assert_eq(timerfd_gettime(pusher->fd, &left), 0);
+    cr_assert_gt(left.it_value.tv_nsec, 10 * (long)AMPH_NS_PER_MS);
+    for (int i = 0; i < 10; i++)
+        send_short(0, 1, AMPH_LANE_REQUEST, i);
+
+    cr_assert_not(pusher->late);
+    cr_assert_eq(timerfd_gettime(pusher->fd, &left), 0);
+    cr_assert_leq(left.it_value.tv_nsec, (long)OFI_PUSH_NS);
+    PUMP_UNTIL(all_done(0, 2, AMPH_OK) && node[1].got[0] == 11);
     stop();
 }
 
