@@ -260,6 +260,8 @@ struct amph_waiter {
     /* set by a caller that waits for stores of its neighbours, and cleared when it has kept its
      * core in vain (extended/coll/yield.c) */
     bool neighbours;
+    /* set by a caller whose condition may come true by a store of another process, which wakes nobody */
+    bool unannounced;
 };
 
 enum amph_waiter_phase {
@@ -402,6 +404,8 @@ struct amph_job {
     uint16_t skipped_spins;    /* spins skipped for that reason since the last one */
     uint16_t procs_a_core;     /* of this host */
     uint8_t sleep_factor; /* by which sleeps are longer because of many processes a core; 0: 1 */
+    uint8_t store_waits;  /* as many further waits may end by a store, and have short sleeps */
+    bool slept;           /* the last wait that may end so has slept and handled no message since */
     /* called with each event of the job before it is handled; or NULL */
     void (*on_event)(const struct amph_boot_event *event);
     void *extended; /* extended/'s own state */

@@ -25,8 +25,9 @@
 #include "base/status.h"
 #include "conduits/conduit.h"
 
-#define SLEEP_NS (10 * AMPH_NS_PER_MS)      /* longest sleep */
-#define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS) /* after a second without an event */
+#define SLEEP_NS (10 * AMPH_NS_PER_MS)             /* longest sleep */
+#define SLEEP_LATE_NS (40 * AMPH_NS_PER_MS)        /* after a second without an event */
+#define SLEEP_UNANNOUNCED_NS (20 * AMPH_NS_PER_US) /* shortest sleep where waits end by stores */
 
 /* A sleep that nobody ends costs 40 us of a core, and all processes but one may sleep.  So sleeps
  * are longer where a core has more than PROCS_ASLEEP processes: 256 of them, each waking up every
@@ -58,6 +59,7 @@ enum {
 
 enum {
     FAILED_SPINS_MAX = 4,
+    STORE_WAITS = 64, /* after one that ended by a store */
     FEW_YIELDS = 2,
     WAITS_BETWEEN_SPINS =
         512, /* counted on both sides, so that less than one wait in a hundred spins in vain */
@@ -241,13 +243,22 @@ static uint64_t nap_length(struct amph_waiter *w)
     return w->nap_ns;
 }
 
-/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer. */
+/* Waking up costs 0.1 ms on some machines, so a wait that has lasted a second sleeps longer.  Where waits end by
+ * stores, one looks again after half the time that it has lasted, and so ends at most that much late; until its sleeps
+ * are as long as the others' it wakes up a dozen times more. */
 static uint64_t sleep_length(const struct amph_waiter *w)
 {
-    bool late = w->start_ns && amph_now_ns() - w->start_ns > AMPH_NS_PER_S;
-    uint64_t factor = amph_job.sleep_factor ? amph_job.sleep_factor : 1;
+    const uint64_t waited_ns = w->start_ns ? amph_now_ns() - w->start_ns : 0;
+    const uint64_t factor = amph_job.sleep_factor ? amph_job.sleep_factor : 1;
+    const uint64_t most_ns = (waited_ns > AMPH_NS_PER_S ? SLEEP_LATE_NS : SLEEP_NS) * factor;
 
-    return (late ? SLEEP_LATE_NS : SLEEP_NS) * factor;
+    if (!w->unannounced || !__atomic_load_n(&amph_job.store_waits, __ATOMIC_RELAXED))
+        return most_ns;
+
+    const uint64_t least_ns = SLEEP_UNANNOUNCED_NS * (1u + amph_job.procs_a_core);
+    const uint64_t part_ns = waited_ns / 2 > least_ns ? waited_ns / 2 : least_ns;
+
+    return part_ns < most_ns ? part_ns : most_ns;
 }
 
 /*
@@ -362,10 +373,30 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
     }
 
     __atomic_sub_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
+    if (w->unannounced)
+        __atomic_store_n(&amph_job.slept, true, __ATOMIC_RELAXED);
+
     amph_ep_tick(ep);
 }
 
 /* ---- waiting ---- */
+
+/*
+ * The first step of a wait whose condition may come true by a store.  If the one before it slept last and then handled
+ * no message, a store has ended it, and the next ones expect this, too.  They alone have short sleeps: an early timer
+ * costs 20 us on some machines, even if a message ends the sleep.
+ */
+static void begin_unannounced(void)
+{
+    const uint8_t waits = __atomic_load_n(&amph_job.store_waits, __ATOMIC_RELAXED);
+
+    if (__atomic_load_n(&amph_job.slept, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&amph_job.slept, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&amph_job.store_waits, STORE_WAITS, __ATOMIC_RELAXED);
+    } else if (waits) {
+        __atomic_store_n(&amph_job.store_waits, waits - 1, __ATOMIC_RELAXED);
+    }
+}
 
 /*
  * Spinning holds a core that the awaited process may need: other processes compute on the remaining
@@ -545,6 +576,9 @@ void amph_am_wait_found(struct amph_waiter *w)
             note_quiet();
     }
 
+    if (w->unannounced)
+        __atomic_store_n(&amph_job.slept, false, __ATOMIC_RELAXED);
+
     w->rounds = 0;
     w->phase = AMPH_WAITER_SPINS;
     w->nap_ns = 0;
@@ -573,6 +607,9 @@ void amph_am_wait_after_spin(struct amph_waiter *w, bool spun)
 
 void amph_am_wait_step(struct amph_am_ep *ep, struct amph_waiter *w)
 {
+    if (w->unannounced && w->rounds == 0 && w->start_ns == 0)
+        begin_unannounced();
+
     if (amph_ep_poll_once(ep)) {
         amph_am_wait_found(w);
     } else if (!amph_ep_in_handler(ep)) {

@@ -178,5 +178,10 @@ void amphora_wait_step(amphora_wait_t *wait)
                    "the client's memory for a wait holds one");
     amph_gex_need("GASNET_BLOCKUNTIL");
     amph_check_call("GASNET_BLOCKUNTIL");
-    amph_gex_wait_step((struct amph_waiter *)wait->opaque);
+
+    struct amph_waiter *w = (struct amph_waiter *)wait->opaque;
+
+    /* By the text only handlers change the condition, but OpenSHMEM libraries wait for values that others put. */
+    w->unannounced = true;
+    amph_gex_wait_step(w);
 }
