@@ -145,6 +145,17 @@ static int host_fcntl(int fd, int command, void *arg)
     return libc_fcntl64(fd, command, arg);
 }
 
+/* By the kernel: libeatmydata asks for the descriptor first, and programs do not find this library's. */
+static int host_fsync(int fd)
+{
+    return (int)libc_syscall(SYS_fsync, fd, 0, 0, 0, 0, 0);
+}
+
+static int host_fdatasync(int fd)
+{
+    return (int)libc_syscall(SYS_fdatasync, fd, 0, 0, 0, 0, 0);
+}
+
 /* Not those that the preload library catches, and not what a program may have overwritten of the C library, where
  * near.c calls it (libc/kernel.h). */
 const struct amph_fwd_host_calls amph_ip_host_calls = {
@@ -154,8 +165,8 @@ const struct amph_fwd_host_calls amph_ip_host_calls = {
     .pwrite = libc_pwrite64,
     .lseek = libc_lseek64,
     .ftruncate = libc_ftruncate64,
-    .fsync = libc_fsync,
-    .fdatasync = libc_fdatasync,
+    .fsync = host_fsync,
+    .fdatasync = host_fdatasync,
     .fstat = host_fstat,
     .fstatat = host_fstatat,
     .statx = libc_statx,

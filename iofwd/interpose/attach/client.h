@@ -86,6 +86,10 @@ const char *amph_ip_library_path(void);
 /* Is this library found before the C library, so that it catches calls?  Always in a static program. */
 bool amph_ip_is_in_front(void);
 
+/* Is malloc that of the program or of a preloaded library?  It locks itself around a fork by handlers then, unlike the
+ * C library's.  Of a static program it is not asked. */
+bool amph_ip_has_own_malloc(void);
+
 /* Takes or releases the lock of loading around a fork, so that no other thread is loading the client
  * when the child starts. */
 void amph_ip_client_fork_lock(bool take);

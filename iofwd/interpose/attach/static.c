@@ -40,6 +40,11 @@ bool amph_ip_is_in_front(void)
     return true;
 }
 
+bool amph_ip_has_own_malloc(void)
+{
+    return false;
+}
+
 static long missing(void)
 {
     errno = ENOSYS;

@@ -155,7 +155,7 @@ bool amph_ip_is_exe(const char *path)
     size_t len = strcspn(who, "/");
 
     return strcmp(who + len, "/exe") == 0 &&
-           (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == getpid());
+           (strncmp(who, "self", len) == 0 || strtol(who, NULL, 10) == amph_ip_kernel_getpid());
 }
 
 static bool absolute(const char *path)

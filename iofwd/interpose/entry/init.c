@@ -46,6 +46,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/entry/record.h"
 #include "iofwd/interpose/entry/trace.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/path/near.h"
 
 enum {
@@ -299,7 +300,7 @@ static void open_rank(void)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0 || send(pair[0], "T", 1, 0) != 1)
         return;
 
-    amph_ip_state.rank.pid = getpid();
+    amph_ip_state.rank.pid = amph_ip_kernel_getpid();
     amph_ip_state.rank.result = keep(pair[0]);
     amph_ip_state.rank.token = keep(pair[1]);
     if (libc_fstat(amph_ip_state.rank.result, &st) != 0)
@@ -348,7 +349,7 @@ void amph_ip_rank_end(void)
 {
     char byte;
 
-    if (amph_ip_state.rank.pid != getpid() || amph_ip_inside)
+    if (amph_ip_state.rank.pid != amph_ip_kernel_getpid() || amph_ip_inside)
         return;
 
     amph_ip_state.rank.pid = 0;
@@ -454,6 +455,9 @@ static void late(void)
 
     amph_ip_state.inherited_locks = NULL;
     if (amph_ip_state.on) {
+        if (amph_ip_state.forks_late) /* its constructor has set up its handlers */
+            amph_ip_fork_watch();
+
         amph_ip_environment_preload();
         amph_ip_quick_exit_watch();
         amph_ip_stream_enlarge();
@@ -580,7 +584,10 @@ static void start_with(char **env, int argc, char **argv, char **environment)
     amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
     restore_cwd(env);
     amph_ip_state.on = true;
-    amph_ip_fork_watch();
+    amph_ip_state.forks_late = amph_ip_has_own_malloc();
+    if (!amph_ip_state.forks_late)
+        amph_ip_fork_watch();
+
     take_libraries(environment);
     amph_ip_trace_start(amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE));
     find_exe(argc > 0 ? argv[0] : NULL);

@@ -596,7 +596,7 @@ static void put_object(struct amph_fwd_text *t, const char *message)
     amph_fwd_text_put(t, "{\"time\":%lld.%06ld,\"level\":\"debug\",\"process\":\"",
                       (long long)now.tv_sec, now.tv_nsec / 1000);
     t->len += amph_log_json_text(t->at + t->len, t->room - t->len, program_invocation_short_name);
-    amph_fwd_text_put(t, "\",\"pid\":%d,\"message\":\"", (int)getpid());
+    amph_fwd_text_put(t, "\",\"pid\":%d,\"message\":\"", (int)amph_ip_kernel_getpid());
     t->len += amph_log_json_text(t->at + t->len, t->room - t->len, message);
     memcpy(t->at + t->len, "\"}", 2);
     t->len += 2;
@@ -613,7 +613,7 @@ void amph_ip_debug_line(const char *format, ...)
     vsnprintf(message, sizeof message, format, ap);
     va_end(ap);
     if (!amph_ip_state.json)
-        amph_fwd_text_put(&t, "amphora: process %d: ", (int)getpid());
+        amph_fwd_text_put(&t, "amphora: process %d: ", (int)amph_ip_kernel_getpid());
 
     if (amph_ip_state.json)
         put_object(&t, message);

@@ -25,6 +25,7 @@
 #include "iofwd/interpose/fd/state.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/libc/kernel.h"
 
 #define THREADS_MAX 16
 #define IDLE_S 1 /* how long a thread waits for a request before it ends */
@@ -73,10 +74,11 @@ static void notify(const struct sigevent *event)
     if (event->sigev_notify == SIGEV_SIGNAL && event->sigev_signo) {
         siginfo_t info = { .si_signo = event->sigev_signo, .si_code = SI_ASYNCIO };
 
-        info.si_pid = getpid();
+        info.si_pid = amph_ip_kernel_getpid();
         info.si_uid = getuid();
         info.si_value = event->sigev_value;
-        libc_syscall(SYS_rt_sigqueueinfo, getpid(), event->sigev_signo, (long)&info, 0, 0, 0);
+        libc_syscall(SYS_rt_sigqueueinfo, amph_ip_kernel_getpid(), event->sigev_signo, (long)&info,
+                     0, 0, 0);
     } else if (event->sigev_notify == SIGEV_THREAD) {
         struct call *call = malloc(sizeof *call);
         pthread_attr_t attr;

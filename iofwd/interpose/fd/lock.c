@@ -24,6 +24,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/libc/kernel.h"
 
 void amph_ip_forget_locks(void)
 {
@@ -110,7 +111,8 @@ static void note_open(int fd, struct amph_fd_file *of, void *arg)
 
 void amph_ip_locks_tell(char *text, size_t cap)
 {
-    int n = snprintf(text, cap, "%ld/%" PRIu32, (long)getpid(), amph_fdtab_current()->number);
+    int n = snprintf(text, cap, "%ld/%" PRIu32, (long)amph_ip_kernel_getpid(),
+                     amph_fdtab_current()->number);
     struct closing c = { .text = text, .cap = cap, .len = (size_t)n };
 
     amph_fdtab_each(0, FDTAB_MAX - 1, note_open, NULL);
@@ -124,7 +126,7 @@ bool amph_ip_locks_came_along(const char *passed)
     long pid;
     uint32_t number;
     bool any = passed && sscanf(passed, "%ld/%" SCNu32, &pid, &number) == 2 &&
-               pid == (long)getpid();
+               pid == (long)amph_ip_kernel_getpid();
 
     if (any)
         amph_fdtab_first.number = number;

@@ -374,7 +374,7 @@ static int unshare_into(struct amph_fdtab *table, int (*unshare_by)(void *arg), 
     if (unshare_by(arg) != 0)
         return errno;
 
-    if (own_tid() == getpid()) {
+    if (own_tid() == amph_ip_kernel_getpid()) {
         take_lock(&before);
         __atomic_store_n(&amph_ip_fds.own.leader, table, __ATOMIC_RELEASE);
         release_lock(&before);

@@ -68,7 +68,7 @@ static bool take_process(const char **at, bool *own_p, bool *table_p)
         if (pid < 0 || !take(at, "/"))
             return false;
 
-        *own_p = pid == (long)getpid();
+        *own_p = pid == (long)amph_ip_kernel_getpid();
     }
 
     *table_p = *own_p && (thread || amph_ip_table_is_selfs());

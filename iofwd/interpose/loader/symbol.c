@@ -9,9 +9,9 @@
  * With RTLD_DEFAULT and RTLD_NEXT the linker searches from the object that holds the return address.  So such
  * a call must be a jump to the C library's dlsym, with the return address of our caller.  On 64-bit PowerPC
  * compilers make no such jumps to addresses that are found at run time: there dlsym is not caught.
+ *
+ * Besides: is a function the C library's?
  */
-#ifndef __powerpc64__
-
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <link.h>
@@ -25,30 +25,6 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/entry/state.h"
 #include "iofwd/interpose/loader/elf_deps.h"
-
-/* A call that ends a function jumps. */
-#if defined __has_attribute && __has_attribute(musttail)
-#define JUMPS
-#define JUMP __attribute__((musttail))
-#else
-#define JUMPS __attribute__((optimize("O2", "optimize-sibling-calls")))
-#define JUMP
-#endif
-
-/* Its versions, by machine; that of glibc 2.34 is the same on all. */
-static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
-                                        "GLIBC_2.2",  "GLIBC_2.0",  "GLIBC_2.27" };
-
-static amph_ip_dlsym_fn find_real(void)
-{
-    void *real = NULL;
-
-    for (size_t i = 0; i < AMPH_COUNTOF(versions) && !real; i++)
-        real = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-
-    __atomic_store_n(&amph_ip_loader.dlsym, (amph_ip_dlsym_fn)(uintptr_t)real, __ATOMIC_RELAXED);
-    return (amph_ip_dlsym_fn)(uintptr_t)real;
-}
 
 /* ---- is a function the C library's? ---- */
 
@@ -92,7 +68,38 @@ static bool is_of_libc(const void *function)
            __atomic_load_n(&amph_ip_loader.libc_code_len, __ATOMIC_ACQUIRE);
 }
 
+bool amph_ip_has_own_malloc(void)
+{
+    return !is_of_libc(dlsym(RTLD_DEFAULT, "malloc"));
+}
+
 /* ---- what a program gets ---- */
+
+#ifndef __powerpc64__
+
+/* A call that ends a function jumps. */
+#if defined __has_attribute && __has_attribute(musttail)
+#define JUMPS
+#define JUMP __attribute__((musttail))
+#else
+#define JUMPS __attribute__((optimize("O2", "optimize-sibling-calls")))
+#define JUMP
+#endif
+
+/* Its versions, by machine; that of glibc 2.34 is the same on all. */
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
+                                        "GLIBC_2.2",  "GLIBC_2.0",  "GLIBC_2.27" };
+
+static amph_ip_dlsym_fn find_real(void)
+{
+    void *real = NULL;
+
+    for (size_t i = 0; i < AMPH_COUNTOF(versions) && !real; i++)
+        real = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+
+    __atomic_store_n(&amph_ip_loader.dlsym, (amph_ip_dlsym_fn)(uintptr_t)real, __ATOMIC_RELAXED);
+    return (amph_ip_dlsym_fn)(uintptr_t)real;
+}
 
 /* This library, behind which the linker searches the C library, the only one that it needs. */
 static void *own_handle(void)

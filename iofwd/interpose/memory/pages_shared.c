@@ -204,7 +204,7 @@ static int64_t space_id(int dir)
     ssize_t n = fd < 0 ? 0 : amph_ip_kernel_read(fd, text, sizeof text);
 
     if (dir < 0 || libc_fstat64(dir, &st) != 0)
-        st.st_ino = (ino_t)getpid();
+        st.st_ino = (ino_t)amph_ip_kernel_getpid();
 
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);

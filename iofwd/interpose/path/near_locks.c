@@ -69,7 +69,7 @@ bool amph_ip_near_holds_locks(int fd)
         return false;
 
     int list = amph_ip_kernel_openat(AT_FDCWD, "/proc/locks", O_RDONLY | O_CLOEXEC, 0);
-    bool listed = list >= 0 && is_listed(list, getpid(), st.st_ino);
+    bool listed = list >= 0 && is_listed(list, amph_ip_kernel_getpid(), st.st_ino);
 
     if (list >= 0)
         amph_ip_kernel_close(list);

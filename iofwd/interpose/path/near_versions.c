@@ -68,7 +68,7 @@ static bool look(void)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;
 
-    nv->pid = (uint32_t)getpid();
+    nv->pid = (uint32_t)amph_ip_kernel_getpid();
     if (!amph_ip_near.says_versions)
         return false;
     if (amph_ip_near.versions == 0)
@@ -95,7 +95,7 @@ bool amph_ip_near_may_change(void)
     int saved = errno;
 
     if (AMPH_LIKELY(now == AMPH_IP_NEAR_MOVES))
-        return !is_gone() && (!nv->map || nv->own) && nv->pid == (uint32_t)getpid();
+        return !is_gone() && (!nv->map || nv->own) && nv->pid == (uint32_t)amph_ip_kernel_getpid();
     if (now != AMPH_IP_NEAR_MOVES_NOT_YET ||
         !atomic_compare_exchange_strong(&nv->state, &now, AMPH_IP_NEAR_MOVES_LOOKS))
         return false;
@@ -301,7 +301,7 @@ void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const str
 
 static bool is_ours(void)
 {
-    return amph_ip_near_versions.pid == (uint32_t)getpid();
+    return amph_ip_near_versions.pid == (uint32_t)amph_ip_kernel_getpid();
 }
 
 struct amph_ip_near_writing *amph_ip_near_writing_leave(int fd)
@@ -422,7 +422,7 @@ void amph_ip_near_versions_forked(void)
 
     const struct amph_fwd_writer *parents = nv->own;
 
-    nv->pid = (uint32_t)getpid();
+    nv->pid = (uint32_t)amph_ip_kernel_getpid();
     if (nv->map)
         nv->own = amph_fwd_writer_take(nv->map, nv->pid);
 

@@ -17,6 +17,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/libc/kernel.h"
 
 /* Replaces the six X before the suffix by other letters.  false: no six X. */
 static bool fill(char *pattern, int suffix)
@@ -32,7 +33,7 @@ static bool fill(char *pattern, int suffix)
         unsigned mixed = ((unsigned)now.tv_nsec +
                           __atomic_add_fetch(&amph_ip_state.temp_names, 1, __ATOMIC_RELAXED)) *
                              2654435761U +
-                         (unsigned)getpid();
+                         (unsigned)amph_ip_kernel_getpid();
 
         for (size_t i = 0; i < sizeof random; i++)
             random[i] = (unsigned char)(mixed >> (4 * i));

@@ -84,7 +84,8 @@ static void make_list(void)
     amph_fdtab_mark(fd, FDTAB_OWN);
     amph_ip_state.rank_guarded = true;
     snprintf(amph_ip_process.bypass.list, sizeof amph_ip_process.bypass.list,
-             AMPH_PRIVATE_REPORTED "=%d:%d:%llu", (int)getpid(), fd, (unsigned long long)st.st_ino);
+             AMPH_PRIVATE_REPORTED "=%d:%d:%llu", (int)amph_ip_kernel_getpid(), fd,
+             (unsigned long long)st.st_ino);
 }
 
 static int open_list(void)
@@ -236,7 +237,7 @@ void amph_ip_bypass_start(char **env)
 
     amph_ip_process.bypass.strict = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_STRICT);
     amph_ip_process.bypass.quiet = amph_ip_setting_int(env, AMPH_ENV_LOG) == LOG_ERROR;
-    if (text && atoi(text) != getpid())
+    if (text && atoi(text) != amph_ip_kernel_getpid())
         snprintf(amph_ip_process.bypass.list, sizeof amph_ip_process.bypass.list,
                  AMPH_PRIVATE_REPORTED "=%.60s", text);
     else

@@ -22,6 +22,7 @@
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/interpose/libc/kept.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/process/state.h"
 
@@ -61,7 +62,7 @@ static bool is_spawned(const char *text)
         ;
 
     libc_close(fd);
-    return pid == getpid();
+    return pid == amph_ip_kernel_getpid();
 }
 
 /* In its place comes this process's number, as after exec, with zeros before it. */
@@ -70,8 +71,8 @@ static void take_over(char *text)
     char number[64];
     size_t len = strcspn(text, ":");
 
-    if (len < sizeof number &&
-        snprintf(number, sizeof number, "%0*ld", (int)len, (long)getpid()) == (int)len)
+    if (len < sizeof number && snprintf(number, sizeof number, "%0*ld", (int)len,
+                                        (long)amph_ip_kernel_getpid()) == (int)len)
         memcpy(text, number, len);
 }
 
@@ -85,7 +86,8 @@ void amph_ip_connections_take(char **env)
         take_over(text);
 
     /* PID:NUMBER[:SERVER=FD]...[+SERVER.HANDLE=FD]... (amph_fwd_exec_begin) */
-    if (!text || strtol(text, NULL, 10) != (long)getpid() || !(at = strchr(text, ':')))
+    if (!text || strtol(text, NULL, 10) != (long)amph_ip_kernel_getpid() ||
+        !(at = strchr(text, ':')))
         return;
 
     for (at += 1 + strcspn(at + 1, ":"); sscanf(at, ":%d=%d%n", &server, &fd, &used) == 2;
@@ -95,7 +97,7 @@ void amph_ip_connections_take(char **env)
     for (; sscanf(at, "+%*u.%*x=%d%n", &fd, &used) == 1; at += used)
         take_fd(fd);
 
-    amph_ip_process.came.pid = getpid();
+    amph_ip_process.came.pid = amph_ip_kernel_getpid();
     amph_ip_process.came.text = amph_ip_keep_text(text);
 }
 
@@ -106,7 +108,7 @@ static bool are_unused(void)
 
 bool amph_ip_connections_wait(void)
 {
-    return are_unused() && amph_ip_process.came.pid == getpid();
+    return are_unused() && amph_ip_process.came.pid == amph_ip_kernel_getpid();
 }
 
 /* ---- for the next program ---- */
@@ -201,7 +203,7 @@ static bool pass_on(char *room, size_t len_bytes)
     if (i.kept == 0)
         return false;
 
-    bool own = amph_ip_process.came.pid == getpid(); /* false in a vfork child */
+    bool own = amph_ip_process.came.pid == amph_ip_kernel_getpid(); /* false in a vfork child */
 
     if (own && i.closed && amph_ip_client_enter() == 0 && !are_unused())
         return pass(room, len_bytes);

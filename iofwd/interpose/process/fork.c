@@ -9,7 +9,8 @@
  *
  * fork runs the handlers of pthread_atfork, which may use files and wait for the program's locks.
  * The work around a fork is therefore done by handlers too, registered first so that all others
- * nest inside; the C library's own forks (forkpty) then run it as well.
+ * nest inside; the C library's own forks (forkpty) then run it as well.  Only the handlers of a malloc that is not the
+ * C library's come before: its locks are held inside of them, and this work needs memory.
  */
 #include <errno.h>
 #include <linux/sched.h>

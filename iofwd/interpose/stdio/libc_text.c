@@ -69,7 +69,7 @@ static void print_log(const char *format, va_list ap, int options)
         return;
 
     if (options & LOG_PID)
-        snprintf(process, sizeof process, "[%d]", (int)getpid());
+        snprintf(process, sizeof process, "[%d]", (int)amph_ip_kernel_getpid());
 
     int n = asprintf(&line, "%s%s: %s%s", ident ? ident : program_invocation_short_name, process,
                      text, len && text[len - 1] == '\n' ? "" : "\n");

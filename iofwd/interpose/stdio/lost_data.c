@@ -16,6 +16,7 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/stdio/state.h"
 
 #define HAS_ERROR 0x20 /* of FILE._flags */
@@ -65,7 +66,7 @@ bool amph_ip_lost_report(void)
                      "forwarded file, and the stream, of popen or in use by another thread, could "
                      "not follow; open the file by "
                      "fopen or freopen instead\n",
-                     (int)getpid(), fd);
+                     (int)amph_ip_kernel_getpid(), fd);
 
     amph_ip_put_error(line, (size_t)n);
     errno = saved;

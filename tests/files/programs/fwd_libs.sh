@@ -310,6 +310,98 @@ for start in os.posix_spawn, os.posix_spawnp:
     os.waitpid(start(sys.argv[2], ["prog", "/one"], env), 0)' "${ours%:}" "$T/prog" "$D/one.so"
 fi
 LD_PRELOAD=$ours$D/none.so:$D/one.so "$T/prog" /one 2>&1
+
+# Functions of another preloaded library (libfaketime's) are not called before main: there is no environment yet.
+cd "$D"
+cat >early.c <<'Y'
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long call(long number, long a, long b, long c)
+{
+    if (!environ)
+        syscall(SYS_write, 1, "early\n", 6);
+    return syscall(number, a, b, c);
+}
+pid_t getpid(void) { return call(SYS_getpid, 0, 0, 0); }
+int clock_gettime(clockid_t clock, struct timespec *now) { return call(SYS_clock_gettime, clock, (long)now, 0); }
+time_t time(time_t *now)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return now ? *now = t.tv_sec : t.tv_sec;
+}
+int nanosleep(const struct timespec *span, struct timespec *rest) { return call(SYS_nanosleep, (long)span, (long)rest, 0); }
+int poll(struct pollfd *p, nfds_t n, int ms) { return call(SYS_poll, (long)p, n, ms); }
+int fstat(int fd, struct stat *st) { return call(SYS_fstat, fd, (long)st, 0); }
+Y
+$cc -shared -o "$T/early.so" early.c
+LD_PRELOAD=$T/early.so:${ours%:} sh -c 'echo text; "$0" none' "$T/prog" | sed 's/, [^,]*$//'
+
+# One behind ours that looks whether a descriptor is open (libeatmydata) finds those of files that servers have passed.
+printf '#include <fcntl.h>\nint fdatasync(int fd) { return fcntl(fd, F_GETFD) < 0 ? -1 : 0; }\nint fsync(int fd) { return fdatasync(fd); }\n' >sync.c
+cat >syncs.c <<'Y'
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{
+    int failed = 0, fd = open("synced", O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 20; i++)
+        failed += write(fd, "a", 1) != 1 || fdatasync(fd) != 0 || fsync(fd) != 0;
+    return failed;
+}
+Y
+$cc -shared -o "$T/sync.so" sync.c
+$cc -o "$T/syncs" syncs.c
+LD_PRELOAD=$ours$T/sync.so "$T/syncs" && wc -c <synced
+
+# A malloc that is locked around a fork by handlers (tcmalloc, jemalloc): what we do there needs memory.
+cat >locks.c <<'Y'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+void __libc_free(void *);
+static int locked;
+static void lock(void) { locked = 1; }
+static void unlock(void) { locked = 0; }
+static void __attribute__((constructor)) begin(void) { pthread_atfork(lock, unlock, unlock); }
+static void look(void)
+{
+    if (locked) {
+        (void)!write(2, "malloc is locked\n", 17);
+        _exit(97);
+    }
+}
+void *malloc(size_t n) { return look(), __libc_malloc(n); }
+void *calloc(size_t n, size_t each) { return look(), __libc_calloc(n, each); }
+void *realloc(void *p, size_t n) { return look(), __libc_realloc(p, n); }
+void free(void *p) { look(), __libc_free(p); }
+Y
+cat >forks.c <<'Y'
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    int status = 0, failed = 0, fd = open("forked", O_RDWR | O_CREAT | O_APPEND, 0600);
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(write(fd, "child", 5) != 5 || access("forked", R_OK) != 0);
+        failed += waitpid(child, &status, 0) != child || status != 0 || write(fd, "parent", 6) != 6;
+    }
+    return failed;
+}
+Y
+$cc -shared -o "$T/locks.so" locks.c
+$cc -o "$T/forks" forks.c
+LD_PRELOAD=$ours$T/locks.so "$T/forks"
+LD_PRELOAD=$T/locks.so:${ours%:} "$T/forks"
+wc -c <forked
 rm "$D"/*
 echo left >"$D/left"
 X
