@@ -52,7 +52,17 @@ locks flock
 node node
 maxima maxima
 prolog swipl
-logrotate logrotate'
+logrotate logrotate
+mopac mopac
+grib grib_set
+sequences minimap2
+nss certutil
+yara yara
+wim wimcapture
+ext2 genext2fs
+ntfs mkntfs
+chunks casync
+duplicates rdfind'
 
 in_emacs() {
     printf 'hello\nworld\n' >in.txt
@@ -685,4 +695,129 @@ in_logrotate() {
     zcat a.log.2.gz | tail -n 1
     cat post
     rm st c ./*.gz
+}
+
+in_mopac() {
+    printf 'PM6 PRECISE\nwater\n\nO 0 0 0 0 0 0\nH 0.96 1 0 0 0 0 1\nH 0.96 1 104 1 0 0 1 2\n' >w.mop
+    mopac w.mop >/dev/null 2>&1
+    grep 'FINAL HEAT' w.out
+    rm w.out w.arc
+}
+
+in_grib() {
+    cp /usr/share/eccodes/samples/GRIB2.tmpl a.grib
+    grib_set -s dataDate=20200101,step=6 a.grib b.grib
+    grib_ls -p dataDate,step,shortName b.grib
+    cat a.grib b.grib >c.grib
+    grib_count c.grib
+    grib_copy -w step=6 c.grib 'd_[step].grib'
+    grib_compare a.grib b.grib | head -n 3
+    grib_index_build -o idx c.grib >/dev/null
+    rm idx
+}
+
+in_sequences() {
+    awk 'BEGIN {
+        srand(1)
+        for (i = 1; i <= 6; i++) {
+            print ">s" i
+            for (j = 0; j < 300; j++)
+                printf "%s", substr("ACGT", int(rand() * 4) + 1, 1)
+            print ""
+        }
+    }' >s.fa
+    minimap2 -d r.mmi s.fa 2>/dev/null
+    head -n 2 s.fa >q.fa
+    minimap2 -c r.mmi q.fa 2>/dev/null | cut -f1-9
+}
+
+in_nss() {
+    mkdir n n2
+    certutil -N -d sql:n --empty-password
+    certutil -N -d sql:n2 --empty-password
+    head -c 100 /dev/urandom >noise
+    certutil -S -d sql:n -n ca -s CN=ca -x -t C,, -z noise -m 1 2>&1 | grep -v '^$\|Gener\|moment'
+    certutil -L -d sql:n -n ca -a | grep -c CERT
+    pk12util -o p.p12 -n ca -d sql:n -W pw
+    pk12util -i p.p12 -d sql:n2 -W pw
+    certutil -L -d sql:n2 | grep ca
+    rm -r n n2 p.p12 noise
+}
+
+in_yara() {
+    printf 'rule r { strings: $a = "needle" condition: $a }\n' >y.yar
+    mkdir h
+    for i in $(seq 20); do
+        echo "hay$i" >"h/$i"
+    done
+    echo xneedlex >>h/7
+    yara -r y.yar h
+    yarac y.yar y.c && yara -C y.c h/7
+    rm y.c
+}
+
+in_wim() {
+    mkdir s s/d
+    for i in $(seq 30); do
+        seq "$i" 3000 >"s/$i"
+    done
+    ln -s 1 s/l
+    echo x >s/d/y
+    wimcapture s w.wim --solid --check --quiet
+    wimapply w.wim o --quiet
+    diff -r s o && echo same
+    echo z >s/new
+    wimappend s w.wim two --quiet
+    wimupdate w.wim 1 --command='delete /5' --quiet
+    wimextract w.wim 1 /6 --dest-dir=e --quiet && cmp e/6 s/6 && echo same
+    wimoptimize w.wim --check --quiet && wimverify w.wim --quiet && echo right
+    rm w.wim
+}
+
+in_ext2() {
+    mkdir s s/d
+    seq 3000 >s/5
+    echo x >s/d/y
+    genext2fs -b 4096 -d s -U -N 100 g.img 2>/dev/null
+    e2cp g.img:/5 five && cmp five s/5 && echo same
+    e2cp five g.img:/six && e2mkdir g.img:/dd && e2rm g.img:/5
+    e2ls g.img:/ | wc -w
+    rm g.img
+}
+
+in_ntfs() {
+    truncate -s 16M n.img
+    seq 3000 >nine
+    mkntfs -q -F -f n.img
+    ntfscp -q -f n.img nine nine
+    ntfscat -f n.img nine | cmp - nine && ntfsls -f n.img
+    ntfsclone -q -s -o n.clone n.img && ntfsclone -q -r -O n2.img n.clone
+    ntfscat -f n2.img nine | cksum
+    rm n.img n2.img n.clone
+}
+
+in_chunks() {
+    mkdir s s/d
+    seq 60000 >s/a
+    cp s/a s/b
+    ln s/a s/d/h && ln -s ../a s/d/l
+    chmod 640 s/b
+    touch -d 2001-01-01 s/a s/b s/d s
+    casync make --store=st.castr i.caidx s >i.digest && casync extract --store=st.castr i.caidx o
+    diff -r s o && stat -c '%n %a %Y %h' o/a o/b o/d
+    rm -r st.castr i.caidx i.digest
+}
+
+in_duplicates() {
+    mkdir d s t
+    seq 100 >d/a
+    cp d/a d/b && cp d/a d/c
+    seq 5 >d/e
+    jdupes -r d | sort
+    rdfind -outputname r -makehardlinks true d >/dev/null
+    stat -c '%n %h' d/*
+    cp -r d s/p
+    stow -d s -t t p && find t -type l | sort
+    stow -d s -t t -D p && find t
+    rm r
 }
