@@ -352,6 +352,13 @@ static void hand_over(struct amph_am_ep *ep, struct amph_waiter *w)
     futex(&ep->happened, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
+/* After a sleep in which no message was handled: a store may end the wait. */
+static void note_slept(const struct amph_am_ep *ep, const struct amph_waiter *w)
+{
+    if (w->unannounced && __atomic_load_n(&ep->happened, __ATOMIC_RELAXED) == w->seen)
+        __atomic_store_n(&amph_job.slept, true, __ATOMIC_RELAXED);
+}
+
 static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
 {
     struct amph_cx *cx = sole_sleeper(ep);
@@ -364,18 +371,18 @@ static void do_sleep(struct amph_am_ep *ep, struct amph_waiter *w)
         /* the condition may have come true since it was checked */
     } else if (cx) {
         sleep_in(ep, cx, w);
+        note_slept(ep, w);
     } else if (__atomic_exchange_n(&ep->sleeping, true, __ATOMIC_SEQ_CST)) {
         futex(&ep->happened, FUTEX_WAIT_PRIVATE, w->seen, &timeout);
+        note_slept(ep, w);
     } else {
         sleep_on_fds(ep, w);
         __atomic_store_n(&ep->sleeping, false, __ATOMIC_SEQ_CST);
+        note_slept(ep, w);
         hand_over(ep, w);
     }
 
     __atomic_sub_fetch(&ep->sleepers, 1, __ATOMIC_SEQ_CST);
-    if (w->unannounced)
-        __atomic_store_n(&amph_job.slept, true, __ATOMIC_RELAXED);
-
     amph_ep_tick(ep);
 }
 

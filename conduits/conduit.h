@@ -14,7 +14,8 @@
  * Thread rule.  Calls come in two sides.  Send side: am_send, am_prepare, am_commit, put, get,
  * atomic, flush.  Progress side: progress, tick, arm.  The caller serialises each side.  If cfg.threaded
  * is set, the two sides may run at the same time in two threads.  Upcalls are made only from inside
- * progress, on its thread, and may make send-side calls (not progress).  add_peer, del_peer,
+ * progress, on its thread, and may make send-side calls (not progress); the done functions of what a
+ * peer has not answered also from inside del_peer and close.  add_peer, del_peer,
  * mem_reg, mem_dereg and mem_import belong to the send side and may be called from upcalls.  All
  * other operations are called while neither side is active.
  *

@@ -231,7 +231,7 @@ struct amph_ofi_peer {
     uint8_t name[OFI_NAME_KEPT_BYTES];
     uint8_t state; /* enum amph_ofi_peer_state; atomic */
     /* pack.c */
-    uint8_t answers;                   /* for which there was no room */
+    uint8_t answers;                   /* to packs, not sent yet; atomic */
     uint32_t unacked;                  /* puts and packs that are not acknowledged yet */
     struct amph_cx_counts pack_counts; /* atomic */
 };

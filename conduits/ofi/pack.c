@@ -12,8 +12,9 @@
  * A put is sent at once, by itself, if nothing that was put to its peer before is unacknowledged (as in Nagle's
  * algorithm), or if the put before it went to another peer.  A pack is sent when it is full; before any message,
  * get, other put or change of memory; by each progress call, with which each wait and test begins; and, for a
- * process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while the process
- * does not: as long as a pack is open the process takes `lock` before it calls libfabric, and sends the pack.
+ * process that computes, by the pusher's thread (pusher.c), if there is room.  That thread uses libfabric
+ * while the process does not: as long as a pack is open the process takes `lock` before it calls libfabric,
+ * and sends the pack.
  *
  * Messages arrive after the puts that were begun before them.  Gets and puts that libfabric executes are not ordered
  * with the puts of a pack in flight; the caller waits for one before it begins the other.
@@ -88,30 +89,50 @@ static void count(uint32_t *messages)
 
 /* ---- the target ---- */
 
-/* Returns the oldest answer, which stays in the list. */
-static struct amph_ofi_pack_answer *first_answer(struct amph_ofi_packs *all)
-{
-    pthread_mutex_lock(&all->lock);
-
-    struct amph_ofi_pack_answer *a = all->answers;
-
-    pthread_mutex_unlock(&all->lock);
-    return a;
-}
-
 /* Takes the answer at *at out of the list; lock held. */
-static void drop_answer(struct amph_ofi_cx *cx, struct amph_ofi_pack_answer **at)
+static struct amph_ofi_pack_answer *take_answer(struct amph_ofi_cx *cx,
+                                                struct amph_ofi_pack_answer **at)
 {
     struct amph_ofi_packs *all = &cx->pack;
     struct amph_ofi_pack_answer *a = *at;
+
+    if (!a)
+        return NULL;
 
     *at = a->next;
     if (!*at)
         all->answers_tail = at;
 
-    cx->peer[a->peer].answers--;
+    __atomic_sub_fetch(&cx->peer[a->peer].answers, 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&all->nanswers, 1, __ATOMIC_RELAXED);
-    free(a);
+    return a;
+}
+
+/* Returns the oldest answer, which the caller owns: the progress side may drop others meanwhile. */
+static struct amph_ofi_pack_answer *first_answer(struct amph_ofi_cx *cx)
+{
+    pthread_mutex_lock(&cx->pack.lock);
+
+    struct amph_ofi_pack_answer *a = take_answer(cx, &cx->pack.answers);
+
+    pthread_mutex_unlock(&cx->pack.lock);
+    return a;
+}
+
+/* Puts an answer back for which there is no room. */
+static void put_back(struct amph_ofi_cx *cx, struct amph_ofi_pack_answer *a)
+{
+    struct amph_ofi_packs *all = &cx->pack;
+
+    pthread_mutex_lock(&all->lock);
+    a->next = all->answers;
+    all->answers = a;
+    if (!a->next)
+        all->answers_tail = &a->next;
+
+    __atomic_add_fetch(&cx->peer[a->peer].answers, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&all->nanswers, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&all->lock);
 }
 
 void amph_ofi_pack_answer(struct amph_ofi_cx *cx)
@@ -119,20 +140,21 @@ void amph_ofi_pack_answer(struct amph_ofi_cx *cx)
     struct amph_ofi_packs *all = &cx->pack;
     struct amph_ofi_pack_answer *a;
 
-    while (__atomic_load_n(&all->nanswers, __ATOMIC_RELAXED) && (a = first_answer(all)) != NULL) {
+    while (__atomic_load_n(&all->nanswers, __ATOMIC_RELAXED) && (a = first_answer(cx)) != NULL) {
         const struct amph_am am = {
             .kind = AMPH_AM_INTERNAL, .handler = DONE, .nargs = DONE_ARGS, .args = a->args
         };
         const enum amph_status st = amph_ofi_send_now(cx, a->peer, AMPH_LANE_REPLY, &am, NULL);
 
-        if (st == AMPH_AGAIN)
+        if (st == AMPH_AGAIN) {
+            put_back(cx, a);
             return;
+        }
+
         if (st == AMPH_OK)
             count(&cx->peer[a->peer].pack_counts.sent);
 
-        pthread_mutex_lock(&all->lock);
-        drop_answer(cx, &all->answers);
-        pthread_mutex_unlock(&all->lock);
+        free(a);
     }
 }
 
@@ -146,7 +168,7 @@ static void drop_answers(struct amph_ofi_cx *cx, uint32_t peer)
     pthread_mutex_lock(&all->lock);
     for (struct amph_ofi_pack_answer **at = &all->answers; *at;) {
         if ((*at)->peer == peer)
-            drop_answer(cx, at);
+            free(take_answer(cx, at));
         else
             at = &(*at)->next;
     }
@@ -166,9 +188,9 @@ static void add_answer(struct amph_ofi_cx *cx, uint32_t peer, int32_t id, enum a
     pthread_mutex_lock(&all->lock);
     *all->answers_tail = a;
     all->answers_tail = &a->next;
-    cx->peer[peer].answers++;
-    pthread_mutex_unlock(&all->lock);
+    __atomic_add_fetch(&cx->peer[peer].answers, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&all->nanswers, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&all->lock);
 }
 
 /* What is left of a message of puts, and the memory of the last one. */
@@ -239,7 +261,8 @@ static enum amph_status write_puts(struct amph_ofi_cx *cx, const struct amph_am 
 
 static bool take_puts(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
 {
-    if (am->nargs != PUTS_ARGS || cx->peer[peer].answers == PACKS_MAX)
+    if (am->nargs != PUTS_ARGS ||
+        __atomic_load_n(&cx->peer[peer].answers, __ATOMIC_RELAXED) == PACKS_MAX)
         return false; /* a correct peer never waits for so many answers */
 
     const enum amph_status st = write_puts(cx, am);

@@ -348,6 +348,10 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
+
+    if (cx->pack.held && cx->pack.last_peer != peer && !amph_ofi_pack_first(cx, peer))
+        return AMPH_AGAIN; /* below libfabric may be called for the peer's address */
+
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
 
     if (!p)
@@ -413,14 +417,16 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
+
+    if (!amph_ofi_pack_first(cx, peer))
+        return AMPH_AGAIN;
+
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
 
     if (!p)
         return st;
     if (len_bytes == 0)
         return finish_now(done, NULL);
-    if (!amph_ofi_pack_first(cx, peer))
-        return AMPH_AGAIN;
 
     struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)

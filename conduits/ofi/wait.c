@@ -289,6 +289,9 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
 
     struct fid *fid = &cx->cq->fid;
 
+    /* without room, a pack and answers wait for an event of the provider */
+    (void)amph_ofi_pack_first(cx, UINT32_MAX);
+
     /* Usually the progress call before has seen the queue empty, and there is no need to check
      * again. */
     bool seen_empty = __atomic_load_n(&cx->cq_empty, __ATOMIC_ACQUIRE) && cx->ev_at == cx->ev_end &&
@@ -296,9 +299,6 @@ enum amph_status amph_ofi_arm(struct amph_cx *base, enum amph_arm how, uint64_t 
 
     if (!seen_empty)
         amph_ofi_cq_touched(cx); /* the provider is called, and not only looked at */
-
-    /* without room, a pack and answers wait for an event of the provider */
-    (void)amph_ofi_pack_first(cx, UINT32_MAX);
 
     bool work = cx->deferred || cx->pack.failed || cx->rx_starved ||
                 (cx->kicks && !cx->kicker_posted) ||

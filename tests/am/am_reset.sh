@@ -34,7 +34,7 @@ for conduit in tcp verbs; do
 done
 
 # Packs are made over tcp only.
-mp_queue "tcp: lost puts that travelled in one message end the job with a sentence" ends tcp pack
+mp_queue "tcp: lost puts, of which all but the first travel in one message, end the job with a sentence" ends tcp pack
 
 emulated() {
     AMPHORA_RMA=emulate

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How scripts/check adds up and evaluates a run of the tests (scripts/results.sh).
 . "${srcdir:-.}/tests/lib/lib.sh"
+unset MAKEFLAGS MAKELEVEL # a make that has started the test would say things in those that it starts
 
 cat >"$mp_dir/run" <<'END'
 PASS: tests/mp/alpha.sh 1 - first

@@ -455,9 +455,6 @@ static void late(void)
 
     amph_ip_state.inherited_locks = NULL;
     if (amph_ip_state.on) {
-        if (amph_ip_state.forks_late) /* its constructor has set up its handlers */
-            amph_ip_fork_watch();
-
         amph_ip_environment_preload();
         amph_ip_quick_exit_watch();
         amph_ip_stream_enlarge();
@@ -467,11 +464,23 @@ static void late(void)
     errno = saved;
 }
 
+/* In front of main: the constructors of the program, which may have its malloc, have run. */
+static int watch_and_run(int argc, char **argv, char **environment)
+{
+    amph_ip_fork_watch();
+    return amph_ip_state.main(argc, argv, environment);
+}
+
 /* Runs after the constructors of all libraries and before those of the program. */
 int amph_do_libc_start_main(void *main, void *argc, void *argv, void *init, void *fini,
                             void *ending, void *stack)
 {
     late();
+    if (amph_ip_state.on && !amph_ip_state.forks_watched) {
+        amph_ip_state.main = (int (*)(int, char **, char **))main;
+        main = (void *)(uintptr_t)watch_and_run;
+    }
+
     return libc___libc_start_main(main, argc, argv, init, fini, ending, stack);
 }
 
@@ -584,8 +593,7 @@ static void start_with(char **env, int argc, char **argv, char **environment)
     amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
     restore_cwd(env);
     amph_ip_state.on = true;
-    amph_ip_state.forks_late = amph_ip_has_own_malloc();
-    if (!amph_ip_state.forks_late)
+    if (!amph_ip_has_own_malloc())
         amph_ip_fork_watch();
 
     take_libraries(environment);

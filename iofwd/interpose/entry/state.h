@@ -53,7 +53,8 @@ struct amph_ip_state {
     /* The program was started in the slot of an I/O server but is not one: its first forwarded call
      * ends the job. */
     bool in_server_slot;
-    bool forks_late; /* process/fork.c: its handlers are set up before main, not at first */
+    bool forks_watched;                 /* process/fork.c: its handlers are set up */
+    int (*main)(int, char **, char **); /* of a program before which that is done */
 
     /* The forwarded working directory (path/cwd.c): written by chdir, read by any thread.  The name
      * is NULL outside the prefixes and is never freed.  The descriptor is inherited by programs

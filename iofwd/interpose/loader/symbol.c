@@ -87,7 +87,7 @@ bool amph_ip_has_own_malloc(void)
 #endif
 
 /* Its versions, by machine; that of glibc 2.34 is the same on all. */
-static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.36", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
                                         "GLIBC_2.2",  "GLIBC_2.0",  "GLIBC_2.27" };
 
 static amph_ip_dlsym_fn find_real(void)
@@ -115,9 +115,12 @@ static void *own_handle(void)
     return own;
 }
 
+/* Not if a library behind this one defines the function, too: our function calls that, which may be the one that looks
+ * up the C library's. */
 static void *in_front_of(void *function, const char *name, amph_ip_dlsym_fn real)
 {
-    void *own = is_of_libc(function) ? own_handle() : NULL;
+    bool ours = is_of_libc(function) && real(RTLD_NEXT, name) == function;
+    void *own = ours ? own_handle() : NULL;
 
     return own ? real(own, name) : function;
 }

@@ -240,9 +240,12 @@ static int rename_error(int err, int from_dir, const char *from, int to_dir, con
         return parent ? parent : err;
     }
 
-    if (!to[0] && from[0]) {
+    int bad = amph_ip_text_error(to); /* it was not looked at if the old name was not found */
+
+    if ((bad || !to[0]) && from[0]) {
         int parent = parent_error(from_dir, from);
-        return parent ? parent : ENOENT;
+        int other = bad ? bad : ENOENT;
+        return parent ? parent : other;
     }
 
     if (!from[0])

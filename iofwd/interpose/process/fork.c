@@ -8,9 +8,9 @@
  * child that shares the parent's memory uses the parent's client.
  *
  * fork runs the handlers of pthread_atfork, which may use files and wait for the program's locks.
- * The work around a fork is therefore done by handlers too, registered first so that all others
- * nest inside; the C library's own forks (forkpty) then run it as well.  Only the handlers of a malloc that is not the
- * C library's come before: its locks are held inside of them, and this work needs memory.
+ * The work around a fork is therefore done by handlers too, set up first: the last ones before the fork, and the first
+ * ones after it.  The C library's own forks (forkpty) then run it as well.  But a malloc that is not the C library's
+ * is locked by handlers, and this work needs memory: it is set up after that malloc then, just before main.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -165,6 +165,10 @@ static void in_child(void)
 
 void amph_ip_fork_watch(void)
 {
+    if (amph_ip_state.forks_watched)
+        return;
+
+    amph_ip_state.forks_watched = true;
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
@@ -172,8 +176,10 @@ pid_t amph_do_fork(void)
 {
     int saved = errno;
 
-    if (amph_ip_state.on && !amph_ip_inside)
+    if (amph_ip_state.on && !amph_ip_inside) {
         prepare(); /* a handler may not load libraries (glibc before 2.36) */
+        amph_ip_fork_watch();
+    }
 
     pid_t pid = libc_fork();
 

@@ -199,7 +199,13 @@ section "descriptors that are closed unseen are found by the next opens" '
 holder = Process(0, IOFWD_PASSTHROUGH="0")
 writer = Process(1)
 writer("import ctypes")
-writer("bare = ctypes.CDLL(\"libc.so.6\").close")
+# that of the C library: its first version differs by machine, and dlsym would find ours
+writer("libc = ctypes.CDLL(\"libc.so.6\")")
+writer("libc.dlvsym.restype = ctypes.c_void_p")
+writer("libc.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]")
+writer("first = [b\"GLIBC_\" + v for v in (b\"2.2.5\", b\"2.17\", b\"2.2\", b\"2.0\", b\"2.4\", b\"2.27\")]")
+writer("found = [p for p in (libc.dlvsym(libc._handle, b\"close\", v) for v in first) if p]")
+writer("bare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(found[0])")
 for files in 20, 60:
     writer("many = [os.open(\"/fwd/u\" + str(i), os.O_RDWR | os.O_CREAT, 0o644) for i in range(20)]")
     writer("[bare(f) for f in many]")

@@ -399,9 +399,37 @@ int main(void)
 Y
 $cc -shared -o "$T/locks.so" locks.c
 $cc -o "$T/forks" forks.c
+$cc -o "$T/forks-own" forks.c locks.c
 LD_PRELOAD=$ours$T/locks.so "$T/forks"
 LD_PRELOAD=$T/locks.so:${ours%:} "$T/forks"
+"$T/forks-own"
 wc -c <forked
+
+# One behind ours whose functions call those that it has looked up in the C library: they must not be ours, which call it.
+cat >wraps.c <<'Y'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+static int (*real)(const char *, int, ...);
+static void __attribute__((constructor)) begin(void)
+{
+    real = (int (*)(const char *, int, ...))dlsym(dlopen("libc.so.6", RTLD_LAZY), "open");
+}
+int open(const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    int mode = va_arg(ap, int);
+    va_end(ap);
+    return real ? real(path, flags, mode) : -1;
+}
+Y
+$cc -shared -o "$T/wraps.so" wraps.c
+LD_PRELOAD=$ours$T/wraps.so "$T/syncs" && wc -c <synced
+LD_PRELOAD=$ours$T/wraps.so "$T/forks" && wc -c <forked
+LD_PRELOAD=$ours$T/wraps.so sh -c 'sort </etc/passwd | wc -l; cat synced | wc -c'
 rm "$D"/*
 echo left >"$D/left"
 X
