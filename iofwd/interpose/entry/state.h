@@ -54,7 +54,7 @@ struct amph_ip_state {
      * ends the job. */
     bool in_server_slot;
     bool forks_watched;                 /* process/fork.c: its handlers are set up */
-    int (*main)(int, char **, char **); /* of a program before which that is done */
+    int (*main)(int, char **, char **); /* the program's, if they are set up just before it */
 
     /* The forwarded working directory (path/cwd.c): written by chdir, read by any thread.  The name
      * is NULL outside the prefixes and is never freed.  The descriptor is inherited by programs

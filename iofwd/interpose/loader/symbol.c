@@ -28,7 +28,7 @@
 
 /* ---- is a function the C library's? ---- */
 
-static bool has(const struct dl_phdr_info *info, uintptr_t address)
+static bool contains(const struct dl_phdr_info *info, uintptr_t address)
 {
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
@@ -43,7 +43,7 @@ static bool has(const struct dl_phdr_info *info, uintptr_t address)
 /* Notes where the C library's code is. */
 static int note_libc(struct dl_phdr_info *info, size_t size, void *unused)
 {
-    if (!has(info, (uintptr_t)gnu_get_libc_version))
+    if (!contains(info, (uintptr_t)gnu_get_libc_version))
         return 0;
 
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -86,8 +86,9 @@ bool amph_ip_has_own_malloc(void)
 #define JUMP
 #endif
 
-/* Its versions, by machine; that of glibc 2.34 is the same on all. */
-static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.36", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5",
+/* Versions of dlsym: that of glibc 2.34, of machines that came to glibc later, and of older glibcs by machine. */
+static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.35", "GLIBC_2.36",
+                                        "GLIBC_2.17", "GLIBC_2.4",  "GLIBC_2.2.5",
                                         "GLIBC_2.2",  "GLIBC_2.0",  "GLIBC_2.27" };
 
 static amph_ip_dlsym_fn find_real(void)
