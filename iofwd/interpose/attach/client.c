@@ -202,6 +202,7 @@ static int load(void)
     amph_ip_client.fwd.set_host_calls(&amph_ip_host_calls);
     __atomic_store_n(&amph_ip_client.loaded, true, __ATOMIC_RELEASE);
     amph_ip_trace_client_loaded();
+    amph_ip_exit_watch();
 
     return 0;
 }

@@ -236,6 +236,8 @@ void amph_do_exit_now(int status) AMPH_NORETURN;
 void amph_ip_exit_now(enum amph_client_route way, int status) AMPH_NORETURN;
 /* called once, before the program can register functions for quick_exit */
 void amph_ip_quick_exit_watch(void);
+/* Called once the client is loaded: functions of atexit run before all destructors then. */
+void amph_ip_exit_watch(void);
 
 /* start.c */
 /* Copies a forwarded file into memory, if it may be used in this way.  Returns a local descriptor,

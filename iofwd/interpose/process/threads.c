@@ -43,6 +43,27 @@ void amph_ip_quick_exit_watch(void)
     (void)at_quick_exit(end_without_destructors);
 }
 
+/* A forked child opens a connection of its own at its first forwarded call.  If that were the flush of its streams, or
+ * of its maps, it would come too late: the destructors of libfabric, which the child has from its parent, have run. */
+static void connect_before_destructors(void)
+{
+    int saved = errno;
+
+    if (!amph_ip_state.on || amph_ip_inside || amph_ip_client.fwd.process_if_open())
+        return;
+
+    if ((__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) || amph_ip_stream_any_pending()) &&
+        amph_ip_client_enter() == 0)
+        amph_ip_client.fwd.connect_all();
+
+    errno = saved;
+}
+
+void amph_ip_exit_watch(void)
+{
+    (void)atexit(connect_before_destructors);
+}
+
 void amph_ip_exit_now(enum amph_client_route way, int status)
 {
     end_without_destructors();

@@ -115,6 +115,21 @@ bool amph_ip_stream_known(FILE *f)
     return find(f) != NULL;
 }
 
+bool amph_ip_stream_any_pending(void)
+{
+    sigset_t before;
+    bool pending = false;
+
+    amph_ip_process_lock(&amph_ip_stdio.lock, &before);
+    for (size_t i = 0; i < AMPH_IP_STREAM_BUCKETS; i++)
+        for (const struct amph_ip_stream *s = amph_ip_stdio.streams[i]; s && !pending; s = s->next)
+            pending = s->file->_mode > 0 || s->file->_IO_read_end > s->file->_IO_read_ptr ||
+                      s->file->_IO_write_ptr > s->file->_IO_write_base;
+
+    amph_ip_process_unlock(&amph_ip_stdio.lock, &before);
+    return pending;
+}
+
 static void forget(struct amph_ip_stream *s)
 {
     sigset_t before;

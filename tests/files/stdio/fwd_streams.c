@@ -440,6 +440,38 @@ static void aborted(void)
     lead_back(2, saved);
 }
 
+/* Two children that make their first forwarded call when they end: one writes what its stream holds, the other leaves
+ * its parent's offset where its parent has read to. */
+static void ends(void)
+{
+    int saved = lead(1, "ends", O_CREAT | O_RDWR | O_TRUNC);
+    int in;
+    pid_t child;
+
+    printf("first line\nsecond line\n");
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        printf("of the child\n");
+        exit(0);
+    }
+
+    waitpid(child, NULL, 0);
+    in = dup(0);
+    if (in < 0 || dup2(1, 0) < 0 || lseek(0, 0, SEEK_SET) != 0)
+        die("lead");
+
+    dprintf(report, "read %c, ", getchar());
+    child = fork();
+    if (child == 0)
+        exit(0);
+
+    waitpid(child, NULL, 0);
+    dprintf(report, "at %ld\n", (long)lseek(0, 0, SEEK_CUR));
+    lead_back(0, in);
+    lead_back(1, saved);
+}
+
 static void processes(void)
 {
     char line[100];
@@ -572,6 +604,7 @@ int main(int argc, char **argv)
         { "messages", messages },
         { "aborted", aborted },
         { "processes", processes },
+        { "ends", ends },
         { "threads", threads },
         { "lost", lost },
         { "lost-at-exec", lost_at_exec },

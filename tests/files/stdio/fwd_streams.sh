@@ -5,8 +5,13 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 streams=$builddir/tests/files/stdio/fwd_streams
 
-for mode in out buffered lines in foreign reopened wide mixed messages aborted processes; do
+for mode in out buffered lines in foreign reopened wide mixed messages aborted processes ends; do
     fwd_both "streams and dup2: $mode" "$streams" $mode
+done
+
+# Over a network a child has a connection of its own, which it cannot make after the destructors of libfabric.
+for conduit in tcp udp; do
+    AMPHORA_SMP=0 AMPHORA_CONDUIT=$conduit fwd_both "a child's first call at its end, $conduit" "$streams" ends
 done
 
 # Threads write to stdout while another moves its descriptor: each line arrives once.
