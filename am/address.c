@@ -175,6 +175,7 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
     const struct amph_cx *net = ep->cx[AMPH_CX_NET];
     const char *peer = why->peer;
     const char *self = why->self;
+    const char *provider = net && net->provider ? net->provider : "";
 
     if (!net || to->net_name_len == 0)
         snprintf(
@@ -194,8 +195,8 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
             "%s has a network address of another kind than %s, as IPv4 and IPv6 are; give both "
             "one of the same kind (AMPHORA_INTERFACE)",
             peer, self);
-    else if (net->provider && to->provider_len == strnlen(net->provider, AMPH_PROVIDER_MAX_BYTES) &&
-             memcmp(to->provider, net->provider, to->provider_len) == 0)
+    else if (to->provider_len == strnlen(provider, AMPH_PROVIDER_MAX_BYTES) &&
+             memcmp(to->provider, provider, to->provider_len) == 0)
         snprintf(why->text, sizeof why->text,
                  "%s and %s have versions of Amphora whose messages over the network %s differ; "
                  "give both the same version",
@@ -206,7 +207,7 @@ static void say_why(const struct amph_am_ep *ep, const struct amph_address *to,
                  "which do not reach each other; give both the same FI_PROVIDER",
                  peer, net->ops->name, (int)to->provider_len,
                  to->provider_len ? (const char *)to->provider : "", self,
-                 net->provider ? net->provider : "?");
+                 *provider ? provider : "?");
 }
 
 /* Gives the reason to the caller; logs it if the caller has not asked for it. */

@@ -44,7 +44,7 @@ libamphora_la_SOURCES += \
 	extended/coll/fold.c \
 	extended/gasnet1/coll.c \
 	extended/coll/local.c \
-	extended/coll/mail.c \
+	extended/coll/direct.c extended/coll/mail.c \
 	extended/coll/op.c \
 	extended/coll/share.c \
 	extended/coll/share.h \

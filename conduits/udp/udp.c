@@ -19,6 +19,7 @@
 #include "conduits/udp/udp.h"
 
 #define KEY_VERSION 3u
+#define MESSAGES_VERSION 1u              /* rises with what extended/ sends */
 #define LINGER_NS (250 * AMPH_NS_PER_MS) /* for packets in flight when an instance is closed */
 #define LOSS_SCALE 10000u
 /* Bulk from this length on is received in place: a copy of it takes longer than another system call. */
@@ -230,6 +231,7 @@ static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct a
 
     memcpy(u->base.addr, u->port->addr, u->port->addr_len);
     u->base.addr_len = u->port->addr_len;
+    u->base.protocol = MESSAGES_VERSION;
     *cx_p = &u->base;
 
     return AMPH_OK;

@@ -29,6 +29,17 @@ static uint32_t rank_at(const struct amph_coll_op *op, uint32_t pos, uint32_t sh
     return amph_coll_net_rank(op, (pos + shift) % op->net.count);
 }
 
+/* Opens the port for the result from `from`, which is sent on or not. */
+static void open_down(struct amph_coll_op *op, uint32_t from, bool sent_on)
+{
+    struct amph_net *net = &op->net;
+
+    if (sent_on)
+        amph_coll_mail_in_pieces(op->coll, PORT_DOWN, from, net->dst, net->len);
+    else
+        amph_coll_mail_in(op->coll, PORT_DOWN, from, net->dst, net->len);
+}
+
 /* ---- broadcast ---- */
 
 static bool step_broadcast(struct amph_coll_op *op)
@@ -51,7 +62,7 @@ void amph_coll_chain_broadcast(struct amph_coll_op *op)
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (pos)
-        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, pos - 1, net->root), net->dst, net->len);
+        open_down(op, rank_at(op, pos - 1, net->root), pos + 1 < net->count);
 
     if (pos + 1 < net->count)
         amph_coll_mail_out(op->coll, rank_at(op, pos + 1, net->root), PORT_DOWN,
@@ -63,20 +74,23 @@ void amph_coll_chain_broadcast(struct amph_coll_op *op)
 /* ---- reductions ---- */
 
 /* Opens the ports for operands that move towards the first participant; message 0 sends them on
- * (if there is a next participant). */
-static void begin_up(struct amph_coll_op *op, uint32_t shift)
+ * (if there is a next participant).  The first one folds them where its result is to be, if it has one. */
+static void begin_up(struct amph_coll_op *op, uint32_t shift, bool has_result)
 {
     struct amph_net *net = &op->net;
     uint32_t pos = at(net, shift);
     bool last = pos + 1 == net->count;
 
+    net->acc = !pos && has_result && amph_coll_apart(net->dst, net->src, net->len) ? net->dst
+                                                                                   : net->scratch;
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (!last)
-        amph_coll_mail_in(op->coll, PORT_UP, rank_at(op, pos + 1, shift), net->scratch, net->len);
+        amph_coll_mail_in_pieces(op->coll, PORT_UP, rank_at(op, pos + 1, shift), net->acc,
+                                 net->len);
 
     if (pos)
         amph_coll_mail_out(op->coll, rank_at(op, pos - 1, shift), PORT_UP,
-                           last ? net->src : net->scratch, net->len, last ? net->len : 0);
+                           last ? net->src : net->acc, net->len, last ? net->len : 0);
 }
 
 /* Folds the pieces received; returns the number of bytes folded so far. */
@@ -90,7 +104,7 @@ static size_t fold_up(struct amph_coll_op *op, uint32_t shift)
 
     size_t have = amph_coll_mail_prefix(op->coll, PORT_UP);
 
-    amph_coll_fold_wire(&op->fold, net->src + net->folded, net->scratch + net->folded,
+    amph_coll_fold_wire(&op->fold, net->src + net->folded, net->acc + net->folded,
                         have - net->folded);
     net->folded = have;
     if (pos)
@@ -123,7 +137,7 @@ static bool step_reduce(struct amph_coll_op *op)
         return done && amph_coll_mail_got(op->coll, PORT_DOWN);
 
     if (done)
-        memcpy(net->dst, net->scratch, net->len);
+        amph_coll_copy(net->dst, net->acc, net->len);
 
     return done;
 }
@@ -134,9 +148,9 @@ void amph_coll_chain_reduce(struct amph_coll_op *op)
     uint32_t shift = reduce_shift(op);
     uint32_t pos = at(net, shift);
 
-    begin_up(op, shift);
+    begin_up(op, shift, net->me == net->root);
     if (!pos && net->me != net->root)
-        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_DOWN, net->scratch,
+        amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->root), PORT_DOWN, net->acc,
                            net->len, 0);
 
     if (pos && net->me == net->root)
@@ -156,7 +170,7 @@ static bool step_reduce_all(struct amph_coll_op *op)
     size_t have = fold_up(op, 0);
 
     if (!pos) {
-        memcpy(net->dst + before, net->scratch + before, have - before);
+        amph_coll_copy(net->dst + before, net->acc + before, have - before);
         amph_coll_mail_more(op->coll, down, have);
     } else if (pos + 1 < net->count) {
         amph_coll_mail_more(op->coll, down, amph_coll_mail_prefix(op->coll, PORT_DOWN));
@@ -172,9 +186,9 @@ void amph_coll_chain_reduce_all(struct amph_coll_op *op)
     struct amph_net *net = &op->net;
     const uint32_t pos = net->me;
 
-    begin_up(op, 0);
+    begin_up(op, 0, true);
     if (pos)
-        amph_coll_mail_in(op->coll, PORT_DOWN, rank_at(op, pos - 1, 0), net->dst, net->len);
+        open_down(op, rank_at(op, pos - 1, 0), pos + 1 < net->count);
 
     if (pos + 1 < net->count)
         amph_coll_mail_out(op->coll, rank_at(op, pos + 1, 0), PORT_DOWN, net->dst, net->len, 0);
@@ -210,8 +224,8 @@ void amph_coll_chain_scan(struct amph_coll_op *op)
         memcpy(net->dst, net->src, net->len);
 
     if (net->me)
-        amph_coll_mail_in(op->coll, PORT_DOWN, amph_coll_net_rank(op, net->me - 1), net->scratch,
-                          net->len);
+        amph_coll_mail_in_pieces(op->coll, PORT_DOWN, amph_coll_net_rank(op, net->me - 1),
+                                 net->scratch, net->len);
 
     if (net->me + 1 < net->count)
         amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me + 1), PORT_DOWN, net->dst,

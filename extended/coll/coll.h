@@ -12,6 +12,7 @@
  *   tree.c, chain.c, flat.c,
  *   star.c                     the stage between neighbourhoods, by messages
  *   mail.c                     these messages
+ *   direct.c                   large data, which is put to its destination
  *   fold.c                     the operators
  *   gex.c, gasnet1/coll.c      the calls of the two APIs
  *
@@ -42,7 +43,10 @@
 #include "extended/gex.h"
 
 #define AMPH_COLL_SEGMENT ((size_t)1 << 20)
-#define AMPH_COLL_EAGER 8192u /* data up to this size is sent without a request */
+/* Data up to a team's limit, between these two, is sent without a request (coll/mail.c). */
+#define AMPH_COLL_EAGER 8192u
+#define AMPH_COLL_EAGER_MAX 32768u
+#define AMPH_COLL_DIRECT 65537u /* requested data of this size and more is put to its destination */
 enum {
     AMPH_COLL_FLOW = 32,
     AMPH_COLL_INLINE = 512
@@ -75,6 +79,15 @@ static inline void amph_coll_copy(void *dst, const void *src, size_t len_bytes)
         memmove(dst, src, len_bytes);
 }
 
+/* Have two blocks of that length no byte in common? */
+static inline bool amph_coll_apart(const void *a, const void *b, size_t len_bytes)
+{
+    const uintptr_t x = (uintptr_t)a;
+    const uintptr_t y = (uintptr_t)b;
+
+    return x < y ? y - x >= len_bytes : x - y >= len_bytes;
+}
+
 /* Folds data that is in the byte order of messages (coll/fold.c). */
 void amph_coll_fold_wire(const struct amph_fold *f, const void *left, void *right,
                          size_t len_bytes);
@@ -93,6 +106,7 @@ struct amph_mail_in {
     uint8_t *buf;
     uint32_t len, left;   /* left: bytes still to come (an empty message counts as 1) */
     uint32_t from;        /* rank */
+    uint32_t max_put;     /* bytes of a put that the receiver wants; 0: it takes no puts */
     uint64_t pieces;      /* bit i: piece i has arrived; for the first 64 pieces */
     bool open, ready_due; /* ready_due: READY must still be sent to the sender */
 };
@@ -102,9 +116,17 @@ struct amph_mail_out {
     uint32_t len, ready; /* total bytes; bytes that may be sent by now */
     uint32_t sent, to, port;
     bool ready_seen, over; /* the receiver has sent READY; everything has been sent */
+    /* coll/direct.c */
+    uint32_t put;             /* bytes put so far, those that were not announced yet included */
+    uint32_t max_put;         /* bytes of one put; 0: the data goes by messages */
+    uint32_t puts_in_flight;  /* that still read buf; atomic */
+    struct amph_op put_op;    /* of all puts */
+    struct amph_rmem put_mem; /* the receiver's memory */
+    uint64_t put_at;          /* offset of the data in it */
 };
 
 struct amph_coll_early;
+struct amph_am_mem;
 struct amph_mail {
     bool on;
     uint32_t seq;
@@ -113,6 +135,8 @@ struct amph_mail {
     struct amph_mail_in *in;
     struct amph_mail_out *out;
     struct amph_coll_early *early; /* messages for later segments */
+    struct amph_am_mem *area;      /* memory to which senders may put; NULL: none was needed yet */
+    uint32_t nareas;
 };
 
 /* ---- stages ---- */
@@ -144,6 +168,7 @@ struct amph_net {
     uint32_t piece; /* bytes of a message */
     size_t folded;  /* bytes */
     bool sent;
+    bool result_in_dst; /* an operand is received where the result is to be (coll/tree.c) */
 };
 
 enum amph_coll_kind {
@@ -198,6 +223,7 @@ struct amph_coll {
     /* participants that share no memory outnumber cores: barriers and small data between
      * neighbourhoods go through one of them (coll/barrier.c, coll/star.c) */
     bool star;
+    uint32_t eager; /* bytes that are sent without a request */
     struct amph_share_slot slot;
     uint64_t cell, min_done; /* the next free cell; the last cell that no member reads any more */
     struct amph_barrier barrier[AMPH_BARRIERS];
@@ -217,6 +243,7 @@ enum {
 struct amph_colls {
     uint32_t active;   /* sum over teams; relaxed */
     uint32_t finished; /* number of completed operations */
+    bool no_areas;     /* memory could not be registered; large data comes in messages */
     bool no_room;      /* a send found no room; no message will report that there is room again */
     /* The order in which processes of one core run (coll/yield.c); not for several threads.
      * posts: parts that this process has given to operations inside its neighbourhood */
@@ -311,6 +338,11 @@ void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint3
                           uint32_t piece);
 /* Opens a port: len bytes from rank `from` are to be stored in buf. */
 void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len);
+/* The same for a receiver that uses the first pieces (amph_coll_mail_prefix) while others are still arriving. */
+void amph_coll_mail_in_pieces(struct amph_coll *c, uint32_t port, uint32_t from, void *buf,
+                              size_t len);
+/* Ports for data of len bytes each will be opened in these bytes. */
+void amph_coll_mail_area(struct amph_coll *c, void *base, size_t bytes, size_t len);
 /* Adds a message to a port of rank `to`.  ready: the bytes that may be sent now.  Returns its
  * number. */
 uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf,
@@ -331,6 +363,29 @@ size_t amph_coll_mail_prefix(const struct amph_coll *c, uint32_t port);
 /* Sends what can be sent.  true: everything has been sent. */
 bool amph_coll_mail_pump(struct amph_coll *c);
 void amph_coll_mail_end(struct amph_coll *c);
+/* Sends an immediate request of a collective.  false: no room now. */
+bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am);
+/* Handles the status of a send to `to` that was not OK: ends the process, unless there was no room. */
+void amph_coll_mail_failed(struct amph_coll *c, uint32_t to, enum amph_status st);
+
+/* ---- coll/direct.c ---- */
+
+/* The bytes of READY that name the receiver's memory. */
+#define AMPH_COLL_OFFER_BYTES 256
+/* Makes memory ready for puts, unless it is part of memory that is. */
+void amph_coll_direct_area(struct amph_coll *c, void *base, size_t bytes);
+/* Can rank `from` put data to this process, so that it arrives before a message? */
+bool amph_coll_direct_from(const struct amph_coll *c, uint32_t from);
+/* Writes what names the port's memory.  Returns the number of bytes; 0: there is no such memory. */
+size_t amph_coll_direct_offer(const struct amph_coll *c, const struct amph_mail_in *in,
+                              uint8_t offer[AMPH_COLL_OFFER_BYTES]);
+/* Stores what the receiver has offered.  false: it is malformed.  mail_lock is held. */
+bool amph_coll_direct_accept(struct amph_mail_out *out, uint32_t peer, const void *offer,
+                             size_t bytes);
+/* Puts what can be put, and announces it.  true: everything has been sent. */
+bool amph_coll_direct_send(struct amph_coll *c, struct amph_mail_out *out);
+/* Ends the segment: nothing is put to this process any more. */
+void amph_coll_direct_end(struct amph_coll *c);
 
 /* ---- coll/local.c ---- */
 
@@ -381,6 +436,7 @@ struct amph_coll_choice {
     void (*begin)(struct amph_coll_op *op);
     size_t scratch_blocks; /* scratch memory in segments, or AMPH_SCRATCH_... */
     bool star;             /* only for teams that have coll->star */
+    uint32_t max_count;    /* maximum number of participants; 0: any */
 };
 #define AMPH_SCRATCH_LOG ((size_t)-1)   /* a segment for each round of doubling, and one more */
 #define AMPH_SCRATCH_ALL ((size_t)-2)   /* a segment for each participant */
@@ -403,6 +459,7 @@ void amph_coll_flat_scatter(struct amph_coll_op *op);
 void amph_coll_flat_gather(struct amph_coll_op *op);
 void amph_coll_flat_gather_all(struct amph_coll_op *op);
 void amph_coll_flat_exchange(struct amph_coll_op *op);
+void amph_coll_spread_gather_all(struct amph_coll_op *op);
 void amph_coll_bruck_gather_all(struct amph_coll_op *op);
 void amph_coll_star_broadcast(struct amph_coll_op *op);
 void amph_coll_star_reduce(struct amph_coll_op *op);

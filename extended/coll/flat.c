@@ -23,6 +23,12 @@ static const uint8_t *src_block(const struct amph_coll_op *op, uint32_t i)
     return op->src + i * op->block + op->off;
 }
 
+/* Blocks of all participants will come. */
+static void open_blocks(struct amph_coll_op *op)
+{
+    amph_coll_mail_area(op->coll, op->dst, op->net.count * op->block, op->len);
+}
+
 /* The step of all kinds: done when all incoming data has arrived and all outgoing data has been
  * sent. */
 static bool step_all(struct amph_coll_op *op)
@@ -71,6 +77,7 @@ void amph_coll_flat_gather(struct amph_coll_op *op)
         return;
     }
 
+    open_blocks(op);
     for (uint32_t i = 0; i < net->count; i++)
         if (i != net->me)
             amph_coll_mail_in(op->coll, i, i, dst_block(op, i), op->len);
@@ -84,6 +91,7 @@ void amph_coll_flat_exchange(struct amph_coll_op *op)
 
     amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
     net->step = step_all;
+    open_blocks(op);
 
     for (uint32_t i = 1; i < net->count; i++) {
         uint32_t from = (net->me + net->count - i) % net->count;
@@ -96,6 +104,28 @@ void amph_coll_flat_exchange(struct amph_coll_op *op)
     }
 
     amph_coll_copy(dst_block(op, net->me), src_block(op, net->me), op->len);
+}
+
+/* ---- gather to all: of a few participants each sends its block to each other one ---- */
+
+void amph_coll_spread_gather_all(struct amph_coll_op *op)
+{
+    struct amph_net *net = &op->net;
+    const uint8_t *own = op->src + op->off;
+
+    amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
+    net->step = step_all;
+    open_blocks(op);
+
+    for (uint32_t i = 1; i < net->count; i++) {
+        uint32_t from = (net->me + net->count - i) % net->count;
+        amph_coll_mail_in(op->coll, from, from, dst_block(op, from), op->len);
+    }
+
+    for (uint32_t i = 1; i < net->count; i++)
+        amph_coll_mail_out(op->coll, (net->me + i) % net->count, net->me, own, op->len, op->len);
+
+    amph_coll_copy(dst_block(op, net->me), own, op->len);
 }
 
 /* ---- gather to all: a ring; each block goes on to the right when it has come from the left ---- */
@@ -125,6 +155,7 @@ void amph_coll_flat_gather_all(struct amph_coll_op *op)
     amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
     amph_coll_copy(dst_block(op, net->me), op->src + op->off, op->len);
 
+    open_blocks(op);
     for (uint32_t i = 0; i < net->count; i++)
         if (i != net->me)
             amph_coll_mail_in(op->coll, i, left, dst_block(op, i), op->len);

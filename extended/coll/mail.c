@@ -4,9 +4,10 @@
  * mail_lock guards what they share with the stages.
  *
  * A message is addressed to (team, segment, port).  The receiver opens ports, each for a given
- * number of bytes from one member.  Up to AMPH_COLL_EAGER bytes are sent at once, and kept by a
+ * number of bytes from one member.  Up to the team's `eager` bytes are sent at once, and kept by a
  * receiver that has not opened the port yet.  For more, the receiver first reports that its port is
- * open (AMPH_GEX_COLL_READY), and the data goes straight to its destination.
+ * open (AMPH_GEX_COLL_READY).  Then the data comes in messages, or by puts that messages announce
+ * (AMPH_GEX_COLL_PUT; direct.c).
  *
  * Arriving messages are checked: the team, the segment, the port, the sender, and that the data
  * lies within the port's bytes.
@@ -29,6 +30,8 @@ enum {
     ARG_OFFSET,
     ARG_FROM = ARG_OFFSET,
     NARGS,
+    ARG_BYTES = NARGS,
+    NARGS_PUT,
     NARGS_MAX = 7
 };
 #define EARLY_MAX_BYTES ((size_t)1 << 30) /* far above what correct members can produce */
@@ -87,50 +90,82 @@ void amph_coll_mail_keep(struct amph_token *token, const struct amph_am *am)
 
 /* ---- arriving messages; mail_lock ---- */
 
+/* Counts nbytes at offset of an open port. */
+static void count_in(struct amph_coll *c, struct amph_mail_in *in, uint32_t offset, uint32_t nbytes)
+{
+    const uint32_t piece = c->mail.piece;
+    const uint32_t counts = nbytes ? nbytes : 1;
+
+    for (uint32_t i = offset / piece; i < 64 && i <= (offset + counts - 1) / piece; i++)
+        __atomic_or_fetch(&in->pieces, UINT64_C(1) << i, __ATOMIC_RELEASE);
+
+    __atomic_store_n(&in->left, in->left - counts, __ATOMIC_RELEASE);
+}
+
+/* Are nbytes at offset of the port still to come from this peer? */
+static bool expects(const struct amph_coll *c, const struct amph_mail_in *in, uint32_t peer,
+                    uint32_t offset, uint32_t nbytes)
+{
+    const bool inside = offset <= in->len && nbytes <= in->len - offset && (nbytes || !in->len);
+
+    return inside && (nbytes ? nbytes : 1) <= in->left && amph_coll_peer(c, in->from) == peer;
+}
+
 static enum fate take_data(struct amph_coll *c, uint32_t peer, const int32_t *args,
                            const void *bytes, uint32_t nbytes)
 {
-    struct amph_mail *m = &c->mail;
     uint32_t port = (uint32_t)args[ARG_PORT];
     uint32_t offset = (uint32_t)args[ARG_OFFSET];
 
-    if (port >= m->nin)
+    if (port >= c->mail.nin)
         return BAD;
 
-    struct amph_mail_in *in = &m->in[port];
+    struct amph_mail_in *in = &c->mail.in[port];
+
     if (!in->open)
         return EARLY;
-
-    uint32_t left = in->left;
-    uint32_t counts = nbytes ? nbytes : 1;
-    bool outside = offset > in->len || nbytes > in->len - offset || counts > left ||
-                   (!nbytes && in->len);
-
-    if (outside || amph_coll_peer(c, in->from) != peer)
+    if (!expects(c, in, peer, offset, nbytes))
         return BAD;
 
     if (nbytes)
         memcpy(in->buf + offset, bytes, nbytes);
 
-    if (offset / m->piece < 64)
-        __atomic_or_fetch(&in->pieces, UINT64_C(1) << offset / m->piece, __ATOMIC_RELEASE);
-
-    __atomic_store_n(&in->left, left - counts, __ATOMIC_RELEASE);
+    count_in(c, in, offset, nbytes);
     return TAKEN;
 }
 
-static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *args)
+/* The data is at its destination already. */
+static enum fate take_put(struct amph_coll *c, uint32_t peer, const int32_t *args)
+{
+    uint32_t port = (uint32_t)args[ARG_PORT];
+    uint32_t offset = (uint32_t)args[ARG_OFFSET];
+    uint32_t nbytes = (uint32_t)args[ARG_BYTES];
+    struct amph_mail_in *in = port < c->mail.nin ? &c->mail.in[port] : NULL;
+
+    if (!in || !in->open || !in->max_put || !nbytes || !expects(c, in, peer, offset, nbytes))
+        return BAD;
+
+    count_in(c, in, offset, nbytes);
+    return TAKEN;
+}
+
+static enum fate take_ready(struct amph_coll *c, uint32_t peer, const int32_t *args,
+                            const void *offer, uint32_t nbytes)
 {
     struct amph_mail *m = &c->mail;
 
     for (uint32_t i = 0; i < m->nout; i++) {
         struct amph_mail_out *out = &m->out[i];
 
-        if (out->port == (uint32_t)args[ARG_PORT] && out->to == (uint32_t)args[ARG_FROM] &&
-            amph_coll_peer(c, out->to) == peer) {
-            __atomic_store_n(&out->ready_seen, true, __ATOMIC_RELAXED);
-            return TAKEN;
-        }
+        if (out->port != (uint32_t)args[ARG_PORT] || out->to != (uint32_t)args[ARG_FROM] ||
+            amph_coll_peer(c, out->to) != peer)
+            continue;
+
+        if (out->ready_seen || (nbytes && !amph_coll_direct_accept(out, peer, offer, nbytes)))
+            return BAD;
+
+        __atomic_store_n(&out->ready_seen, true, __ATOMIC_RELEASE);
+        return TAKEN;
     }
 
     return EARLY; /* the operation has not been started yet */
@@ -151,8 +186,11 @@ static enum fate take(struct amph_coll *c, uint32_t peer, uint8_t handler, const
     if (ahead)
         return EARLY;
 
-    return handler == AMPH_GEX_COLL_DATA ? take_data(c, peer, args, bytes, nbytes)
-                                         : take_ready(c, peer, args);
+    if (handler == AMPH_GEX_COLL_DATA)
+        return take_data(c, peer, args, bytes, nbytes);
+
+    return handler == AMPH_GEX_COLL_PUT ? take_put(c, peer, args)
+                                        : take_ready(c, peer, args, bytes, nbytes);
 }
 
 static void on_mail(struct amph_token *token, const struct amph_am *am)
@@ -269,28 +307,38 @@ enum amph_status amph_coll_mail_open(struct amph_gex *g)
 {
     static const struct amph_am_entry data = { (void *)on_mail, false, 3,          1,
                                                NARGS,           NULL,  "coll_data" };
-    static const struct amph_am_entry ready = { (void *)on_mail, false, 1,           1,
+    static const struct amph_am_entry ready = { (void *)on_mail, false, 3,           1,
                                                 NARGS,           NULL,  "coll_ready" };
+    static const struct amph_am_entry put = { (void *)on_mail, false, 1,         1,
+                                              NARGS_PUT,       NULL,  "coll_put" };
     enum amph_status st = amph_am_register(g->ep.am, AMPH_GEX_COLL_DATA, &data);
 
-    return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_COLL_READY, &ready) : st;
+    if (st == AMPH_OK)
+        st = amph_am_register(g->ep.am, AMPH_GEX_COLL_READY, &ready);
+
+    return st == AMPH_OK ? amph_am_register(g->ep.am, AMPH_GEX_COLL_PUT, &put) : st;
 }
 
 /* ---- sending; the team is locked ---- */
 
-/* false: no room now. */
-static bool send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
+void amph_coll_mail_failed(struct amph_coll *c, uint32_t to, enum amph_status st)
 {
-    uint32_t peer = amph_coll_peer(c, to);
-    enum amph_status st = amph_am_request(amph_gex()->ep.am, peer, am, AMPH_AM_IMMEDIATE, NULL);
+    if (st != AMPH_AGAIN && !amph_job.exiting)
+        amph_fatal("a collective cannot reach process %u: %s", amph_coll_peer(c, to),
+                   amph_job_failure_text(st));
+
+    __atomic_store_n(&amph_colls()->no_room, true, __ATOMIC_RELAXED);
+}
+
+bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
+{
+    enum amph_status st = amph_am_request(amph_gex()->ep.am, amph_coll_peer(c, to), am,
+                                          AMPH_AM_IMMEDIATE, NULL);
 
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
 
-    if (st != AMPH_AGAIN && !amph_job.exiting)
-        amph_fatal("a collective cannot reach process %u: %s", peer, amph_job_failure_text(st));
-
-    __atomic_store_n(&amph_colls()->no_room, true, __ATOMIC_RELAXED);
+    amph_coll_mail_failed(c, to, st);
     return false;
 }
 
@@ -300,23 +348,36 @@ static bool send_ready(struct amph_coll *c, uint32_t port)
     const uint64_t id = amph_gex_team_id_at(c->team, in->from);
     const int32_t args[] = { (int32_t)(id >> 32), (int32_t)id, (int32_t)c->mail.seq, (int32_t)port,
                              (int32_t)c->team->pub.rank };
-    const struct amph_am am = {
+    uint8_t offer[AMPH_COLL_OFFER_BYTES];
+    struct amph_am am = {
         .kind = AMPH_AM_SHORT, .handler = AMPH_GEX_COLL_READY, .nargs = NARGS, .args = args
     };
 
-    if (in->ready_due && send(c, in->from, &am))
+    if (!in->ready_due)
+        return true;
+
+    if (in->max_put) {
+        am.kind = AMPH_AM_MEDIUM;
+        am.nbytes = (uint32_t)amph_coll_direct_offer(c, in, offer);
+        am.payload = offer;
+    }
+
+    if (amph_coll_mail_send(c, in->from, &am))
         in->ready_due = false;
 
     return !in->ready_due;
 }
 
+/* Sends the pieces that are ready.  true: everything has been sent. */
 static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
 {
     const struct amph_mail *m = &c->mail;
     const uint64_t id = amph_gex_team_id_at(c->team, out->to);
 
-    if (out->len > AMPH_COLL_EAGER && !__atomic_load_n(&out->ready_seen, __ATOMIC_RELAXED))
+    if (out->len > c->eager && !__atomic_load_n(&out->ready_seen, __ATOMIC_ACQUIRE))
         return false;
+    if (out->max_put)
+        return amph_coll_direct_send(c, out);
 
     while (!out->over) {
         uint32_t n = out->ready - out->sent;
@@ -336,7 +397,7 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
                                     .args = args,
                                     .payload = out->buf + out->sent };
 
-        if (!send(c, out->to, &am))
+        if (!amph_coll_mail_send(c, out->to, &am))
             return false;
 
         out->sent += n;
@@ -401,22 +462,54 @@ void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint3
     amph_coll_spin_unlock(&all->mail_lock);
 }
 
-void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len)
+static void open_port(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len,
+                      uint32_t max_put)
 {
     struct amph_colls *all = amph_colls();
+    const bool asks = len > c->eager;
+    const bool direct = asks && len >= AMPH_COLL_DIRECT && amph_coll_direct_from(c, from);
+
+    if (direct)
+        amph_coll_direct_area(c, buf, len);
 
     amph_coll_spin_lock(&all->mail_lock);
     c->mail.in[port] = (struct amph_mail_in){ .buf = buf,
                                               .len = (uint32_t)len,
                                               .left = len ? (uint32_t)len : 1,
                                               .from = from,
+                                              .max_put = direct ? max_put : 0,
                                               .open = true,
-                                              .ready_due = len > AMPH_COLL_EAGER };
+                                              .ready_due = asks };
     if (AMPH_UNLIKELY(c->mail.early != NULL))
         take_early(c);
 
     amph_coll_spin_unlock(&all->mail_lock);
     send_ready(c, port);
+}
+
+void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len)
+{
+    open_port(c, port, from, buf, len, (uint32_t)len);
+}
+
+void amph_coll_mail_in_pieces(struct amph_coll *c, uint32_t port, uint32_t from, void *buf,
+                              size_t len)
+{
+    open_port(c, port, from, buf, len, c->mail.piece);
+}
+
+void amph_coll_mail_area(struct amph_coll *c, void *base, size_t bytes, size_t len)
+{
+    bool direct = false;
+
+    if (len <= c->eager || len < AMPH_COLL_DIRECT)
+        return;
+
+    for (uint32_t i = 0; i < c->team->pub.size && !direct; i++)
+        direct = i != c->team->pub.rank && amph_coll_direct_from(c, i);
+
+    if (direct)
+        amph_coll_direct_area(c, base, bytes);
 }
 
 uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, const void *buf,
@@ -432,7 +525,7 @@ uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, con
     m->out[i] = (struct amph_mail_out){
         .buf = buf, .len = (uint32_t)len, .ready = (uint32_t)ready, .to = to, .port = port
     };
-    if (AMPH_UNLIKELY(m->early != NULL && len > AMPH_COLL_EAGER))
+    if (AMPH_UNLIKELY(m->early != NULL && len > c->eager))
         take_early(c);
 
     amph_coll_spin_unlock(&all->mail_lock);
@@ -455,6 +548,7 @@ size_t amph_coll_mail_prefix(const struct amph_coll *c, uint32_t port)
 
 void amph_coll_mail_end(struct amph_coll *c)
 {
+    amph_coll_direct_end(c);
     amph_coll_spin_lock(&amph_colls()->mail_lock);
     c->mail.on = false;
     amph_coll_spin_unlock(&amph_colls()->mail_lock);

@@ -23,6 +23,7 @@ enum {
     STAR_MAX = 512,
     STAR_MAX_OF_HOSTS = 33
 };
+#define EAGER_OF_ALL (1u << 20) /* of one operation, from all members */
 #define POOL_BYTES \
     (AMPH_COLL_SEGMENT + (64u << 10)) /* kept by the pool; larger pieces come from malloc */
 
@@ -210,6 +211,15 @@ static bool list_local(struct amph_coll *c)
     return true;
 }
 
+/* Members may be AMPH_COLL_FLOW operations behind, and keep that much of each other member meanwhile. */
+static uint32_t eager_bytes(uint32_t size)
+{
+    const uint32_t share = EAGER_OF_ALL / size & ~(AMPH_COLL_EAGER - 1);
+    const uint32_t least = share > AMPH_COLL_EAGER ? share : AMPH_COLL_EAGER;
+
+    return least < AMPH_COLL_EAGER_MAX ? least : AMPH_COLL_EAGER_MAX;
+}
+
 static enum amph_status set_up(struct amph_coll *c)
 {
     struct amph_colls *all = amph_colls();
@@ -218,6 +228,7 @@ static enum amph_status set_up(struct amph_coll *c)
         return AMPH_ERR_NOMEM;
 
     c->star = star_is_faster(c);
+    c->eager = eager_bytes(c->team->pub.size);
     for (uint32_t i = 0; i < AMPH_BARRIERS; i++)
         if (!amph_coll_barrier_open(c, i))
             return AMPH_ERR_NOMEM;
@@ -239,6 +250,7 @@ static void free_coll(struct amph_coll *c)
     for (uint32_t i = 0; i < AMPH_BARRIERS; i++)
         amph_coll_barrier_close(&c->barrier[i]);
 
+    free(c->mail.area);
     free(c->mail.in);
     free(c->mail.out);
     free(c->nbrhd);

@@ -395,7 +395,7 @@ Test(tcp, hostile_messages_are_dropped)
 {
     /* clang-format off */
     static const struct { size_t at; uint8_t value; size_t len; bool cookie; } hostile[] = {
-        { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, 3, 32, false }, { 26, 9, 32, false },
+        { 0, 0xff, 32, true },  { 16, 13, 32, true },  { 19, 0xff, 32, true },  { 31, OFI_WIRE_VERSION + 1, 32, false }, { 26, 9, 32, false },
         { 27, 2, 32, false },   { 29, 17, 32, false }, { 29, 4, 32, false },    { 20, 8, 32, false }, { 23, 0xff, 32, false },
         { 20, 0, 40, false },   { 0, 0, 8, false },    { 31, 1, 16, false },    { 31, 1, 31, false }, { 20, 1, 48, false },
     };

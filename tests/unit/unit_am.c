@@ -642,14 +642,14 @@ Test(am, providers_of_other_protocols_do_not_reach_each_other)
     amph_am_close(c);
 }
 
-/* One provider, but the messages differ: another version of Amphora. */
-Test(am, versions_with_other_messages_do_not_reach_each_other)
+/* One provider, or none, but the messages differ: another version of Amphora. */
+static void meet_other_version(const char *provider)
 {
     struct amph_am_why why = { .peer = "it", .self = "this one" };
     size_t len;
 
     fake.protocol = 7;
-    fake.provider = "tcp";
+    fake.provider = provider;
 
     struct amph_am_ep *c = open_one(3, false);
 
@@ -664,6 +664,12 @@ Test(am, versions_with_other_messages_do_not_reach_each_other)
                   "differ; give both the same version");
     amph_am_close(c);
     amph_am_close(d);
+}
+
+Test(am, versions_with_other_messages_do_not_reach_each_other)
+{
+    meet_other_version("tcp");
+    meet_other_version(NULL);
 }
 
 Test(am, pretended_hosts_share_no_memory)

@@ -203,7 +203,7 @@ static void write_self(uint8_t handler, const int32_t *args, const void *bytes, 
 {
     const struct amph_am am = { .kind = nbytes ? AMPH_AM_MEDIUM : AMPH_AM_SHORT,
                                 .handler = handler,
-                                .nargs = 5,
+                                .nargs = handler == AMPH_GEX_COLL_PUT ? 6 : 5,
                                 .nbytes = nbytes,
                                 .args = args,
                                 .payload = bytes };
@@ -257,11 +257,98 @@ Test(mail, what_does_not_fit)
     cr_assert(drops(7, 1, 0, 1), "the segment has ended");
 }
 
+/* Announces a put of nbytes to (segment, port) at offset; returns whether that was dropped. */
+static bool drops_put(int32_t seq, int32_t port, int32_t offset, int32_t nbytes)
+{
+    uint64_t before = dropped();
+
+    write_self(AMPH_GEX_COLL_PUT, (int32_t[]){ 0, 0, seq, port, offset, nbytes }, NULL, 0);
+    return dropped() != before;
+}
+
+Test(mail, what_was_put_and_does_not_fit)
+{
+    struct amph_coll *c = start_alone();
+    uint8_t buf[5000];
+
+    amph_coll_mail_begin(c, 7, 2, 2, 1000);
+    amph_coll_mail_in(c, 0, 0, buf, sizeof buf);
+    cr_assert(drops_put(7, 0, 0, 5000), "this process has asked for no puts");
+    c->mail.in[0].max_put = 3000;
+    cr_assert(drops_put(6, 0, 0, 5000), "a segment that is over");
+    cr_assert(drops_put(7, 1, 0, 5000), "a port that is not open");
+    cr_assert(drops_put(7, 2, 0, 5000), "a port beyond the last");
+    cr_assert(drops_put(7, 0, 1, 5000), "beyond the end of the port");
+    cr_assert(drops_put(7, 0, 0, -1));
+    cr_assert(drops_put(7, 0, 0, 0), "nothing");
+    cr_assert(!amph_coll_mail_got(c, 0) && amph_coll_mail_prefix(c, 0) == 0);
+
+    cr_assert(!drops_put(7, 0, 3000, 2000));
+    cr_assert_eq(amph_coll_mail_prefix(c, 0), 0, "the first pieces have not come");
+    cr_assert(!drops_put(7, 0, 0, 2000), "two pieces");
+    cr_assert_eq(amph_coll_mail_prefix(c, 0), 2000);
+    cr_assert(drops_put(7, 0, 0, 2000), "more bytes than are still due");
+    cr_assert(!drops_put(7, 0, 2000, 1000));
+    cr_assert(amph_coll_mail_got(c, 0) && amph_coll_mail_prefix(c, 0) == 5000);
+    amph_coll_mail_end(c);
+}
+
+/* Tells message 0 of segment 3 that its receiver is ready; returns whether that was dropped. */
+static bool drops_ready(const void *offer, uint32_t nbytes)
+{
+    uint64_t before = dropped();
+
+    write_self(AMPH_GEX_COLL_READY, (int32_t[]){ 0, 0, 3, 0, 0 }, offer, nbytes);
+    return dropped() != before;
+}
+
+Test(mail, malformed_offers)
+{
+    struct amph_coll *c = start_alone();
+    static uint8_t large[AMPH_COLL_EAGER_MAX + 2];
+    static _Alignas(64) uint8_t landing[AMPH_COLL_EAGER_MAX + 2];
+    uint8_t offer[AMPH_COLL_OFFER_BYTES] = { 0 };
+
+    amph_coll_mail_begin(c, 3, 1, 1, 1000);
+    amph_coll_mail_out(c, 0, 0, large, sizeof large - 1, 0);
+    cr_assert(drops_ready(offer, 1), "too short");
+    cr_assert(drops_ready(offer, 16), "a put of no bytes");
+    offer[8] = 1;
+    cr_assert(drops_ready(offer, 16), "no key");
+    offer[12] = 255;
+    cr_assert(drops_ready(offer, sizeof offer), "a key that is longer than the message");
+
+    /* its address ends in neither 0 nor 255, so that one byte of the offer changes it by 1 */
+    const struct amph_mail_in in = { .buf = landing + 1,
+                                     .len = sizeof landing - 1,
+                                     .max_put = 1000 };
+
+    cr_assert_eq(amph_coll_direct_offer(c, &in, offer), 0, "this memory is in no area");
+    amph_coll_direct_area(c, landing + 1, sizeof landing - 1);
+
+    const size_t bytes = amph_coll_direct_offer(c, &in, offer);
+
+    cr_assert_gt(bytes, 16);
+    cr_assert(drops_ready(offer, (uint32_t)bytes - 1), "the key ends early");
+    offer[0]++;
+    cr_assert(drops_ready(offer, (uint32_t)bytes), "the data would not end in the area");
+    offer[0] -= 2;
+    cr_assert(drops_ready(offer, (uint32_t)bytes), "it would not begin there");
+    cr_assert_not(c->mail.out[0].ready_seen || c->mail.out[0].max_put);
+
+    offer[0]++;
+    cr_assert_not(drops_ready(offer, (uint32_t)bytes));
+    cr_assert(c->mail.out[0].ready_seen && c->mail.out[0].max_put == 1000);
+    cr_assert(drops_ready(offer, (uint32_t)bytes), "it was ready before");
+    amph_coll_mail_end(c);
+    cr_assert_eq(c->mail.nareas, 0, "nothing is put any more");
+}
+
 Test(mail, what_comes_early)
 {
     struct amph_coll *c = start_alone();
     uint8_t buf[100] = { 0 };
-    uint8_t large[AMPH_COLL_EAGER + 1] = { 0 };
+    static uint8_t large[AMPH_COLL_EAGER_MAX + 1];
 
     amph_coll_mail_begin(c, 0, 1, 1, 1000);
     cr_assert(!drops(1, 1, 0, 100), "for the next segment");
