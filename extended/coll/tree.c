@@ -82,6 +82,16 @@ static bool has_child(const struct amph_net *net, uint32_t v, uint32_t round)
     return !(v & bit) && v + bit < net->count;
 }
 
+/* Returns where a child's operand is received and folded: that of the last one where the root of the tree wants
+ * the result. */
+static uint8_t *operand(const struct amph_net *net, uint32_t round)
+{
+    const bool last = UINT64_C(2) << round >= net->count;
+
+    /* the first participant of the tree is the root, or sends the result there (top) */
+    return last && net->result_in_dst ? net->dst : net->scratch + round * net->len;
+}
+
 /* Stores the result at the root of the tree. */
 static void top(struct amph_coll_op *op)
 {
@@ -114,7 +124,7 @@ static bool step_reduce(struct amph_coll_op *op)
             if (!amph_coll_mail_got(op->coll, net->round))
                 break;
 
-            uint8_t *right = net->scratch + net->round * net->len;
+            uint8_t *right = operand(net, net->round);
 
             amph_coll_fold_wire(&op->fold, net->acc, right, net->len);
             net->acc = right;
@@ -132,11 +142,13 @@ void amph_coll_tree_reduce(struct amph_coll_op *op)
     uint32_t shift = reduce_shift(op);
     uint32_t v = relative_to(net, shift);
 
+    net->result_in_dst = !v && net->me == net->root &&
+                         amph_coll_apart(net->dst, net->src, net->len);
     amph_coll_mail_begin(op->coll, op->seq, PORTS, 1, net->piece);
     for (uint32_t k = 0; (UINT64_C(1) << k) < net->count && !(v >> k & 1); k++)
         if (has_child(net, v, k))
             amph_coll_mail_in(op->coll, k, rank_of_relative(op, v + (1u << k), shift),
-                              net->scratch + k * net->len, net->len);
+                              operand(net, k), net->len);
 
     if (net->me == net->root && v)
         amph_coll_mail_in(op->coll, PORT_RESULT, rank_of_relative(op, 0, shift), net->dst,
@@ -181,11 +193,13 @@ static bool rounds(struct amph_coll_op *op)
 
     for (; (UINT32_C(1) << net->round) < power_below(net->count); net->round++, net->sent = false) {
         uint32_t other = d ^ UINT32_C(1) << net->round;
-        uint8_t *theirs = net->scratch + net->round * net->len;
+        const bool first = !net->round && net->result_in_dst;
+        const uint8_t *mine = first ? net->src : net->dst;
+        uint8_t *theirs = first ? net->dst : net->scratch + net->round * net->len;
 
         if (!net->sent)
             amph_coll_mail_out(op->coll, amph_coll_net_rank(op, participant_of(net, other)),
-                               net->round, net->dst, net->len, net->len);
+                               net->round, mine, net->len, net->len);
 
         net->sent = true;
         if (!amph_coll_mail_pump(op->coll) || !amph_coll_mail_got(op->coll, net->round))
@@ -194,7 +208,7 @@ static bool rounds(struct amph_coll_op *op)
         if (other < d) {
             amph_coll_fold_wire(&op->fold, theirs, net->dst, net->len);
         } else {
-            amph_coll_fold_wire(&op->fold, net->dst, theirs, net->len);
+            amph_coll_fold_wire(&op->fold, mine, theirs, net->len);
             amph_coll_copy(net->dst, theirs, net->len);
         }
     }
@@ -245,8 +259,12 @@ void amph_coll_double_reduce_all(struct amph_coll_op *op)
     uint32_t extra = net->count - power_below(net->count);
     uint32_t k = 0;
 
+    /* the left one of each first pair folds its own operand into that of the right one */
+    net->result_in_dst = !extra && !(net->me & 1) && amph_coll_apart(net->dst, net->src, net->len);
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
-    amph_coll_copy(net->dst, net->src, net->len);
+    if (!net->result_in_dst)
+        amph_coll_copy(net->dst, net->src, net->len);
+
     net->step = step_double;
 
     if (is_extra(net) && net->me % 2 == 0) {
@@ -260,9 +278,9 @@ void amph_coll_double_reduce_all(struct amph_coll_op *op)
     uint32_t d = is_extra(net) ? net->me / 2 : net->me - extra;
 
     for (; (UINT32_C(1) << k) < power_below(net->count); k++)
-        amph_coll_mail_in(op->coll, k,
-                          amph_coll_net_rank(op, participant_of(net, d ^ UINT32_C(1) << k)),
-                          net->scratch + k * net->len, net->len);
+        amph_coll_mail_in(
+            op->coll, k, amph_coll_net_rank(op, participant_of(net, d ^ UINT32_C(1) << k)),
+            !k && net->result_in_dst ? net->dst : net->scratch + k * net->len, net->len);
 
     net->acc = net->scratch + k * net->len;
     if (is_extra(net))
