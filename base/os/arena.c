@@ -238,13 +238,24 @@ void amph_arena_stay_low(void)
     arena.low = sizeof(size_t) == 8; /* 32-bit processes always map there */
 }
 
+/* Reserves addresses without memory, as mmap with these further flags.  gdb's gcore would write them all as zeros. */
+static void *reserve_at(void *want, size_t bytes, int flags)
+{
+    void *at = mmap(want, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1,
+                    0);
+
+    if (at != MAP_FAILED)
+        (void)madvise(at, bytes, MADV_DONTDUMP);
+
+    return at;
+}
+
 /* Reserves a range of addresses below 4 GiB, without memory; NULL: no range is free. */
 static void *find_low(size_t bytes)
 {
     for (uint64_t at = LOW_FROM; bytes <= LOW_TO - at; at += LOW_STEP) {
         void *want = (void *)(uintptr_t)at;
-        void *got = mmap(want, bytes, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        void *got = reserve_at(want, bytes, MAP_FIXED_NOREPLACE);
 
         if (got == want)
             return got;
@@ -269,7 +280,7 @@ void *amph_arena_map(size_t len_bytes, int fd)
 /* Reserves a range of addresses, without memory. */
 static bool reserve_range(struct range *r, size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = reserve_at(NULL, bytes, 0);
 
     if (at != MAP_FAILED)
         *r = (struct range){ .start = at, .bytes = bytes };
@@ -449,8 +460,7 @@ void amph_arena_drop_segment(void)
         atomic_store(&arena.segment_to, 0);
 
         /* keeps the addresses reserved */
-        mmap(arena.segment.base, arena.segment.len_bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        reserve_at(arena.segment.base, arena.segment.len_bytes, MAP_FIXED);
         close(arena.segment.fd);
         memset(&arena.segment, 0, sizeof arena.segment);
     }

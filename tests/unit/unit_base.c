@@ -339,6 +339,30 @@ Test(arena, area_lies_before_segment_on_the_page_asked_for)
     cr_assert_eq(((char *)segment.base)[5], 42);
 }
 
+Test(arena, a_core_file_has_no_reserved_addresses)
+{
+    struct amph_arena_part part;
+    char line[512], flags[512] = "no such mapping";
+    unsigned long from, to;
+    bool found = false;
+
+    cr_assert_eq(amph_arena_segment(65536, 65536, &part), AMPH_OK);
+
+    uintptr_t reserved = (uintptr_t)part.base + part.len_bytes;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+
+    cr_assert_neq(maps, NULL);
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx", &from, &to) == 2)
+            found = from <= reserved && reserved < to;
+        else if (found && strncmp(line, "VmFlags:", 8) == 0)
+            strcpy(flags, line);
+    }
+
+    fclose(maps);
+    cr_assert_neq(strstr(flags, " dd"), NULL, "%s", flags);
+}
+
 Test(arena, memory_that_its_owner_could_shrink_is_not_mapped, .init = cr_redirect_stderr)
 {
     int fd;
