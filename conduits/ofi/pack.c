@@ -42,9 +42,9 @@
 #include "conduits/ofi/ofi.h"
 
 #define PACK_PUTS 64u
-#define PACK_BYTES 4032u /* with its header it fits in a small bounce buffer */
-#define PUT_BYTES 512u   /* longer ones are sent by themselves */
-#define PACKS_MAX 32u    /* in flight */
+#define PACK_BYTES 32704u /* with its header less than 32 KiB */
+#define PUT_BYTES 4096u   /* longer ones are sent by themselves */
+#define PACKS_MAX 32u     /* in flight */
 
 enum {
     PUTS = OFI_INTERNAL_FIRST,

@@ -300,12 +300,12 @@ static bool deliver(struct amph_ofi_cx *cx, const void *msg, size_t len_bytes, u
         return false;
     }
 
+    /* The provider reads the put before a long in a separate call, which reports nothing. */
+    cx->ev_large |= am.nbytes >= OFI_LARGE_BYTES;
     if (AMPH_UNLIKELY(am.kind == AMPH_AM_INTERNAL) &&
         amph_ofi_pack_take(cx, src, (enum amph_lane)h->lane, &am))
         return true;
 
-    /* The provider reads the put before a long in a separate call, which reports nothing. */
-    cx->ev_large |= am.nbytes >= OFI_LARGE_BYTES;
     if (AMPH_LIKELY(lanes & (1u << h->lane)))
         cx->base.cfg.upcalls->on_am(cx->base.cfg.up, src, (enum amph_lane)h->lane, &am);
     else

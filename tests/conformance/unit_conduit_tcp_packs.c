@@ -11,7 +11,8 @@
 #include "tests/conformance/unit_conduit_tcp.h"
 
 enum {
-    PACK = 64, /* puts */
+    PACK = 64,      /* puts */
+    LARGEST = 4096, /* bytes of a put */
     PUTS = OFI_INTERNAL_FIRST,
     DONE,
     MANY = 1000
@@ -150,8 +151,8 @@ Test(tcp_packs, a_full_pack_is_sent_at_once_and_has_one_answer)
 
 Test(tcp_packs, sizes)
 {
-    static uint8_t src[4096];
-    static const size_t sizes[] = { 1, 2, 7, 8, 9, 63, 64, 511, 512, 513 };
+    static uint8_t src[16384];
+    static const size_t sizes[] = { 1, 2, 7, 8, 9, 63, 64, 511, 512, 513, 4095, 4096, 4097 };
     static struct counted lc[AMPH_COUNTOF(sizes)];
     size_t at = 0;
 
@@ -160,8 +161,8 @@ Test(tcp_packs, sizes)
         src[i] = (uint8_t)(i * 31 + 1);
 
     for (unsigned round = 0; round < 30; round++) {
-        memset(node[1].seg, 0, 8192);
-        put_word(1, MANY - 1, 1000, 1);
+        memset(node[1].seg, 0, sizeof src);
+        put_word(1, MANY - 1, sizeof src / 8, 1);
         at = 3;
         for (size_t i = 0; i < AMPH_COUNTOF(sizes); i++) {
             rcs[i] = (struct counted)COUNTED;
@@ -169,7 +170,7 @@ Test(tcp_packs, sizes)
             cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], at, src + at, sizes[i],
                                   i % 2 ? &lc[i].op : NULL, &rcs[i].op),
                          AMPH_OK);
-            cr_assert(sizes[i] > 512 || lc[i].done == i % 2, "a copy has been made");
+            cr_assert(sizes[i] > LARGEST || lc[i].done == i % 2, "a copy has been made");
             at += sizes[i] + 1; /* a byte between two must stay 0 */
         }
 
@@ -183,6 +184,33 @@ Test(tcp_packs, sizes)
     }
 
     cr_assert_gt(packs_sent(), 0);
+    stop();
+}
+
+/* A pack is full when the next put has no room in it, too. */
+Test(tcp_packs, large_puts_fill_a_pack)
+{
+    enum {
+        COUNT = 20,
+        IN_PACK = 7
+    };
+    static uint8_t src[LARGEST];
+
+    start_packs(2, 0);
+    put_word(1, MANY - 1, COUNT * sizeof src / 8, 1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        memset(src, (int)i + 1, sizeof src);
+        rcs[i] = (struct counted)COUNTED;
+        cr_assert_eq(ops->put(node[0].cx, 1, &node[0].rmem[1], i * sizeof src, src, sizeof src,
+                              NULL, &rcs[i].op),
+                     AMPH_OK);
+        cr_assert_eq(packs_sent(), i / IN_PACK, "after put %u", i);
+    }
+
+    PUMP_UNTIL(all_done(0, COUNT, AMPH_OK));
+    for (size_t i = 0; i < COUNT * sizeof src; i++)
+        cr_assert_eq(node[1].seg[i], i / sizeof src + 1);
+
     stop();
 }
 
@@ -212,7 +240,7 @@ Test(tcp_packs, the_rest_of_a_burst_is_sent_while_its_process_computes)
 /* Everything else that node 0 may do sends the pack first. */
 Test(tcp_packs, an_open_pack_is_sent_before_anything_else)
 {
-    static uint8_t buf[4096];
+    static uint8_t buf[2 * LARGEST];
     const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1 };
     struct amph_peer_spec spec;
 
