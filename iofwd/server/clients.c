@@ -319,7 +319,9 @@ static const char no_memory[] = "the server has no memory for another client";
 static const char no_numbers[] =
     "it has as many clients as IOFWD_CLIENTS allows; start the servers "
     "with a larger IOFWD_CLIENTS, or more servers";
-static const char no_network[] = "the server cannot reach the client's endpoint";
+static const char no_network[] =
+    "the server cannot reach the client's endpoint; a process that forbids others to trace it, or "
+    "has fewer rights than the server, is reached over a network only (AMPHORA_SMP=0)";
 
 static uint8_t frame_of_refusal(const char *why)
 {

@@ -239,6 +239,10 @@ void amph_ip_quick_exit_watch(void);
 /* Called once the client is loaded: functions of atexit run before all destructors then. */
 void amph_ip_exit_watch(void);
 
+/* process/untraceable.c */
+int amph_do_prctl(int option, unsigned long a1, unsigned long a2, unsigned long a3,
+                  unsigned long a4);
+
 /* start.c */
 /* Copies a forwarded file into memory, if it may be used in this way.  Returns a local descriptor,
  * or -1 with errno. */

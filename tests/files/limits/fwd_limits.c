@@ -15,6 +15,7 @@
  *   taken N      another process's file where there may be no more
  *   user         a process that changes its user before its first call (/fwd/file is there; the
  *                directory is a local one)
+ *   untraceable  a process that lets nobody trace it before its first call (the directory is a local one)
  *   memory       large calls where the server keeps little memory for a client
  *   numbers      small limits of descriptors leave the lowest numbers to the program
  *   unmapped     descriptors for whose table no memory is left (with IOFWD_CLIENT_FILES=20)
@@ -28,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -634,6 +636,25 @@ static void late(void)
     puts("done");
 }
 
+/* ---- processes that nobody may trace ---- */
+
+static void untraceable(void)
+{
+    char *data = malloc(MIB);
+    char *back = malloc(MIB);
+
+    must(data && back, "memory");
+    memset(data, 'd', MIB);
+    must(prctl(PR_SET_DUMPABLE, 0) == 0, "prctl");
+
+    int fd = open("/fwd/untraceable", O_RDWR | O_CREAT, 0600);
+
+    gives("write", fd < 0 ? -1 : write(fd, data, MIB));
+    gives("read", pread(fd, back, MIB, 0));
+    must(memcmp(data, back, MIB) == 0, "the data");
+    puts("done");
+}
+
 /* ---- the lowest numbers ---- */
 
 static int lowest[3]; /* free when the program began */
@@ -665,14 +686,23 @@ int main(int argc, char **argv)
         const char *name;
         void (*fn)(void);
         bool has_number;
-    } parts[] = { { "names", names, false },     { "sparse", sparse, false },
-                  { "entries", entries, true },  { "full", full, false },
-                  { "denied", denied, false },   { "readonly", readonly, false },
-                  { "files", files, true },      { "taken", taken, true },
-                  { "exhaust", exhaust, false }, { "memory", memory, false },
-                  { "user", user, false },       { "passed_on", passed_on, true },
-                  { "adopted", adopted, true },  { "unmapped", unmapped, false },
-                  { "late", late, false },       { "numbers", numbers, false } };
+    } parts[] = { { "names", names, false },
+                  { "sparse", sparse, false },
+                  { "entries", entries, true },
+                  { "full", full, false },
+                  { "denied", denied, false },
+                  { "readonly", readonly, false },
+                  { "files", files, true },
+                  { "taken", taken, true },
+                  { "exhaust", exhaust, false },
+                  { "memory", memory, false },
+                  { "user", user, false },
+                  { "passed_on", passed_on, true },
+                  { "adopted", adopted, true },
+                  { "unmapped", unmapped, false },
+                  { "late", late, false },
+                  { "numbers", numbers, false },
+                  { "untraceable", untraceable, false } };
 
     find_lowest();
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {

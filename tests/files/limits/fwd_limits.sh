@@ -171,6 +171,10 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
     diff -q "$mp_dir/local" "$mp_dir/forwarded" >/dev/null && grep -q "^14 looked at" "$mp_dir/local"
     mp_report $? "another user's files: $(grep -c . "$mp_dir/local") answers" "$mp_dir/out"
 
+    timeout 60 $bare "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/mine" "$program" untraceable / >"$mp_dir/out" 2>&1 </dev/null
+    grep -q '^done$' "$mp_dir/out"
+    mp_report $? "a program that lets nobody trace it" "$mp_dir/out"
+
     library=$(realpath "$builddir/.libs/libiofwd.so")
     if setpriv --reuid=12345 --clear-groups ldd "$library" 2>/dev/null | grep -q 'libamphora.*=> /'; then
         mkdir "$mp_dir/kept"
@@ -182,6 +186,7 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
     fi
 else
     mp_skip "another user's files" "needs root, and setpriv (Debian: util-linux)"
+    mp_skip "a program that lets nobody trace it" "needs root, and setpriv (Debian: util-linux)"
     mp_skip "a program that changes its user is refused" "needs root, and setpriv (Debian: util-linux)"
 fi
 mp_done
