@@ -347,6 +347,10 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
                              uint64_t offset, void *dst, size_t len_bytes, unsigned flags,
                              struct amph_op *done);
 
+/* Are large payloads of messages to this peer sent from the caller's memory if there is an lc, and does that
+ * complete without an answer of the peer? */
+bool amph_am_sends_in_place(const struct amph_am_ep *ep, uint32_t peer);
+
 /* Does a put to this peer arrive before a message that is sent to it afterwards? */
 bool amph_am_put_arrives_first(const struct amph_am_ep *ep, uint32_t peer);
 

@@ -119,6 +119,9 @@ struct amph_conduit_caps {
     bool native_rma;
     /* a put followed by an am_send to the same peer arrives in that order */
     bool put_then_am;
+    /* am_send sends large payloads from the caller's memory if there is an lc, which does not wait for the peer's
+     * answer */
+    bool sends_in_place;
     bool maps_memory; /* mem_import gives rmem.local */
     bool can_sleep;   /* arm(AMPH_ARM_SLEEP) works */
     /* wait_fd becomes readable for every message; false: the caller must poll by timer (reported by

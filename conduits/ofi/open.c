@@ -204,6 +204,7 @@ static void set_facts(struct amph_ofi_cx *cx)
                              ? (uint32_t)(cx->inject_bytes - sizeof(struct amph_ofi_hdr))
                              : 0;
     caps->native_rma = true;
+    caps->sends_in_place = true;
     caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
     caps->mixed_order = cx->prov->mixed_order;
 }

@@ -116,11 +116,11 @@ struct amph_mail_out {
     uint32_t len, ready; /* total bytes; bytes that may be sent by now */
     uint32_t sent, to, port;
     bool ready_seen, over; /* the receiver has sent READY; everything has been sent */
+    uint32_t in_flight;    /* messages and puts that still read buf; atomic */
+    struct amph_op op;     /* of all of these */
     /* coll/direct.c */
     uint32_t put;             /* bytes put so far, those that were not announced yet included */
     uint32_t max_put;         /* bytes of one put; 0: the data goes by messages */
-    uint32_t puts_in_flight;  /* that still read buf; atomic */
-    struct amph_op put_op;    /* of all puts */
     struct amph_rmem put_mem; /* the receiver's memory */
     uint64_t put_at;          /* offset of the data in it */
 };
@@ -363,8 +363,9 @@ size_t amph_coll_mail_prefix(const struct amph_coll *c, uint32_t port);
 /* Sends what can be sent.  true: everything has been sent. */
 bool amph_coll_mail_pump(struct amph_coll *c);
 void amph_coll_mail_end(struct amph_coll *c);
-/* Sends an immediate request of a collective.  false: no room now. */
-bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am);
+/* Sends an immediate request of a collective.  lc: as in amph_am_request.  false: no room now. */
+bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am,
+                         struct amph_op *lc);
 /* Handles the status of a send to `to` that was not OK: ends the process, unless there was no room. */
 void amph_coll_mail_failed(struct amph_coll *c, uint32_t to, enum amph_status st);
 

@@ -95,14 +95,6 @@ void amph_coll_direct_end(struct amph_coll *c)
 
 /* ---- the sender ---- */
 
-static void put_done(struct amph_op *op, enum amph_status st)
-{
-    struct amph_mail_out *out = AMPH_CONTAINER_OF(op, struct amph_mail_out, put_op);
-
-    /* if it has failed, the peer is dead, and the next message to it reports that */
-    __atomic_sub_fetch(&out->puts_in_flight, 1, __ATOMIC_RELEASE);
-}
-
 bool amph_coll_direct_accept(struct amph_mail_out *out, uint32_t peer, const void *offer,
                              size_t bytes)
 {
@@ -127,7 +119,6 @@ bool amph_coll_direct_accept(struct amph_mail_out *out, uint32_t peer, const voi
         return false;
     }
 
-    out->put_op.done = put_done;
     out->put_mem = mem;
     out->put_at = at;
     out->max_put = max_put;
@@ -145,14 +136,14 @@ static bool put_next(struct amph_coll *c, struct amph_mail_out *out)
     if (!n)
         return false;
 
-    __atomic_add_fetch(&out->puts_in_flight, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&out->in_flight, 1, __ATOMIC_RELAXED);
 
     const enum amph_status st = amph_am_put(
         amph_gex()->ep.am, amph_coll_peer(c, out->to), &out->put_mem, out->put_at + out->put,
-        out->buf + out->put, n, AMPH_AM_IMMEDIATE, &out->put_op, NULL);
+        out->buf + out->put, n, AMPH_AM_IMMEDIATE, &out->op, NULL);
 
     if (st != AMPH_OK) {
-        __atomic_sub_fetch(&out->puts_in_flight, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&out->in_flight, 1, __ATOMIC_RELAXED);
         amph_coll_mail_failed(c, out->to, st);
         return false;
     }
@@ -172,7 +163,7 @@ static bool announce(struct amph_coll *c, struct amph_mail_out *out)
                                 .nargs = AMPH_COUNTOF(args),
                                 .args = args };
 
-    if (!amph_coll_mail_send(c, out->to, &am))
+    if (!amph_coll_mail_send(c, out->to, &am, NULL))
         return false;
 
     out->sent = out->put;
@@ -185,6 +176,6 @@ bool amph_coll_direct_send(struct amph_coll *c, struct amph_mail_out *out)
         if ((out->put == out->sent && !put_next(c, out)) || !announce(c, out))
             return false;
 
-    out->over = !__atomic_load_n(&out->puts_in_flight, __ATOMIC_ACQUIRE);
+    out->over = !__atomic_load_n(&out->in_flight, __ATOMIC_ACQUIRE);
     return out->over;
 }

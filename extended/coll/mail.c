@@ -35,6 +35,7 @@ enum {
     NARGS_MAX = 7
 };
 #define EARLY_MAX_BYTES ((size_t)1 << 30) /* far above what correct members can produce */
+#define IN_PLACE_BYTES 8192u /* a copy takes longer than to notice that the data has been sent */
 #define AHEAD_MAX (UINT32_C(1) << 30)
 
 /* A message that arrived before its port was opened or its team created. */
@@ -330,10 +331,11 @@ void amph_coll_mail_failed(struct amph_coll *c, uint32_t to, enum amph_status st
     __atomic_store_n(&amph_colls()->no_room, true, __ATOMIC_RELAXED);
 }
 
-bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am)
+bool amph_coll_mail_send(struct amph_coll *c, uint32_t to, const struct amph_am *am,
+                         struct amph_op *lc)
 {
     enum amph_status st = amph_am_request(amph_gex()->ep.am, amph_coll_peer(c, to), am,
-                                          AMPH_AM_IMMEDIATE, NULL);
+                                          AMPH_AM_IMMEDIATE, lc);
 
     if (AMPH_LIKELY(st == AMPH_OK))
         return true;
@@ -362,16 +364,40 @@ static bool send_ready(struct amph_coll *c, uint32_t port)
         am.payload = offer;
     }
 
-    if (amph_coll_mail_send(c, in->from, &am))
+    if (amph_coll_mail_send(c, in->from, &am, NULL))
         in->ready_due = false;
 
     return !in->ready_due;
+}
+
+static void part_done(struct amph_op *op, enum amph_status st)
+{
+    struct amph_mail_out *out = AMPH_CONTAINER_OF(op, struct amph_mail_out, op);
+
+    /* if it has failed, the receiver is dead, and the next message to it reports that */
+    __atomic_sub_fetch(&out->in_flight, 1, __ATOMIC_RELEASE);
+}
+
+/* Sends a part of a message; a large one is sent from its place.  false: no room now. */
+static bool send_part(struct amph_coll *c, struct amph_mail_out *out, const struct amph_am *am)
+{
+    if (am->nbytes < IN_PLACE_BYTES ||
+        !amph_am_sends_in_place(amph_gex()->ep.am, amph_coll_peer(c, out->to)))
+        return amph_coll_mail_send(c, out->to, am, NULL);
+
+    __atomic_add_fetch(&out->in_flight, 1, __ATOMIC_RELAXED);
+    if (amph_coll_mail_send(c, out->to, am, &out->op))
+        return true;
+
+    __atomic_sub_fetch(&out->in_flight, 1, __ATOMIC_RELAXED);
+    return false;
 }
 
 /* Sends the pieces that are ready.  true: everything has been sent. */
 static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
 {
     const struct amph_mail *m = &c->mail;
+    bool all = out->len && out->sent == out->len;
     const uint64_t id = amph_gex_team_id_at(c->team, out->to);
 
     if (out->len > c->eager && !__atomic_load_n(&out->ready_seen, __ATOMIC_ACQUIRE))
@@ -379,7 +405,7 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
     if (out->max_put)
         return amph_coll_direct_send(c, out);
 
-    while (!out->over) {
+    while (!all) {
         uint32_t n = out->ready - out->sent;
 
         if (n > m->piece)
@@ -397,14 +423,15 @@ static bool send_pieces(struct amph_coll *c, struct amph_mail_out *out)
                                     .args = args,
                                     .payload = out->buf + out->sent };
 
-        if (!amph_coll_mail_send(c, out->to, &am))
+        if (!send_part(c, out, &am))
             return false;
 
         out->sent += n;
-        out->over = out->sent == out->len;
+        all = out->sent == out->len;
     }
 
-    return true;
+    out->over = !__atomic_load_n(&out->in_flight, __ATOMIC_ACQUIRE);
+    return out->over;
 }
 
 bool amph_coll_mail_pump(struct amph_coll *c)
@@ -522,9 +549,12 @@ uint32_t amph_coll_mail_out(struct amph_coll *c, uint32_t to, uint32_t port, con
 
     uint32_t i = m->nout++;
 
-    m->out[i] = (struct amph_mail_out){
-        .buf = buf, .len = (uint32_t)len, .ready = (uint32_t)ready, .to = to, .port = port
-    };
+    m->out[i] = (struct amph_mail_out){ .buf = buf,
+                                        .len = (uint32_t)len,
+                                        .ready = (uint32_t)ready,
+                                        .to = to,
+                                        .port = port,
+                                        .op = { part_done } };
     if (AMPH_UNLIKELY(m->early != NULL && len > c->eager))
         take_early(c);
 
