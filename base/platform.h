@@ -24,6 +24,12 @@
 #define AMPH_NORETURN __attribute__((noreturn))
 #define AMPH_COLD __attribute__((cold, noinline))
 #define AMPH_NOINLINE __attribute__((noinline))
+/* Of a function whose loops handle several elements at a time; clang makes such loops by itself. */
+#ifdef __clang__
+#define AMPH_VECTORIZE
+#else
+#define AMPH_VECTORIZE __attribute__((optimize("tree-vectorize", "vect-cost-model=dynamic")))
+#endif
 #define AMPH_HIDDEN __attribute__((visibility("hidden")))
 #define AMPH_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 #define AMPH_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "amphora/operators.h"
+#include "base/platform.h"
 #include "base/wire.h"
 #include "extended/coll/coll.h"
 
@@ -20,7 +21,8 @@
 
 /* Signed sums and products wrap around: they are computed in the unsigned type `calc`. */
 #define DEFINE(dt, op, type, calc) \
-    static void fold_##dt##_##op(const void *left, void *right, size_t count, const void *cdata) \
+    static AMPH_VECTORIZE void fold_##dt##_##op(const void *left, void *right, size_t count, \
+                                                const void *cdata) \
     { \
         const type *x = left; \
         type *y = right; \

@@ -36,6 +36,7 @@ enum {
 };
 #define EARLY_MAX_BYTES ((size_t)1 << 30) /* far above what correct members can produce */
 #define IN_PLACE_BYTES 8192u /* a copy takes longer than to notice that the data has been sent */
+#define PIECES_IN_PUT 2u     /* for a receiver that uses the first ones while others are arriving */
 #define AHEAD_MAX (UINT32_C(1) << 30)
 
 /* A message that arrived before its port was opened or its team created. */
@@ -522,7 +523,7 @@ void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *
 void amph_coll_mail_in_pieces(struct amph_coll *c, uint32_t port, uint32_t from, void *buf,
                               size_t len)
 {
-    open_port(c, port, from, buf, len, c->mail.piece);
+    open_port(c, port, from, buf, len, PIECES_IN_PUT * c->mail.piece);
 }
 
 void amph_coll_mail_area(struct amph_coll *c, void *base, size_t bytes, size_t len)

@@ -183,7 +183,7 @@ static bool step_broadcast(struct amph_coll_op *op)
         local = local_step(op, AMPH_LOCAL_BROADCAST, participant_slot(op), src, op->dst + op->off,
                            LOCAL_BEGUN);
 
-    if (root && !(op->stage & COPIED)) { /* while the other members process their parts */
+    if (root && net && !(op->stage & COPIED)) { /* while the other members process their parts */
         op->stage |= COPIED;
         if (op->dst != op->src)
             memcpy(op->dst + op->off, src, op->len);
