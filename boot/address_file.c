@@ -178,6 +178,22 @@ void amph_boot_standing_free(struct amph_standing *set)
     set->n = 0;
 }
 
+bool amph_boot_standing_lives(uint64_t pid)
+{
+    char name[64];
+    char comm[32] = "";
+
+    snprintf(name, sizeof name, "/proc/%" PRIu64 "/comm", pid);
+
+    FILE *f = fopen(name, "re");
+    bool lives = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
+
+    if (f)
+        fclose(f);
+
+    return lives;
+}
+
 static bool others_write_beside(const char *path)
 {
     char dir[4096];

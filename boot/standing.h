@@ -72,6 +72,9 @@ int amph_boot_standing_open(const char *path, int flags);
 /* The path of the file: AMPHORA_JOB, or a default in XDG_RUNTIME_DIR or /tmp. */
 const char *amph_boot_standing_default(void);
 
+/* Is this process of this host an I/O server, or one that supervises I/O servers? */
+bool amph_boot_standing_lives(uint64_t pid);
+
 /* Is this the address file of standing servers?  (Else it may be a job's.) */
 bool amph_boot_standing_is(const char *path);
 

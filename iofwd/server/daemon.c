@@ -286,13 +286,13 @@ static void list_names(const char *spec, char *out, size_t cap)
     }
 }
 
-/* Do the servers of this address file still exist? */
+/* Do the servers of this address file still exist?  If all have died, the process that supervises them
+ * is about to restart them. */
 static bool is_served(const char *path)
 {
     struct amph_standing set;
     bool there = false;
     char host[256] = "";
-    char name[64], comm[32];
 
     if (!amph_boot_standing_is(path) || amph_boot_standing_read(path, &set) != AMPH_OK)
         return false;
@@ -300,15 +300,10 @@ static bool is_served(const char *path)
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = 0;
 
-    for (uint32_t i = 0; i < set.n && !there; i++) {
-        snprintf(name, sizeof name, "/proc/%lu/comm", (unsigned long)set.server[i].pid);
-
-        FILE *f = strcmp(set.server[i].host, host) == 0 ? fopen(name, "re") : NULL;
-
-        there = f && fgets(comm, sizeof comm, f) && strstr(comm, "iofwd-server");
-        if (f)
-            fclose(f);
-    }
+    for (uint32_t i = 0; i < set.n && !there; i++)
+        there = strcmp(set.server[i].host, host) == 0 &&
+                (amph_boot_standing_lives(set.server[i].pid) ||
+                 amph_boot_standing_lives(set.watch_pid));
 
     if (there)
         amph_error("the servers of %s are running (process %lu watches over them); end it, or "
@@ -362,6 +357,10 @@ static bool announce(struct watch *w)
         free(text);
         return ok;
     }
+
+    /* other servers may have been started with the same file in the meantime */
+    if (is_served(w->d->address_file))
+        return false;
 
     w->set.near = amph_server_near_print(amph_env_str(AMPH_ENV_IOFWD_PREFIX));
     if (amph_boot_standing_write(w->d->address_file, &w->set) != AMPH_OK ||

@@ -91,7 +91,7 @@ mp_report $? "as JSON: bytes, errors, latencies and files are what the client di
         said 1 "no servers at $mp_dir/iofwd-servers" env XDG_RUNTIME_DIR="$mp_dir" "$ctl" status && default_file && said 2 "is no command" "$ctl" look -servers "$file" &&
         said 2 "not an option" "$ctl" status -loud -servers "$file" && said 2 "one word too many" "$ctl" status -servers "$file" x &&
         said 2 "needs an argument" "$ctl" loglevel -servers "$file" && said 2 "needs a value" "$ctl" status -servers &&
-        echo "no address file" >"$mp_dir/junk" && said 1 "cannot be found" "$ctl" status -servers "$mp_dir/junk"
+        echo "no address file" >"$mp_dir/junk" && said 1 "does not start with" "$ctl" status -servers "$mp_dir/junk"
 } >"$mp_dir/out" 2>&1
 mp_report $? "a wrong command line or address file gets a sentence" "$mp_dir/out"
 
@@ -161,6 +161,19 @@ cp "$file" "$mp_dir/copy"
         said 1 "unreachable" "$ctl" status -json -servers "$mp_dir/copy"
 } >"$mp_dir/out" 2>&1
 mp_report $? "stop, and servers that have ended" "$mp_dir/out"
+
+# The process that supervises these has no descriptor left to restart them with, and tries again each second.
+up 2 >"$mp_dir/out" 2>&1
+{
+    pid=$(cat "$mp_dir/pid")
+    # shellcheck disable=SC2046 # several numbers
+    prlimit --pid "$pid" --nofile=3:3 && kill -9 $(ps -o pid= --ppid "$pid") &&
+        mp_until 20 sh -c "grep -c 'another takes its place' '$file.log' | grep -qx 2" &&
+        said 1 "are running (process $pid" timeout 20 "$builddir/iofwd-server" -daemon -iofwd "/fwd=$mp_dir" -address-file "$file" &&
+        said 0 "the servers have ended" "$ctl" stop -servers "$file" && not_running "$pid" && test ! -e "$file"
+} >>"$mp_dir/out" 2>&1
+mp_report $? "servers that have all died: the supervisor keeps the address file, and stop ends it" "$mp_dir/out"
+down
 
 # The threads of a server share one core at one real-time priority: none may keep another one from it.
 name="servers under real-time priority on one core end when they are told to"

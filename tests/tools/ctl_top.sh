@@ -170,7 +170,7 @@ else
             kill -KILL $listener && { wait $listener; test -S "$mp_dir/socket"; } &&
             { "$ctl" metrics -listen "$mp_dir/socket" -servers "$file" & listener=$!; } && mp_until 20 answers /metrics 200 application &&
             kill $listener && { wait $listener; echo "ended with $?"; } && test ! -e "$mp_dir/socket" &&
-            said 1 "-listen takes" "$ctl" metrics -listen 70000 -servers "$file" && said 1 "-listen takes" "$ctl" metrics -listen x -servers "$file"
+            said 2 "-listen takes" "$ctl" metrics -listen 70000 -servers "$file" && said 2 "-listen takes" "$ctl" metrics -listen x -servers "$file"
         listener=
     } >"$mp_dir/out" 2>&1
     ok=$?

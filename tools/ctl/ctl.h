@@ -70,6 +70,7 @@ struct ctl_server {
     int fd;        /* connection, or -1 */
     char why[256]; /* why there is no connection, or why the last query was refused */
     bool refused;  /* the server itself has refused the last query */
+    bool deaf;     /* it did not listen at the last attempt */
     bool same_host;
 };
 
@@ -108,7 +109,14 @@ bool ctl_take_final(struct ctl_set *set, uint32_t i, struct ctl_rows *rows);
 /* Waits until server i has closed its connection.  false: not within the time. */
 bool ctl_await_end(struct ctl_set *set, uint32_t i, uint64_t timeout_ns);
 
+/* For a set none of whose servers listens, perhaps because all are about to be restarted: ends the process
+ * of this host that supervises it, as SIGTERM does, and waits for its end.  false: a server listens, there
+ * is no such process, this user may not end it, or it has not ended within the time. */
+bool ctl_end_supervisor(const struct ctl_set *set, uint64_t timeout_ns);
+
 /* ---- output ---- */
+
+#define CTL_WRONG 2 /* exit code for a wrong command line */
 
 int ctl_status(struct ctl_set *set, bool json, bool all);
 int ctl_list(struct ctl_set *set, enum amph_fwd_watch list, bool json);

@@ -79,20 +79,25 @@ static int listen_unix(const char *path)
     return -1;
 }
 
-static int listen_port(const char *text)
+/* -1: after a sentence. */
+static long port_of(const char *text)
 {
     char *end;
     long port = strtol(text, &end, 10);
+
+    if (!*end && port >= 1 && port <= 65535)
+        return port;
+
+    ctl_fail("-listen takes a socket's path (with a slash) or a port from 1 to 65535, not %s",
+             text);
+    return -1;
+}
+
+static int listen_port(uint16_t port)
+{
     int one = 1;
-
-    if (*end || port < 1 || port > 65535) {
-        ctl_fail("-listen takes a socket's path (with a slash) or a port from 1 to 65535, not %s",
-                 text);
-        return -1;
-    }
-
     struct sockaddr_in in = { .sin_family = AF_INET,
-                              .sin_port = htons((uint16_t)port),
+                              .sin_port = htons(port),
                               .sin_addr = { htonl(INADDR_LOOPBACK) } };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -103,7 +108,7 @@ static int listen_port(const char *text)
         listen(fd, CONNECTIONS_MAX) == 0)
         return fd;
 
-    ctl_fail("cannot listen on port %ld of 127.0.0.1: %s", port, strerror(errno));
+    ctl_fail("cannot listen on port %u of 127.0.0.1: %s", port, strerror(errno));
     if (fd >= 0)
         close(fd);
 
@@ -171,7 +176,12 @@ int ctl_metrics_listen(struct ctl_set *set, const char *where)
     sigprocmask(SIG_BLOCK, &ends, NULL); /* before the thread is created, which inherits the mask */
     signal(SIGPIPE, SIG_IGN);
 
-    int fd = is_path ? listen_unix(where) : listen_port(where);
+    long port = is_path ? 0 : port_of(where);
+
+    if (port < 0)
+        return CTL_WRONG;
+
+    int fd = is_path ? listen_unix(where) : listen_port((uint16_t)port);
 
     if (fd < 0)
         return 1;

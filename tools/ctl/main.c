@@ -18,7 +18,7 @@
 #include "tools/ctl/top.h"
 
 enum {
-    WRONG = 2
+    WRONG = CTL_WRONG
 };
 
 #define END_NS (30 * AMPH_NS_PER_S) /* how long stop waits for the servers to end */
@@ -129,7 +129,7 @@ static int do_stop(struct ctl_set *set, const struct given *g)
                             (uint64_t)(END_NS / AMPH_NS_PER_S));
     }
 
-    if (!ok)
+    if (!ok && !ctl_end_supervisor(set, END_NS))
         return ctl_fail("none of the %" PRIu32 " servers of %s can be reached: %s", set->n,
                         set->file, set->server[0].why);
 

@@ -2,11 +2,15 @@
 /* Finds the servers of an address file, connects to them and asks; see ctl.h.  Layer: tools. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/os/clock.h"
 #include "base/platform.h"
 #include "base/settings/env.h"
@@ -16,6 +20,7 @@
 #include "tools/ctl/ctl.h"
 
 #define LOOKUP_NS (5 * AMPH_NS_PER_S)
+#define SUPERVISOR_LOOK_NS (10 * AMPH_NS_PER_MS)
 #define ROWS_MAX 10000000u /* a server that sends more is broken */
 
 bool ctl_open(const char *file, struct ctl_set *set)
@@ -37,7 +42,9 @@ bool ctl_open(const char *file, struct ctl_set *set)
     enum amph_status st = amph_boot_attach(&set->boot);
 
     if (st != AMPH_OK) {
-        ctl_fail("the servers of %s cannot be found: %s", set->file, amph_status_text(st));
+        if (!amph_log_error_said())
+            ctl_fail("the servers of %s cannot be found: %s", set->file, amph_status_text(st));
+
         return false;
     }
 
@@ -146,6 +153,7 @@ static bool connect_server(struct ctl_set *set, struct ctl_server *server)
                                     &wc);
 
     server->fd = fd;
+    server->deaf = st == AMPH_ERR_PEER;
     if (st != AMPH_OK)
         drop(server, sentence_of(st));
 
@@ -172,6 +180,32 @@ bool ctl_await_end(struct ctl_set *set, uint32_t i, uint64_t timeout_ns)
     }
 
     return true;
+}
+
+bool ctl_end_supervisor(const struct ctl_set *set, uint64_t timeout_ns)
+{
+    const struct timespec pause = { .tv_nsec = SUPERVISOR_LOOK_NS };
+    uint64_t deadline_ns = amph_now_ns() + timeout_ns;
+    struct amph_standing standing;
+
+    for (uint32_t i = 0; i < set->n; i++)
+        if (!set->server[i].deaf)
+            return false;
+
+    if (!set->standing || !set->server[0].same_host ||
+        amph_boot_standing_read(set->file, &standing) != AMPH_OK)
+        return false;
+
+    const uint64_t pid = standing.watch_pid;
+
+    amph_boot_standing_free(&standing);
+    if (!pid || !amph_boot_standing_lives(pid) || kill((pid_t)pid, SIGTERM) != 0)
+        return false;
+
+    while (amph_boot_standing_lives(pid) && amph_now_ns() < deadline_ns)
+        nanosleep(&pause, NULL);
+
+    return !amph_boot_standing_lives(pid);
 }
 
 /* ---- answers ---- */
