@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* iofwd-server: a process of the job's server group, or servers that belong to no job.  Layer:
  * iofwd.  Thread rule: main. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static const char usage[] =
 struct given {
     struct amph_server_daemon d;
     bool daemon;
+    const char *interface;
     char prefixes[8192], read_only[4096];
 
     /* what d points to, as absolute paths */
@@ -50,7 +52,7 @@ struct given {
 
 static int wrong(const char *what, const char *why)
 {
-    fprintf(stderr, "iofwd-server: %s %s\n%s", what, why, usage);
+    fprintf(stderr, "iofwd-server: %s %s; -help lists the options\n", what, why);
     return 2;
 }
 
@@ -122,17 +124,20 @@ static int take_read_only(struct given *g, const char *value)
 static int take_address(struct given *g, const char *value)
 {
     g->d.address_file = value;
-    return 0;
+    return value[0] ? 0 : wrong("-address-file", "needs a value");
 }
 
 static int take_conduit(struct given *g, const char *value)
 {
     g->d.conduit = value;
-    return 0;
+    return strcmp(value, "smp") != 0
+               ? 0
+               : wrong("-conduit smp", "reaches this host only, whose clients need no conduit");
 }
 
 static int take_interface(struct given *g, const char *value)
 {
+    g->interface = value;
     return setenv(amph_env_name(AMPH_ENV_INTERFACE), value, 1) == 0 ? 0 : 1;
 }
 
@@ -202,20 +207,30 @@ static int parse(struct given *g, char **argv)
     return 0;
 }
 
-/* The daemon changes its directory, so what it is given must be absolute. */
-static bool absolute(const char **path_p, char *room, size_t cap)
+/* The daemon changes its directory, so what it is given must be absolute.  0, or an exit code after a
+ * sentence. */
+static int absolute(const char **path_p, char *room, size_t cap)
 {
     char cwd[PATH_MAX];
 
     if (!*path_p || **path_p == '/')
-        return true;
-    if (!getcwd(cwd, sizeof cwd))
-        return false;
+        return 0;
+
+    if (!getcwd(cwd, sizeof cwd)) {
+        fprintf(stderr,
+                "iofwd-server: %s lies below the working directory, which has no path: %s; give an "
+                "absolute path\n",
+                *path_p, strerror(errno));
+        return 1;
+    }
 
     int n = snprintf(room, cap, "%s/%s", cwd, *path_p);
 
+    if (n < 0 || (size_t)n >= cap)
+        return wrong(*path_p, "is too long");
+
     *path_p = room;
-    return n > 0 && (size_t)n < cap;
+    return 0;
 }
 
 static int run_daemon(struct given *g)
@@ -235,16 +250,30 @@ static int run_daemon(struct given *g)
     /* the clients would forward nothing */
     if (!amph_fwd_prefix_parse(&g->exported, amph_env_str(AMPH_ENV_IOFWD_PREFIX), &why))
         return wrong("-iofwd", why);
+
+    /* each line of an address file is one value */
+    if (strchr(amph_env_str(AMPH_ENV_IOFWD_PREFIX), '\n'))
+        return wrong("-iofwd",
+                     "takes no path with a line break, which an address file cannot hold");
+    if (g->interface && !g->d.conduit)
+        return wrong("-interface",
+                     "needs -conduit: without it only clients of this host are accepted");
     if (g->d.own)
         return amph_server_daemon_run(&g->d);
 
     if (!g->d.address_file)
         g->d.address_file = amph_boot_standing_default();
 
-    if (!absolute(&g->d.address_file, g->address_file, sizeof g->address_file) ||
-        !absolute(&g->d.log, g->log, sizeof g->log) ||
-        !absolute(&g->d.pid_file, g->pid_file, sizeof g->pid_file))
-        return wrong("the address file's path", "is too long");
+    int code = absolute(&g->d.address_file, g->address_file, sizeof g->address_file);
+
+    if (!code)
+        code = absolute(&g->d.log, g->log, sizeof g->log);
+
+    if (!code)
+        code = absolute(&g->d.pid_file, g->pid_file, sizeof g->pid_file);
+
+    if (code)
+        return code;
 
     if (!g->d.log && !g->d.foreground) {
         snprintf(g->default_log, sizeof g->default_log, "%s.log", g->d.address_file);

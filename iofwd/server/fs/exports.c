@@ -19,6 +19,16 @@
 
 /* ---- the list ---- */
 
+/* Is a prefix of this name exported already, with another directory? */
+static bool is_elsewhere(const struct amph_server_exports *ex, const struct amph_server_export *e)
+{
+    for (size_t i = 0; i < ex->n; i++)
+        if (strcmp(ex->item[i].name, e->name) == 0 && strcmp(ex->item[i].dir, e->dir) != 0)
+            return true;
+
+    return false;
+}
+
 static enum amph_status add_export(struct amph_server_exports *ex, const char *text, size_t len)
 {
     const char *eq = memchr(text, '=', len);
@@ -54,6 +64,17 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
         free(e.name);
         free(e.dir);
         return AMPH_ERR_NOENT;
+    }
+
+    if (is_elsewhere(ex, &e)) {
+        amph_error(
+            "%s is mapped to two directories, one of them %s; name each prefix once in -iofwd "
+            "(IOFWD_PREFIX)",
+            e.name, e.dir);
+        close(fd);
+        free(e.name);
+        free(e.dir);
+        return AMPH_ERR_ARG;
     }
 
     e.fd = fd;

@@ -119,6 +119,17 @@ mp_report $? "a daemon whose standard output cannot be written serves" "$mp_dir/
     echo "nowhere $?"
     timeout 20 "$server" -daemon -iofwd / -address-file "$file"
     echo "root $?"
+    timeout 20 "$server" -daemon -iofwd "/a
+b=$mp_dir/kept" -address-file "$file"
+    echo "broken $?"
+    timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file" -interface lo
+    echo "interface $?"
+    timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file" -conduit smp
+    echo "smp $?"
+    timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -iofwd "/fwd/=$mp_dir" -address-file "$file"
+    echo "twice $?"
+    (mkdir "$mp_dir/gone" && cd "$mp_dir/gone" && rmdir "$mp_dir/gone" && timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file a)
+    echo "gone $?"
     timeout 20 "$run" -servers "$file" cat /fwd/n.1
     echo "nofile $?"
     timeout 20 "$run" -servers
@@ -131,7 +142,12 @@ grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second
     grep -q '"/other" is none of the paths' "$mp_dir/out" && grep -q '^unexported 1$' "$mp_dir/out" &&
     grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
     grep -q "the root directory cannot be forwarded" "$mp_dir/out" && grep -q '^root 2$' "$mp_dir/out" &&
-    grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
+    grep -q 'takes no path with a line break' "$mp_dir/out" && grep -q '^broken 2$' "$mp_dir/out" &&
+    grep -q 'interface needs -conduit' "$mp_dir/out" && grep -q '^interface 2$' "$mp_dir/out" &&
+    grep -q 'whose clients need no conduit' "$mp_dir/out" && grep -q '^smp 2$' "$mp_dir/out" &&
+    grep -q '/fwd is mapped to two directories' "$mp_dir/out" && grep -q '^twice 1$' "$mp_dir/out" &&
+    grep -q 'working directory, which has no path' "$mp_dir/out" && grep -q '^gone 1$' "$mp_dir/out" &&
+    ! grep -q '^usage' "$mp_dir/out" && grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
 mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" \
     "$mp_dir/out"
