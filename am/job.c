@@ -327,6 +327,17 @@ static bool any_narrow(const struct amph_jobdesc *desc)
     return false;
 }
 
+/* A member that has died before this process could reach it: the launcher says so and ends the job, and
+ * this process says nothing (man amphora-run, HOW A JOB ENDS). */
+static void await_cause(enum amph_status st)
+{
+    if (st != AMPH_ERR_PEER || !amph_fatal_hooks.await_cause)
+        return;
+
+    amph_job.member_lost = true;
+    amph_fatal_hooks.await_cause();
+}
+
 /* Adds member i, which has this address, as a peer. */
 static enum amph_status add_member(const struct amph_jobdesc *desc, uint32_t self,
                                    enum amph_group group, uint32_t i, const void *addr,
@@ -341,6 +352,7 @@ static enum amph_status add_member(const struct amph_jobdesc *desc, uint32_t sel
     enum amph_status st = amph_am_add_peer(amph_job.ep, i, addr, addr_len, amph_job.rank, self,
                                            amph_job.first + i, &why);
 
+    await_cause(st);
     if (st != AMPH_OK && why.text[0])
         amph_error("%s", why.text);
     else if (st != AMPH_OK)
@@ -463,11 +475,11 @@ enum amph_status amph_job_start(bool threaded)
     if (st == AMPH_OK)
         st = open_endpoint(threaded, desc, self, one_host);
 
-    if (st == AMPH_OK)
-        st = exchange(desc, self, group);
-
-    if (st == AMPH_OK)
+    if (st == AMPH_OK) {
         amph_am_set_tick(amph_job.ep, tick);
+        st = exchange(desc, self, group);
+        await_cause(st);
+    }
 
     return st;
 }

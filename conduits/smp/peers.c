@@ -91,8 +91,10 @@ static enum amph_status map_region(struct amph_smp_cx *s, struct amph_smp_peer *
         munmap(addr, p->front_bytes);
 
     if (st != AMPH_OK) {
-        amph_error("%s: cannot reach process %u of this host by shared memory: %s",
-                   s->base.cfg.name, a->pid, amph_status_text(st));
+        /* a process that has ended: the caller knows which one it was */
+        amph_log(st == AMPH_ERR_PEER ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
+                 "%s: cannot reach process %u of this host by shared memory: %s", s->base.cfg.name,
+                 a->pid, amph_status_text(st));
         return st;
     }
 

@@ -4,7 +4,8 @@
  * ends badly (launcher_cause.sh).
  *
  *   launcher_cause RANK HOW [DIR]   process RANK ends by HOW after some rounds: kill, abort, fatal,
- *                                   _exit0, _exit1, or exit3 (gasnet_exit).  DIR: for files.
+ *                                   _exit0, _exit1, or exit3 (gasnet_exit); early: by kill, before
+ *                                   it joins the job.  DIR: for files.
  */
 #define _GNU_SOURCE 1
 #include "gasnetex.h"
@@ -125,6 +126,10 @@ int main(int argc, char **argv)
     gex_Client_t client;
     gex_EP_t ep;
     gex_Segment_t segment;
+    const char *rank = getenv("AMPHORA_RANK");
+
+    if (rank && argc > 2 && strcmp(argv[2], "early") == 0 && strcmp(rank, argv[1]) == 0)
+        end_by_kill();
 
     if (gex_Client_Init(&client, &ep, &tm, "CAUSE", &argc, &argv, 0) != GASNET_OK || argc < 3)
         return 9;
