@@ -86,7 +86,9 @@ static bool take_address_file(void)
     }
 
     if (!prefixes[0])
-        amph_mount_say("%s is the address file of a job: give the prefix by -iofwd PREFIX", path);
+        amph_mount_say("%s is no address file of iofwd-server -daemon; if it is a job's, give the "
+                       "prefix by -iofwd PREFIX",
+                       path);
 
     bool ok = prefixes[0] && choose_prefix(prefixes) &&
               setenv(amph_env_name(AMPH_ENV_JOB), path, 1) == 0 &&

@@ -84,16 +84,21 @@ static enum amph_status by_list(struct amph_jobdesc *job, const char *text)
     uint32_t nc = job->nproc[AMPH_COMPUTE];
     uint32_t n = 0;
 
-    for (const char *at = text; n < nc; n++) {
-        char *end;
+    /* to its end, also if there are fewer processes: a wrong list is refused for any number of them */
+    for (const char *at = text; at; n++) {
+        char *end = NULL;
         unsigned long s = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : UINT32_MAX;
 
         if (s >= job->nproc[AMPH_SERVER] || (*end != ',' && *end))
             return refuse(job, text);
+        if (n < nc)
+            job->server_of[n] = nc + (uint32_t)s;
 
-        job->server_of[n] = nc + (uint32_t)s;
-        at = *end ? end + 1 : text;
+        at = *end ? end + 1 : NULL;
     }
+
+    for (uint32_t c = n; c < nc; c++)
+        job->server_of[c] = job->server_of[c % n];
 
     return AMPH_OK;
 }

@@ -115,6 +115,7 @@ bad "no prefix" 1 "needs a prefix" "$run" -servers 1 -iofwd "" true
 bad "forwarding without servers" 1 "at least one server" "$run" -iofwd "/fwd=$mp_dir" true
 bad "map rule" 1 "mod, block, near" "$run" -servers 1 -map sideways true
 bad "map list" 1 "below 2" "$run" -n 2 -servers 2 -map 0,2 true
+bad "end of a map list" 1 "below 2" "$run" -n 1 -servers 2 -map 0,,1 true
 bad "bind" 1 "none, core or numa" "$run" -bind tightly true
 bad "what to do on a server's death" 1 "end, eio or failover" "$run" -on-server-death cry true
 bad "time limit" 1 "number of seconds" "$run" -timeout soon true
