@@ -73,6 +73,8 @@ preload_sources = \
 	iofwd/interpose/attach/client.h \
 	iofwd/interpose/attach/log_lines.c \
 	iofwd/interpose/path/cwd.c \
+	iofwd/interpose/path/own_cwd.c \
+	iofwd/interpose/path/own_cwd.h \
 	iofwd/interpose/path/dir.c \
 	iofwd/interpose/path/near.c \
 	iofwd/interpose/path/near.h \
@@ -319,6 +321,7 @@ preload_scripts += \
 	tests/files/stdio/fwd_streams.sh \
 	tests/files/programs/fwd_suites.sh \
 	tests/files/process/fwd_tables.sh \
+	tests/files/process/fwd_own_cwd.sh \
 	tests/files/process/fwd_forks.sh \
 	tests/files/process/fwd_fork_handlers.sh \
 	tests/files/process/fwd_handler_memory.sh \
@@ -333,7 +336,7 @@ preload_scripts += \
 preload_scripts += tests/files/build/fwd_static.sh tests/files/programs/fwd_plain.sh
 preload_programs += tests/files/memory/fwd_own_malloc tests/files/memory/fwd_patched
 preload_programs += tests/files/calls/fwd_errno tests/files/calls/fwd_pointers tests/files/calls/fwd_valgrind tests/files/calls/fwd_flags
-preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_tables tests/files/process/fwd_tables_race tests/files/process/fwd_forks tests/files/process/fwd_fork_handlers
+preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_own_cwd tests/files/process/fwd_tables tests/files/process/fwd_tables_race tests/files/process/fwd_forks tests/files/process/fwd_fork_handlers
 preload_programs += tests/files/process/fwd_handler_memory
 preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofwd_last_thread
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
@@ -390,6 +393,9 @@ tests_files_process_fwd_fork_handlers_LDADD = -lpthread
 tests_files_process_fwd_handler_memory_SOURCES = tests/files/process/fwd_handler_memory.c tests/files/fwd_kill.h tests/files/fwd_say.h
 tests_files_process_fwd_handler_memory_LDFLAGS =
 tests_files_process_fwd_handler_memory_LDADD =
+tests_files_process_fwd_own_cwd_SOURCES = tests/files/process/fwd_own_cwd.c tests/files/fwd_say.h
+tests_files_process_fwd_own_cwd_LDFLAGS =
+tests_files_process_fwd_own_cwd_LDADD = -lpthread
 tests_files_process_fwd_tables_SOURCES = tests/files/process/fwd_tables.c tests/files/process/fwd_tables.h tests/files/fwd_say.h
 tests_files_process_fwd_tables_LDFLAGS =
 tests_files_process_fwd_tables_LDADD = -lpthread

@@ -523,7 +523,8 @@ bool amph_ip_client_is_there(void)
     if (err)
         amph_ip_each_open_fd(mark_one, &placeholders);
 
-    bool local = err == EIO && !placeholders && !amph_ip_state.cwd && !amph_ip_state.in_server_slot;
+    bool local = err == EIO && !placeholders && !amph_ip_cwd()->name &&
+                 !amph_ip_state.in_server_slot;
 
     if (local)
         leave_all_local();

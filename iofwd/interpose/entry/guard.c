@@ -183,7 +183,7 @@ bool amph_ip_text(const char *path)
     if (path[0] == '/')
         return absolute(path);
 
-    return amph_ip_state.cwd ||
+    return amph_ip_cwd()->name ||
            (path[0] && amph_fwd_prefix_may_enter(&amph_ip_state.prefixes, path)) ||
            amph_ip_is_number(path);
 }
@@ -258,7 +258,7 @@ static bool is_plainly_local(const char *path)
     const unsigned char *at = (const unsigned char *)path;
 
     if (at[0] != '/') /* a digit may be the name of a descriptor, a dot leads up */
-        return !amph_ip_state.cwd && !(amph_ip_state.prefixes.starts[at[0]] & FWD_STARTS_ANY) &&
+        return !amph_ip_cwd()->name && !(amph_ip_state.prefixes.starts[at[0]] & FWD_STARTS_ANY) &&
                at[0] != '.' && (at[0] < '0' || at[0] > '9');
 
     if (at[1] == '/' || at[1] == '.' || (at[1] == 'd' && at[2] == 'e') ||

@@ -92,9 +92,9 @@ static void restore_cwd(char **env)
     const char *cwd = entry ? strchr(entry, ':') : NULL;
 
     if (libc_getcwd(real, sizeof real)) {
-        amph_ip_state.cwd = amph_fwd_prefix_match(&amph_ip_state.prefixes, real)
-                                ? amph_ip_keep_text(real)
-                                : NULL;
+        amph_ip_cwd()->name = amph_fwd_prefix_match(&amph_ip_state.prefixes, real)
+                                  ? amph_ip_keep_text(real)
+                                  : NULL;
         return;
     }
 
@@ -103,10 +103,10 @@ static void restore_cwd(char **env)
 
     int fd = atoi(entry);
 
-    amph_ip_state.cwd = amph_ip_keep_text(cwd);
+    amph_ip_cwd()->name = amph_ip_keep_text(cwd);
     if (fd > 0 && fd < FDTAB_MAX &&
         (amph_ip_placeholder_text(fd, text, sizeof text) || amph_ip_near_inherit(fd)))
-        amph_ip_state.cwd_fd = fd;
+        amph_ip_cwd()->fd = fd;
 }
 
 /* dl_iterate_phdr's callback: does one of the program's files have the note of am/job.c? */
@@ -565,7 +565,7 @@ static void start_with(char **env, int argc, char **argv, char **environment)
     mode_t mask = libc_umask(0);
 
     libc_umask(mask);
-    amph_ip_state.umask = mask;
+    amph_ip_cwd()->umask = mask;
     amph_ip_limits_changed(0);
 
     const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);

@@ -207,10 +207,10 @@ static void ask_cwd(struct amph_ip_recording *t)
     char name[PATH_MAX];
     int saved = errno;
 
-    if (amph_ip_state.cwd)
-        amph_ip_state.recorder.cwd = number_of(t, 0, amph_ip_state.cwd);
+    if (amph_ip_cwd()->name)
+        amph_ip_cwd()->recorded = number_of(t, 0, amph_ip_cwd()->name);
     else if (amph_ip_kernel_getcwd(name, sizeof name) && name[0] == '/')
-        amph_ip_state.recorder.cwd = number_of(t, 0, name);
+        amph_ip_cwd()->recorded = number_of(t, 0, name);
 
     errno = saved;
 }
@@ -218,10 +218,10 @@ static void ask_cwd(struct amph_ip_recording *t)
 /* The number of the working directory.  In the constructor a forwarded one is not known yet. */
 static inline uint64_t cwd_of(struct amph_ip_recording *t)
 {
-    if (AMPH_UNLIKELY(!amph_ip_state.recorder.cwd))
+    if (AMPH_UNLIKELY(!amph_ip_cwd()->recorded))
         ask_cwd(t);
 
-    return amph_ip_state.recorder.cwd;
+    return amph_ip_cwd()->recorded;
 }
 
 static inline uint64_t file_of(struct amph_ip_recording *t, int fd)

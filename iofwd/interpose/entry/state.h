@@ -30,6 +30,20 @@ struct amph_ip_trace_frame;
  * forwarded call. */
 #define AMPH_IP_PENDING_CANCELS 64
 
+/* What threads share by CLONE_FS: the working directory, if it is a forwarded one (path/cwd.c), and the mask. */
+struct amph_ip_cwd {
+    /* Written by chdir, read by any thread.  NULL outside the prefixes; never freed. */
+    const char *name;
+    int fd; /* inherited by programs that this process starts; 0: none */
+    unsigned umask;
+    uint64_t recorded; /* record.c: the number of its text; written by the thread that changes it */
+
+    /* path/own_cwd.c: of those that are not the process's; atomic */
+    unsigned tasks; /* that use it */
+    bool taken;
+    struct amph_ip_cwd *next;
+};
+
 struct amph_ip_state {
     /* Written by the constructor (init.c), `on` last; until then every call goes to the C
      * library. */
@@ -39,7 +53,6 @@ struct amph_ip_state {
     bool owned_fds;  /* the client is open and may have descriptors of its own */
     struct amph_fwd_prefixes prefixes;
     const char *exe; /* the program's file, if it is a forwarded one and runs from a copy */
-    unsigned umask;
     bool library_path_forwarded; /* LD_LIBRARY_PATH names forwarded directories */
 
     /* A process of another launcher's job (mpi.c); written by the constructor. */
@@ -56,11 +69,11 @@ struct amph_ip_state {
     bool forks_watched;                 /* process/fork.c: its handlers are set up */
     int (*main)(int, char **, char **); /* the program's, if they are set up just before it */
 
-    /* The forwarded working directory (path/cwd.c): written by chdir, read by any thread.  The name
-     * is NULL outside the prefixes and is never freed.  The descriptor is inherited by programs
-     * that this process starts; 0: none. */
-    const char *cwd;
-    int cwd_fd;
+    /* Of all threads but those that have one of their own (path/own_cwd.c), whose list it begins; a destructor runs
+     * when one of these ends. */
+    struct amph_ip_cwd cwd;
+    pthread_once_t cwd_once;
+    pthread_key_t cwd_key;
 
     /* Counters and limits that any thread reads and writes atomically. */
     int maps;           /* maps of forwarded files (memory/map.c) */
@@ -106,8 +119,7 @@ struct amph_ip_state {
     } trace_out;
 
     /* IOFWD_TRACE_DIR (record.c): written by the constructor; files and complained atomically by any
-     * thread, cwd by the thread that changes the directory, spares by the one that has set
-     * spares_busy. */
+     * thread, spares by the one that has set spares_busy. */
     struct {
         char dir[PATH_MAX];
         int32_t rank;
@@ -115,7 +127,6 @@ struct amph_ip_state {
         unsigned kinds; /* of messages: IOFWD_RECORD */
         uint64_t clock; /* the host's number in the job's file of clocks; 0: none */
         uint64_t began_ns;
-        uint64_t cwd; /* its text's number */
         uint32_t files;
         int files_end;    /* of the descriptors whose file is remembered; by any thread */
         bool has_counter; /* threads' clocks use it; constructor */
@@ -152,6 +163,10 @@ struct amph_ip_thread {
     int epoll_waits;
     unsigned near_moves; /* near_versions.c: it is moving versions */
     struct {
+        struct amph_ip_cwd *own; /* NULL: the process's */
+        int rounds;              /* of the destructors at its end */
+    } cwd;                       /* path/own_cwd.c */
+    struct {
         struct amph_fdtab *forking; /* of a task that forks: the child has another number */
         int rounds;                 /* of the destructors at its end */
     } table;                        /* fd/own_table.c */
@@ -171,10 +186,24 @@ extern struct amph_ip_state amph_ip_state AMPH_HIDDEN;
 extern __thread struct amph_ip_thread amph_ip_thread AMPH_HIDDEN
     __attribute__((tls_model("initial-exec")));
 
-/* Is fd the descriptor of the forwarded working directory? */
+/* The caller's working directory. */
+static inline struct amph_ip_cwd *amph_ip_cwd(void)
+{
+    struct amph_ip_cwd *own = amph_ip_thread.cwd.own;
+
+    return AMPH_UNLIKELY(own != NULL) ? own : &amph_ip_state.cwd;
+}
+
+/* Is fd the descriptor of a forwarded working directory? */
 static inline bool amph_ip_is_cwd(int fd)
 {
-    return fd != 0 && fd == amph_ip_state.cwd_fd;
+    const struct amph_ip_cwd *c = &amph_ip_state.cwd;
+
+    for (; c; c = __atomic_load_n(&c->next, __ATOMIC_ACQUIRE))
+        if (c->fd == fd)
+            return fd != 0;
+
+    return false;
 }
 
 #endif

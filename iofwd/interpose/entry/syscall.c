@@ -55,7 +55,7 @@
 
 static long sys_getcwd(const long *a)
 {
-    if (!__atomic_load_n(&amph_ip_state.cwd, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&amph_ip_cwd()->name, __ATOMIC_ACQUIRE))
         return LOCAL(SYS_getcwd);
 
     char *name = amph_do_getcwd(NULL, 0);

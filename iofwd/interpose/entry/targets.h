@@ -55,7 +55,10 @@ int amph_ip_own(int fd);        /* one that Amphora has opened for itself */
  * of those that the process may have. */
 int amph_ip_report_few(int err);
 int amph_ip_own_pair(int result, int fds[2]);
-/* moves fd to amph_ip_state.cwd_fd; false: no descriptors are left */
+/* Copies a directory's descriptor to a high number, or to `old` if that is not 0, in all tables; -1: no descriptors
+ * are left. */
+int amph_ip_copy_cwd(int fd, int old);
+/* moves fd to amph_ip_cwd()->fd; false: no descriptors are left */
 bool amph_ip_hold_cwd(int fd);
 
 /* Opens a directory that is to become the working directory (fd/fd.c).  The program must not see the descriptor. */

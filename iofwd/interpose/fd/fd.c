@@ -381,7 +381,7 @@ static int open_forwarded(struct amph_ip_resolved *w, int flags, mode_t mode, bo
     }
 
     bool creates = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
-    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_state.umask) : 0;
+    mode_t new_mode = creates ? amph_fwd_new_mode(mode & 07777, amph_ip_cwd()->umask) : 0;
     int err = amph_ip_client.fwd.open(amph_ip_client.client, AMPH_IP_AT(w), flags & ~O_CLOEXEC,
                                       new_mode, &of->file);
 
@@ -648,7 +648,7 @@ int amph_ip_close_range(enum amph_client_route way, unsigned first, unsigned las
 
     amph_fdtab_each(first < FDTAB_MAX ? (int)first : FDTAB_MAX,
                     last < FDTAB_MAX ? (int)last : FDTAB_MAX - 1, close_one, NULL);
-    if (!amph_ip_client.loaded && !amph_ip_state.rank_guarded && !amph_ip_state.cwd_fd)
+    if (!amph_ip_client.loaded && !amph_ip_state.rank_guarded && !amph_ip_cwd()->fd)
         return close_range_by(way, first, last, flags);
 
     struct range r = { .way = way, .first = first, .last = last, .flags = flags };
@@ -814,8 +814,8 @@ static void set_cwd_in(struct amph_fdtab *table, void *arg)
 
 void amph_ip_cwd_to_kernel(void)
 {
-    struct amph_fd_file *of = amph_ip_tables_had() && amph_ip_state.cwd_fd
-                                  ? amph_fdtab_get(amph_ip_state.cwd_fd)
+    struct amph_fd_file *of = amph_ip_tables_had() && amph_ip_cwd()->fd
+                                  ? amph_fdtab_get(amph_ip_cwd()->fd)
                                   : NULL;
 
     if (!of)
@@ -824,32 +824,38 @@ void amph_ip_cwd_to_kernel(void)
     int fd = of->near ? -1 : placeholder(&of->file, O_PATH | O_CLOEXEC);
 
     if (fd >= 0) {
-        amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0);
+        amph_ip_kernel_dup3(fd, amph_ip_cwd()->fd, 0);
         amph_ip_kernel_close(fd);
     }
 
     amph_fdtab_put(of);
 }
 
-bool amph_ip_hold_cwd(int fd)
+int amph_ip_copy_cwd(int fd, int old)
 {
     struct amph_fd_file *of;
     int held = -1;
 
     if (amph_ip_file_get(fd, &of) == 0) {
         /* replaces the old descriptor, so that other threads' calls get the one or the other */
-        held = amph_ip_state.cwd_fd ? amph_ip_kernel_dup3(fd, amph_ip_state.cwd_fd, 0)
-                                    : copy_up(fd, F_DUPFD);
+        held = old ? amph_ip_kernel_dup3(fd, old, 0) : copy_up(fd, F_DUPFD);
         held = amph_ip_enter_copy(held < 0 ? amph_ip_kernel_fcntl(fd, F_DUPFD, (void *)3L) : held,
                                   of);
     }
 
-    amph_do_close(fd);
-
     if (held >= 0)
         amph_ip_tables_others(set_cwd_in, &held);
 
-    int old = __atomic_exchange_n(&amph_ip_state.cwd_fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
+    return held;
+}
+
+bool amph_ip_hold_cwd(int fd)
+{
+    int held = amph_ip_copy_cwd(fd, amph_ip_cwd()->fd);
+
+    amph_do_close(fd);
+
+    int old = __atomic_exchange_n(&amph_ip_cwd()->fd, held < 0 ? 0 : held, __ATOMIC_ACQ_REL);
 
     if (held < 0 && old)
         amph_do_close(old);

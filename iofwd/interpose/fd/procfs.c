@@ -140,7 +140,7 @@ bool amph_ip_numbered(const char *path, struct amph_ip_numbered *n)
     else if (!take(&at, "proc/") || !take_process(&at, &own, &table))
         return false;
 
-    if (!dev && own && amph_ip_state.cwd && take(&at, "cwd")) {
+    if (!dev && own && amph_ip_cwd()->name && take(&at, "cwd")) {
         n->what = AMPH_IP_NUMBERED_CWD;
         n->alias = false;
         return take_rest(at, n);

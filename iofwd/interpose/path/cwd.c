@@ -3,7 +3,7 @@
  * The working directory, real paths, and the file mode mask.
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's: a change of directory counts for all
- * threads.
+ * threads, but for those that have one of their own (own_cwd.h).
  *
  * The kernel cannot enter a directory that only a server has.  While the program's working
  * directory is a forwarded one, the kernel's is an unlinked empty directory, in which a relative
@@ -320,17 +320,18 @@ static int enter_void(void)
 
 static void left_forwarded(void)
 {
-    int fd = amph_ip_state.cwd_fd;
+    int fd = amph_ip_cwd()->fd;
 
-    if (!amph_ip_state.cwd)
+    if (!amph_ip_cwd()->name)
         return;
 
-    amph_ip_state.cwd = NULL;
-    amph_ip_state.cwd_fd = 0;
+    amph_ip_cwd()->name = NULL;
+    amph_ip_cwd()->fd = 0;
     if (fd)
         amph_do_close(fd);
 
-    unsetenv(CWD_NAME);
+    if (amph_ip_cwd() == &amph_ip_state.cwd)
+        unsetenv(CWD_NAME);
 }
 
 /* Replaces the name of the working directory; another thread may still be reading the old one. */
@@ -340,11 +341,13 @@ static void set_name(const char *name)
     char *copy = strdup(name);
 
     if (copy)
-        __atomic_store_n(&amph_ip_state.cwd, copy, __ATOMIC_RELEASE);
+        __atomic_store_n(&amph_ip_cwd()->name, copy, __ATOMIC_RELEASE);
 
-    snprintf(entry, sizeof entry, "%d:%s", amph_ip_state.cwd_fd, name);
+    if (amph_ip_cwd() != &amph_ip_state.cwd)
+        return;
 
     /* for programs that the C library starts by itself (system, popen) */
+    snprintf(entry, sizeof entry, "%d:%s", amph_ip_cwd()->fd, name);
     setenv(CWD_NAME, entry, 1);
 }
 
@@ -442,7 +445,7 @@ static char *name_climbing(void)
 {
     char *whole = strdup("");
     char head[PATH_MAX];
-    int dir = amph_do_dup(amph_ip_state.cwd_fd);
+    int dir = amph_do_dup(amph_ip_cwd()->fd);
     int err = dir < 0 ? errno : ENAMETOOLONG;
 
     while (whole && err == ENAMETOOLONG) {
@@ -494,7 +497,8 @@ static int name_to_keep(int fd, char name[PATH_MAX], bool *nameless_p)
         return name_nameless(fd, name);
 
     if (err == ENOENT) { /* unlinked: a process may still be in it */
-        strcpy(name, amph_ip_state.cwd ? amph_ip_state.cwd : amph_ip_state.prefixes.item[0].path);
+        strcpy(name,
+               amph_ip_cwd()->name ? amph_ip_cwd()->name : amph_ip_state.prefixes.item[0].path);
         return 0;
     }
 
@@ -531,7 +535,7 @@ static int go_to(int fd)
 
     if (!err)
         err = name_to_keep(fd, name, &nameless);
-    if (!err && !amph_ip_state.cwd)
+    if (!err && !amph_ip_cwd()->name)
         err = enter_void();
     if (err)
         return refuse(fd, err);
@@ -669,14 +673,15 @@ static char *hand_out(const char *name, char *buf, size_t cap)
 char *amph_do_getcwd(char *buf, size_t cap)
 {
     char name[PATH_MAX];
-    const char *cwd = amph_ip_inside ? NULL : __atomic_load_n(&amph_ip_state.cwd, __ATOMIC_ACQUIRE);
+    const char *cwd = amph_ip_inside ? NULL
+                                     : __atomic_load_n(&amph_ip_cwd()->name, __ATOMIC_ACQUIRE);
 
     if (!cwd)
         return libc_getcwd(buf, cap);
-    if (!amph_ip_state.cwd_fd || !amph_ip_fd(amph_ip_state.cwd_fd))
+    if (!amph_ip_cwd()->fd || !amph_ip_fd(amph_ip_cwd()->fd))
         return hand_out(cwd, buf, cap);
 
-    int err = name_of(amph_ip_state.cwd_fd, name);
+    int err = name_of(amph_ip_cwd()->fd, name);
 
     if (err == ENAMETOOLONG) {
         char *whole = name_climbing();
@@ -704,7 +709,7 @@ mode_t amph_ip_umask(enum amph_client_route way, mode_t mask)
                         : (mode_t)libc_syscall(SYS_umask, (long)mask, 0, 0, 0, 0, 0);
 
     if (!amph_ip_inside)
-        amph_ip_state.umask = mask & 0777;
+        amph_ip_cwd()->umask = mask & 0777;
 
     return before;
 }

@@ -325,7 +325,7 @@ int amph_do_mkdirat(int dir, const char *path, mode_t mode)
 
     if (!w.local) {
         err = amph_ip_client.fwd.mkdir(CLIENT, AMPH_IP_AT(&w),
-                                       amph_fwd_new_mode(mode & 07777, amph_ip_state.umask));
+                                       amph_fwd_new_mode(mode & 07777, amph_ip_cwd()->umask));
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }
@@ -342,7 +342,7 @@ int amph_do_mknodat(int dir, const char *path, mode_t mode, dev_t dev)
 
     if (!w.local) {
         int err = amph_ip_client.fwd.mknod(CLIENT, AMPH_IP_AT(&w),
-                                           amph_fwd_new_mode(mode, amph_ip_state.umask), dev);
+                                           amph_fwd_new_mode(mode, amph_ip_cwd()->umask), dev);
         if (!amph_ip_went_out(&w, err, true))
             return amph_ip_resolve_end(&w, err);
     }

@@ -311,10 +311,10 @@ bool amph_ip_near_stat(const struct amph_ip_resolved *w, int flags, struct stat 
 /* The place of a path below an open directory, without a look at its open file. */
 static bool simple_place(int dir, const char *path, struct amph_ip_near_place *p)
 {
-    int fd = dir == AT_FDCWD ? amph_ip_state.cwd_fd : dir;
+    int fd = dir == AT_FDCWD ? amph_ip_cwd()->fd : dir;
 
     if (AMPH_UNLIKELY(amph_ip_state.debug || amph_ip_state.trace) || !path || fd <= 0 ||
-        (dir == AT_FDCWD && !amph_ip_state.cwd) || !may_use())
+        (dir == AT_FDCWD && !amph_ip_cwd()->name) || !may_use())
         return false;
 
     *p = (struct amph_ip_near_place){ .dir = fd, .rel = path };
@@ -330,7 +330,7 @@ static bool is_still_there(int dir, const struct amph_ip_near_place *p)
 {
     bool readonly;
 
-    return (dir != AT_FDCWD || amph_ip_state.cwd_fd == p->dir) &&
+    return (dir != AT_FDCWD || amph_ip_cwd()->fd == p->dir) &&
            amph_fdtab_near(p->dir, &readonly) == p->key.base;
 }
 

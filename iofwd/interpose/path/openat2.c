@@ -255,7 +255,7 @@ static int begin(struct walk *w, int dir, const char *path)
         return amph_ip_fail(ENAMETOOLONG);
 
     strcpy(w->todo, path);
-    if (relative && (dir == AT_FDCWD ? amph_ip_state.cwd != NULL : amph_ip_fd(dir))) {
+    if (relative && (dir == AT_FDCWD ? amph_ip_cwd()->name != NULL : amph_ip_fd(dir))) {
         int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         return fd < 0 ? -1 : stand_at(w, fd);
     }

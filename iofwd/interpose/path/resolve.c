@@ -243,8 +243,8 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
 
     const char *name = dir->path;
 
-    if (amph_ip_is_cwd(dirfd) && amph_ip_state.cwd)
-        name = amph_ip_cwd_is_nameless(amph_ip_state.cwd) ? "" : amph_ip_state.cwd;
+    if (amph_ip_is_cwd(dirfd) && dirfd == amph_ip_cwd()->fd && amph_ip_cwd()->name)
+        name = amph_ip_cwd_is_nameless(amph_ip_cwd()->name) ? "" : amph_ip_cwd()->name;
 
     w->dirfd = dirfd;
     return below_file(w, dir, name, path, empty_ok);
@@ -252,14 +252,14 @@ static bool below_forwarded(struct amph_ip_resolved *w, int dirfd, const char *p
 
 static bool below_cwd(struct amph_ip_resolved *w, const char *path, bool empty_ok)
 {
-    if (amph_ip_state.cwd_fd && amph_ip_fd(amph_ip_state.cwd_fd))
-        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_state.cwd_fd, path, empty_ok)
+    if (amph_ip_cwd()->fd && amph_ip_fd(amph_ip_cwd()->fd))
+        return strlen(path) < PATH_MAX ? below_forwarded(w, amph_ip_cwd()->fd, path, empty_ok)
                                        : fail(ENAMETOOLONG);
 
     if (!path[0])
-        return empty_ok ? joined(w, NULL, amph_ip_state.cwd, 0, NULL) : fail(ENOENT);
+        return empty_ok ? joined(w, NULL, amph_ip_cwd()->name, 0, NULL) : fail(ENOENT);
 
-    return joined(w, amph_ip_state.cwd, path, 0, NULL);
+    return joined(w, amph_ip_cwd()->name, path, 0, NULL);
 }
 
 /* Resolves a path like /proc/self/fd/N to the forwarded file of that descriptor; path as given,
@@ -358,7 +358,7 @@ static bool resolve(struct amph_ip_resolved *w, int dir, const char *path, bool 
         return amph_ip_fd(dir) ? below_forwarded(w, dir, path, empty_ok)
                                : below_local(w, dir, path);
 
-    return amph_ip_state.cwd ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
+    return amph_ip_cwd()->name ? below_cwd(w, path, empty_ok) : below_local(w, dir, path);
 }
 
 static void report(const struct amph_ip_resolved *w, int dir, const char *path, bool found)

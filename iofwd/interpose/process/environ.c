@@ -264,10 +264,10 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
             !is_own(amph_ip_process.kept[i]) && !has_name_of(out, n, amph_ip_process.kept[i]))
             out[n++] = amph_ip_process.kept[i];
 
-    if (amph_ip_state.cwd) {
+    if (amph_ip_cwd()->name) {
         amph_ip_cwd_to_kernel();
-        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_state.cwd_fd,
-                 amph_ip_state.cwd);
+        snprintf(room->cwd, sizeof room->cwd, CWD_NAME "=%d:%s", amph_ip_cwd()->fd,
+                 amph_ip_cwd()->name);
         out[n++] = room->cwd;
     }
 

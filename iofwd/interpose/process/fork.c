@@ -32,6 +32,7 @@
 #include "iofwd/interpose/stdio/stream.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/near.h"
+#include "iofwd/interpose/path/own_cwd.h"
 #include "iofwd/interpose/path/near_versions.h"
 #include "iofwd/interpose/loader/elf_deps.h"
 #include "iofwd/interpose/process/state.h"
@@ -222,19 +223,37 @@ static int run_child(void *p)
     return 0;
 }
 
+/* Does a child that shares our memory change its own working directory, while the caller waits? */
+static bool has_own_cwd(int flags)
+{
+    return (flags & (CLONE_FS | CLONE_VFORK | CLONE_SETTLS)) == CLONE_VFORK;
+}
+
 /* A child that shares our memory, and perhaps our descriptor table. */
 static int clone_sharing(int (*fn)(void *), void *stack, int flags, void *arg, void *parent_tid,
                          void *tls, void *child_tid)
 {
     struct amph_ip_table_child *child;
+    struct amph_ip_cwd *before = amph_ip_thread.cwd.own;
+    struct amph_ip_cwd *own = NULL;
 
-    if (amph_ip_table_child_begin(flags, fn, arg, &child) != 0)
+    if (has_own_cwd(flags) && !(own = amph_ip_cwd_copy()))
         return -1;
+
+    if (amph_ip_table_child_begin(flags, fn, arg, &child) != 0) {
+        amph_ip_cwd_leave(own);
+        return -1;
+    }
+
+    if (own)
+        amph_ip_thread.cwd.own = own; /* as a child that shares the thread-local storage finds it */
 
     int pid = libc_clone(amph_ip_table_child_run, stack, flags, child, parent_tid, tls, child_tid);
     int err = errno;
 
+    amph_ip_thread.cwd.own = before;
     amph_ip_table_child_end(child, flags, pid);
+    amph_ip_cwd_leave(own);
     errno = err;
     return pid;
 }
@@ -261,7 +280,7 @@ int amph_do_clone(int (*fn)(void *), void *stack, int flags, void *arg, void *pa
     return pid;
 }
 
-/* ---- a descriptor table of one's own ---- */
+/* ---- a descriptor table or a working directory of one's own ---- */
 
 struct unsharing {
     enum amph_client_route way;
@@ -276,15 +295,39 @@ static int unshare_by(void *arg)
                                   : (int)libc_syscall(SYS_unshare, u->flags, 0, 0, 0, 0, 0);
 }
 
+static int unshare_table(struct unsharing *u)
+{
+    return u->flags & CLONE_FILES && !amph_ip_table_is_unshared()
+               ? amph_ip_table_unshare(unshare_by, u)
+               : unshare_by(u);
+}
+
 int amph_ip_unshare(enum amph_client_route way, int flags)
 {
     struct unsharing u = { way, flags };
 
-    if (!amph_ip_state.on || amph_ip_inside || !(flags & CLONE_FILES) ||
-        amph_ip_table_is_unshared())
+    if (!amph_ip_state.on || amph_ip_inside)
         return unshare_by(&u);
 
-    return amph_ip_table_unshare(unshare_by, &u);
+    /* the kernel gives a task with a mount space of its own a directory of its own, too */
+    if (!(flags & (CLONE_FS | CLONE_NEWNS)) || __libc_single_threaded)
+        return unshare_table(&u);
+
+    struct amph_ip_cwd *own = amph_ip_cwd_copy();
+
+    if (!own)
+        return -1;
+
+    int result = unshare_table(&u);
+    int saved = errno;
+
+    if (result == 0)
+        amph_ip_cwd_use(own);
+    else
+        amph_ip_cwd_leave(own);
+
+    errno = saved;
+    return result;
 }
 
 int amph_do_unshare(int flags)

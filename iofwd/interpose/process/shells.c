@@ -63,9 +63,12 @@ static void flush(void)
     amph_ip_client.fwd.spawn_after(0);
 }
 
-/* Does the shell inherit a forwarded file? */
+/* Does the shell inherit a forwarded file, or a working directory that the environment does not name (own_cwd.h)? */
 static bool inherits(void)
 {
+    if (amph_ip_thread.cwd.own && amph_ip_thread.cwd.own->name)
+        return true;
+
     if (amph_ip_connections_wait())
         amph_ip_client_adopt();
 

@@ -15,6 +15,7 @@
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/path/own_cwd.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/process/bypass.h"
 #include "iofwd/interpose/process/relay.h"
@@ -121,6 +122,7 @@ struct start {
     void *arg;
     int inside; /* those that Amphora starts count as inside of it from start to end */
     struct amph_fdtab *table; /* the starter's */
+    struct amph_ip_cwd *cwd;  /* its own one, or NULL */
 };
 
 static void *run(void *p)
@@ -130,6 +132,8 @@ static void *run(void *p)
     free(p);
     amph_ip_inside = start.inside;
     amph_ip_table_thread_enter(start.table);
+    if (start.cwd)
+        amph_ip_cwd_use(start.cwd);
 
     void *result = start.fn(start.arg);
 
@@ -147,13 +151,16 @@ int amph_ip_thread_start(pthread_t *thread, const pthread_attr_t *attr, void *(*
     if (!start)
         return EAGAIN;
 
-    *start = (struct start){ fn, arg, amph_ip_inside != 0, amph_ip_table_thread_begin() };
+    *start = (struct start){ fn, arg, amph_ip_inside != 0, amph_ip_table_thread_begin(),
+                             amph_ip_cwd_join() };
 
     struct amph_fdtab *table = start->table;
+    struct amph_ip_cwd *cwd = start->cwd;
     int err = libc_pthread_create(thread, attr, run, start);
 
     if (err) {
         amph_ip_table_thread_cancel(table);
+        amph_ip_cwd_leave(cwd);
         free(start);
     }
 
@@ -167,7 +174,7 @@ int amph_do_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
         return amph_ip_thread_start(thread, attr, fn, arg);
 
     unsigned until = amph_ip_cancels_now();
-    int failed = amph_fdtab_current() == &amph_fdtab_first
+    int failed = amph_fdtab_current() == &amph_fdtab_first && !amph_ip_thread.cwd.own
                      ? libc_pthread_create(thread, attr, fn, arg)
                      : amph_ip_thread_start(thread, attr, fn, arg);
 
