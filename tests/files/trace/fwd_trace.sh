@@ -171,7 +171,21 @@ mp_report $? "AMPHORA_LOG=debug: control characters of names, in lines of client
 # ---- off: one load and one branch that is not taken ----
 
 if [ "$(uname -m)" = x86_64 ] && command -v gdb >/dev/null && ! mp_sanitized asan; then
-    at=$(gdb -batch -nx -ex 'print (long)&amph_ip_state.trace' "$builddir/.libs/libiofwd_preload.so" 2>/dev/null | sed -n 's/^\$1 = //p')
+    cat >"$mp_dir/at.c" <<'C'
+#include <stddef.h>
+#include <stdio.h>
+
+#include "iofwd/interpose/entry/state.h"
+
+int main(void)
+{
+    printf("%zu\n", offsetof(struct amph_ip_state, trace));
+    return 0;
+}
+C
+    ${CC:-gcc} -std=gnu11 -include "$builddir/config.h" -I"$builddir" -I"$srcdir" -I"$srcdir/include" -o "$mp_dir/at" "$mp_dir/at.c" || exit 99
+    state=$(nm "$builddir/.libs/libiofwd_preload.so" | awk '$3 == "amph_ip_state" { print $1 }')
+    at=${state:+$((0x$state + $("$mp_dir/at")))}
     for name in read write pread64 fstat lseek64 unlink; do
         # the instruction that looks at the byte, and the first branch behind it
         gdb -batch -nx -ex "disassemble $name" "$builddir/.libs/libiofwd_preload.so" 2>/dev/null |
