@@ -51,7 +51,7 @@ prepare() {
         rm -f "${TMPDIR:-/tmp}/amphora-autoreconf.$$"
     fi
     mkdir -p "$dir"
-    if [ ! -f "$dir/config.status" ] || [ configure -nt "$dir/config.status" ]; then
+    if [ ! -f "$dir/Makefile" ] || [ configure -nt "$dir/config.status" ]; then
         (cd "$dir" && ../configure --quiet "$@")
     fi
 }
