@@ -58,7 +58,7 @@ prepare() {
 
 # prepare_asan: build-asan, ready for make, with ASan and UBSan.
 prepare_asan() {
-    prepare build-asan --enable-sanitizers=address,undefined --disable-static CFLAGS="-O1 -g"
+    prepare build-asan --enable-sanitizers=address,undefined --disable-static CFLAGS="-O1 -g1"
 }
 
 # asan_environment: what sanitized programs need.  Programs of the tests are sanitized themselves, so the preload library may be loaded before
