@@ -99,7 +99,7 @@ stands_still() {
     still_mark=perf$$
     # beside other work, the job may have ended before a process is found
     for _ in 1 2 3 4 5; do
-        PERF_MARK=$still_mark "$perf" -conduit smp -test am_short_rtt -repeat 100 -deadline 2 >"$mp_dir/still" 2>&1 </dev/null &
+        PERF_MARK=$still_mark "$perf" -conduit smp -test am_short_rtt -repeat 100 -sample 100 -deadline 2 >"$mp_dir/still" 2>&1 </dev/null &
         still_tool=$!
         mp_until 20 has_stopped_or_ended || echo "no process of the job was found"
         wait "$still_tool"
