@@ -167,7 +167,7 @@ int trace_bench(const char *iofwd_run)
 {
     char dir[] = "/tmp/iofwd-trace-bench.XXXXXX";
     char records[sizeof dir + 8];
-    char slow_calls[] = "2000";
+    char slow_calls[] = "500";
     char calls[] = "100000";
     struct cost plain, cost;
 
