@@ -24,7 +24,7 @@ ends() {
 }
 
 # Most of a job's time is spent waiting for a limit of seconds, so many run at a time.
-mp_queue_width=8
+mp_queue_width=16
 for conduit in tcp verbs; do
     [ $conduit = verbs ] && export AMPHORA_MR_DEBUG=1
     mp_queue "$conduit: nothing in flight, the job goes on" job $conduit nothing

@@ -198,16 +198,19 @@ for phase in start run; do
     fault $phase launcher 137 "" KILL 5000
 done
 export AMPHORA_HEARTBEAT=2s
-fault run silent 1 "the host nodeB is lost: nothing has come from it for 2 s" STOP 10000
+
+# The two jobs that are stopped for two heartbeats run beside each other and beside that of a silent host, each with a host
+# file and a TMPDIR of its own.
 
 # frozen: all processes of a job are stopped for two heartbeats, as when a virtual machine pauses, and go on.
 frozen() {
     dir=$mp_dir/frozen mark=$$-frozen
-    mkdir -p "$dir/ready"
-    hosts 'nodeA:2\nnodeB:2\n'
+    mkdir -p "$dir/ready" "$dir/tmp"
+    printf 'nodeA:2\nnodeB:2\n' >"$dir/hosts"
     (
+        export TMPDIR="$dir/tmp"
         export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready"
-        exec "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 30 "$job"
+        exec "$run" -n 3 -servers 1 -hosts "$dir/hosts" -server-program "$job" -timeout 30 "$job"
     ) >"$dir/out" 2>&1 </dev/null &
     launcher=$!
     mp_until 20 ready || echo "the job did not get ready"
@@ -224,11 +227,8 @@ frozen() {
     cat "$dir/out"
     echo "exit code $code, $(echo "$processes" | wc -w) processes"
     mp_until 15 mp_none_marked "FAULT_MARK=$mark"
-    rm -rf "$mp_dir/tmp/"*
     [ $code = 137 ] && ! grep '^amphora-run:' "$dir/out"
 }
-frozen >"$mp_dir/out" 2>&1
-mp_report $? "a job whose processes are stopped for two heartbeats goes on" "$mp_dir/out"
 
 # all_are STATES PID...: each process is in one of these states (of ps)
 all_are() {
@@ -246,11 +246,12 @@ all_are() {
 # of its own, as from a shell with job control.
 suspended() {
     dir=$mp_dir/suspended mark=$$-suspended
-    mkdir -p "$dir/ready"
-    hosts 'nodeA:2\nnodeB:2\n'
+    mkdir -p "$dir/ready" "$dir/tmp"
+    printf 'nodeA:2\nnodeB:2\n' >"$dir/hosts"
     (
+        export TMPDIR="$dir/tmp"
         export FAULT_MARK="$mark" JOB_MODE=run JOB_ARGUMENT="$dir/ready"
-        exec perl -e 'setpgrp; exec @ARGV' "$run" -n 3 -servers 1 -hosts "$mp_dir/hosts" -server-program "$job" -timeout 60 "$job"
+        exec perl -e 'setpgrp; exec @ARGV' "$run" -n 3 -servers 1 -hosts "$dir/hosts" -server-program "$job" -timeout 60 "$job"
     ) >"$dir/out" 2>&1 </dev/null &
     launcher=$!
     mp_until 20 ready || echo "the job did not get ready"
@@ -274,9 +275,17 @@ suspended() {
     cat "$dir/out"
     echo "exit code $code"
     mp_until 15 mp_none_marked "FAULT_MARK=$mark"
-    rm -rf "$mp_dir/tmp/"*
     [ $code = 137 ] && ! grep '^amphora-run:' "$dir/out"
 }
-suspended >"$mp_dir/out" 2>&1 && ! grep -q '^not ' "$mp_dir/out"
-mp_report $? "^Z stops a job on all hosts for two heartbeats, and fg continues it" "$mp_dir/out"
+
+all_followed() {
+    suspended >"$mp_dir/suspended.out" 2>&1
+    code=$?
+    cat "$mp_dir/suspended.out"
+    [ $code = 0 ] && ! grep -q '^not ' "$mp_dir/suspended.out"
+}
+
+mp_queue "a job whose processes are stopped for two heartbeats goes on" frozen
+mp_queue "^Z stops a job on all hosts for two heartbeats, and fg continues it" all_followed
+fault run silent 1 "the host nodeB is lost: nothing has come from it for 2 s" STOP 10000
 mp_done

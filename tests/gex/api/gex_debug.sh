@@ -4,6 +4,7 @@
 # that are right.
 . "${srcdir:-.}/tests/lib/lib.sh"
 conduit=smp prog=gex_debug
+mp_queue_width=6 # such a job waits for its end for most of its time
 
 # misuse NAME PATTERN [CODE]: the job fails (with that code) and says something that matches
 misuse() {
