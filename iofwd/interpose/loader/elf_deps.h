@@ -112,6 +112,8 @@ struct amph_ip_loader_state {
     uintptr_t libc_code;
     size_t libc_code_len;
     void *own;
+
+    bool apart_said; /* library.c: that a library bypasses this one; atomic */
 };
 
 extern struct amph_ip_loader_state amph_ip_loader AMPH_HIDDEN;

@@ -19,6 +19,8 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/libc/kept.h"
 #include "iofwd/interpose/loader/elf_deps.h"
+#include "iofwd/interpose/process/die.h"
+#include "iofwd/interpose/process/state.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
 
@@ -105,9 +107,31 @@ void *amph_do_dlopen(const char *path, int flags)
     return amph_do_load(path, flags, NULL);
 }
 
+/* A library in a name space of its own finds another C library there, and not this one. */
+static void say_apart(const char *path)
+{
+    char line[PATH_MAX + 256];
+
+    if (amph_ip_process.bypass.quiet ||
+        __atomic_exchange_n(&amph_ip_loader.apart_said, true, __ATOMIC_RELAXED))
+        return;
+
+    int n = snprintf(line, sizeof line,
+                     "amphora: warning: dlmopen has loaded %s into a name space of its own, so the "
+                     "file calls of that library are not forwarded and name files of this host\n",
+                     path);
+
+    amph_ip_put_error(line, (size_t)n);
+}
+
 void *amph_do_dlmopen(long space, const char *path, int flags)
 {
-    return amph_do_load(path, flags, &space);
+    void *library = path ? amph_do_load(path, flags, &space) : libc_dlmopen(space, path, flags);
+
+    if (library && path && space == LM_ID_NEWLM)
+        say_apart(path);
+
+    return library;
 }
 
 void amph_do_backtrace_symbols_fd(void *const *frames, int n, int fd)

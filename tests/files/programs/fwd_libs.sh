@@ -215,6 +215,29 @@ rm -r "$L" forwarded.so
 X
 fwd_both "libraries that are bound deeply" sh "$mp_dir/commands"
 
+# A library in a name space of its own is loaded, also a forwarded one, and a sentence says that its calls are not forwarded.
+cat >"$mp_dir/apart.c" <<'Y'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *base = dlmopen(LM_ID_BASE, argv[1], RTLD_NOW);
+    void *apart = dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW);
+    int (*seven)(void) = apart ? (int (*)(void))dlsym(apart, "seven") : NULL;
+    printf("%d %d\n", base != NULL, seven ? seven() : -1);
+    return 0;
+}
+Y
+mkdir -p "$mp_dir/kept"
+echo 'int seven(void) { return 7; }' >"$mp_dir/seven.c"
+{
+    gcc -shared -fPIC -o "$mp_dir/kept/seven.so" "$mp_dir/seven.c" && gcc -o "$mp_dir/apart" "$mp_dir/apart.c" &&
+        fwd_servers "$mp_dir/kept" "$mp_dir/apart" /fwd/seven.so
+} >"$mp_dir/out" 2>&1
+grep -q '^1 7$' "$mp_dir/out" && grep -q 'amphora: warning: dlmopen has loaded /fwd/seven.so' "$mp_dir/out"
+mp_report $? "a library in a name space of its own" "$mp_dir/out"
+
 # dlerror's text outlives what the preload library does with the dynamic linker: it looks up each function of the C library where the
 # program first needs it, and loads the client at the first forwarded call.
 cat >"$mp_dir/commands" <<'X'
