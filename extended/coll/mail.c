@@ -35,8 +35,10 @@ enum {
     NARGS_MAX = 7
 };
 #define EARLY_MAX_BYTES ((size_t)1 << 30) /* far above what correct members can produce */
-#define IN_PLACE_BYTES 8192u /* a copy takes longer than to notice that the data has been sent */
-#define PIECES_IN_PUT 2u     /* for a receiver that uses the first ones while others are arriving */
+/* A copy of more takes longer than to notice that the data has been sent.  Stages that may end before that send less
+ * or as much (coll/star.c). */
+#define IN_PLACE_BYTES 8192u
+#define PIECES_IN_PUT 2u /* for a receiver that uses the first ones while others are arriving */
 #define AHEAD_MAX (UINT32_C(1) << 30)
 
 /* A message that arrived before its port was opened or its team created. */
@@ -382,7 +384,7 @@ static void part_done(struct amph_op *op, enum amph_status st)
 /* Sends a part of a message; a large one is sent from its place.  false: no room now. */
 static bool send_part(struct amph_coll *c, struct amph_mail_out *out, const struct amph_am *am)
 {
-    if (am->nbytes < IN_PLACE_BYTES ||
+    if (am->nbytes <= IN_PLACE_BYTES ||
         !amph_am_sends_in_place(amph_gex()->ep.am, amph_coll_peer(c, out->to)))
         return amph_coll_mail_send(c, out->to, am, NULL);
 
