@@ -4,7 +4,10 @@
 prog=$1
 shift
 jobs=1
-[ "${prog##*/}" != unit_am ] || jobs=6 # most of its tests wait for a limit of seconds, and use no processor
+case ${prog##*/} in # most of their tests wait for a limit of seconds, and use no processor
+unit_am | unit_iofwd_inflight) jobs=6 ;;
+unit_conduit_tcp) jobs=4 ;;
+esac
 out=$(mktemp) || exit 99
 trap 'rm -f "$out" "$out.said"' EXIT
 timeout -k 5 300 "$prog" --tap="$out" --jobs=$jobs ${1:+"$@"} >"$out.said" 2>&1
