@@ -10,6 +10,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define A(i) AMPH_TRAP_ARG(c, i)
@@ -94,14 +97,36 @@ int amph_trap_do_openat(struct amph_trap_call *c)
     return open_at(c, I(0), 1, I(2), (mode_t)A(3) & 07777);
 }
 
+#define HOW_MAX 4096 /* the kernel's E2BIG */
+
+/* Does the kernel accept what openat2 is given, but for the path?  It looks at that last, and finds no file by an
+ * empty one. */
+static bool is_accepted(const void *how, size_t size)
+{
+    int own_fd = (int)syscall(SYS_openat2, AT_FDCWD, "", how, size);
+
+    if (own_fd >= 0)
+        close(own_fd);
+
+    return own_fd >= 0 || errno == ENOENT;
+}
+
 int amph_trap_do_openat2(struct amph_trap_call *c)
 {
+    char whole[HOW_MAX];
     struct open_how how;
     struct amph_trap_path p;
-    int err = A(3) < sizeof how ? EINVAL : amph_trap_get(c, &how, A(2), sizeof how);
+    size_t size = A(3);
+    bool fits = size >= sizeof how && size <= sizeof whole;
+    int err = fits ? amph_trap_get(c, whole, A(2), size) : EINVAL;
 
+    /* the kernel gives its errors then */
+    if (err == EINVAL || err == EFAULT || (!err && !is_accepted(whole, size)))
+        return AMPH_TRAP_CONTINUE;
     if (err)
-        return err == EINVAL || err == EFAULT ? AMPH_TRAP_CONTINUE : err;
+        return err;
+
+    memcpy(&how, whole, sizeof how);
 
     if (!how.resolve)
         return open_at(c, I(0), 1, (int)how.flags, (mode_t)how.mode);

@@ -13,6 +13,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -272,6 +273,12 @@ static bool ensure_worker(void)
 
 static int submit(struct aiocb *cb, enum what what, struct group *group)
 {
+    if (cb->aio_reqprio < 0 || cb->aio_reqprio > AIO_PRIO_DELTA_MAX) {
+        cb->__error_code = EINVAL;
+        cb->__return_value = -1;
+        return amph_ip_fail(EINVAL);
+    }
+
     struct amph_ip_aio_request *rq = calloc(1, sizeof *rq);
 
     pthread_mutex_lock(&amph_ip_fds.aio.lock);

@@ -264,6 +264,17 @@ static void asynchronous(void)
     OK(aio_read(&bad));
     T(aio_suspend(list, 1, NULL));
     T(aio_error(&bad));
+    r2.aio_reqprio = -1;
+    T(aio_read(&r2));
+    T(aio_error(&r2));
+    T(aio_return(&r2));
+    r2.aio_reqprio = 21;
+    T(aio_read(&r2));
+    r2.aio_reqprio = 20;
+    T(aio_read(&r2));
+    list[0] = &r2;
+    T(aio_suspend(list, 1, NULL));
+    T(aio_return(&r2));
     T(aio_cancel(fd, NULL));
     T(close(fd));
 }

@@ -3,6 +3,7 @@
  * that iofwd-run -trap carries out, and passes in a local directory, too. */
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -115,6 +116,33 @@ static void low_half(void)
     CHECK(syscall(SYS_mmap, 0L, 4096L, (long)PROT_READ, (long)MAP_PRIVATE, fd | 0x700000000, 0L) !=
           -1);
     CHECK(syscall(SYS_openat, 0x700000000 | (uint32_t)AT_FDCWD, "l", 0L, 0L) >= 0);
+}
+
+static int by_how(uint64_t flags, uint64_t mode, uint64_t resolve, size_t size)
+{
+    struct {
+        struct open_how how;
+        uint64_t later;
+    } h = { { flags, mode, resolve }, size > sizeof h.how ? 1 : 0 };
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, "h", &h, size);
+}
+
+/* What the kernel does not accept for a local file is an error for a forwarded one, too. */
+static void openat2_errors(void)
+{
+    const size_t all = sizeof(struct open_how);
+
+    CHECK(make("h", "how") >= 0);
+    CHECK(by_how(O_RDONLY, 0, 0, all) >= 0);
+    CHECK(by_how(O_RDWR, 0644, 0, all) == -1 && errno == EINVAL);
+    CHECK(by_how((uint64_t)1 << 43, 0, 0, all) == -1 && errno == EINVAL);
+    CHECK(by_how(O_PATH | O_RDWR, 0, 0, all) == -1 && errno == EINVAL);
+    CHECK(by_how(O_RDWR | O_CREAT, 010644, 0, all) == -1 && errno == EINVAL);
+    CHECK(by_how(O_RDONLY, 0, 0x10000, all) == -1 && errno == EINVAL);
+    CHECK(by_how(O_RDONLY, 0, 0, all - 8) == -1 && errno == EINVAL);
+    CHECK(by_how(O_RDONLY, 0, 0, all + 8) == -1 && errno == E2BIG);
+    CHECK(by_how(O_RDONLY, 0, 0, 5000) == -1 && errno == E2BIG);
 }
 
 /* Descriptors of local files in the range belong to the kernel. */
@@ -668,6 +696,7 @@ int main(int argc, char **argv)
         { "descriptors", descriptors },
         { "standard", standard },
         { "low_half", low_half },
+        { "openat2_errors", openat2_errors },
         { "local_in_range", local_in_range },
         { "select_and_poll", select_and_poll },
         { "messages", messages },
