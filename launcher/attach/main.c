@@ -25,6 +25,7 @@
 #include "boot/control.h"
 #include "boot/standing.h"
 #include "iofwd/instrument/check.h"
+#include "launcher/attach/exported.h"
 #include "launcher/attach/options.h"
 #include "launcher/attach/way.h"
 #include "launcher/common/forwarded.h"
@@ -83,6 +84,16 @@ static bool take_file(const struct amph_attach_options *o, const char *path)
     if (amph_boot_standing_is(path)) {
         if (amph_boot_standing_read(path, &set) != AMPH_OK)
             return false;
+
+        const char *missing = prefixes ? amph_attach_not_exported(prefixes, set.prefix) : NULL;
+
+        if (missing) {
+            amph_say(
+                "-iofwd %.*s: the servers of %s export %s; name one of these, or a path below it",
+                (int)strcspn(missing, ":"), missing, path, set.prefix);
+            amph_boot_standing_free(&set);
+            return false;
+        }
 
         if (!prefixes)
             prefixes = set.prefix;
@@ -187,12 +198,17 @@ static int choose_way(struct amph_attach_options *o, const char *program, const 
         return AMPH_ATTACH_WRONG;
     }
 
+    const bool given = o->way != AMPH_WAY_ANY;
     bool ok = true;
 
-    if (o->way == AMPH_WAY_ANY)
+    if (!given)
         ok = amph_attach_way_choose(&q, &o->way);
     else if (o->way == AMPH_WAY_PRELOAD)
         ok = amph_attach_way_check_preload(&q);
+
+    if (ok && given && o->verbose)
+        amph_say("the way into %s is %s: an option says so", program ? program : o->program[0],
+                 amph_attach_way_name(o->way));
 
     return ok ? -1 : AMPH_PROGRAM_NOT_EXECUTABLE;
 }

@@ -38,6 +38,7 @@
  *   ../attach/     quick/       iofwd-run's quick start (quick.h), for usual programs
  *                  main.c       all of iofwd-run, which is then named iofwd-attach
  *                  options.c    its command line
+ *                  exported.h   do the servers export what -iofwd names?
  *                  way.c, .h    which way into the program, and what it needs
  *                  mount.c      the namespace of iofwd-run -mount
  *                  root.c       mount points that the host does not have

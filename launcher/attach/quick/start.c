@@ -13,6 +13,7 @@
 
 #include "base/platform.h"
 #include "base/program/note.h"
+#include "launcher/attach/exported.h"
 #include "launcher/attach/quick/kernel.h"
 #include "launcher/common/program.h"
 
@@ -307,6 +308,9 @@ static AMPH_NOINLINE void try_to_execute(const struct process *p, const struct a
         return;
 
     const char *prefixes = r.prefixes ? r.prefixes : servers.prefixes;
+
+    if (amph_attach_not_exported(prefixes, servers.prefixes))
+        return; /* iofwd-attach says so */
 
     if (!find_program(&r, prefixes, &program) || !amph_quick_suits(program_bytes, &p->user) ||
         !find_library(dir, &library))

@@ -112,6 +112,8 @@ mp_report $? "a daemon whose standard output cannot be written serves" "$mp_dir/
     daemon=$(cat "$mp_dir/pid")
     timeout 20 "$server" -daemon -iofwd "/fwd=$mp_dir/kept" -address-file "$file"
     echo "second $?"
+    for prefix in /other fwd /fwdx /fwd:/other; do timeout 20 "$run" -servers "$file" -iofwd $prefix true || echo "not exported $prefix $?"; done
+    for prefix in /fwd /fwd/ /fwd/sub :/fwd; do timeout 20 "$run" -servers "$file" -iofwd $prefix true && echo "exported $prefix"; done
     down
     timeout 20 "$server" -daemon "-iofwd=/fwd=$mp_dir/kept" -read-only=/other -address-file "$file"
     echo "unexported $?"
@@ -139,6 +141,8 @@ b=$mp_dir/kept" -address-file "$file"
     echo "damaged $?"
 } >"$mp_dir/out" 2>&1
 grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" &&
+    grep -q "^iofwd-run: -iofwd /other: the servers of $file export /fwd" "$mp_dir/out" && test "$(grep -c '^not exported .* 1$' "$mp_dir/out")" = 4 &&
+    test "$(grep -c '^exported ' "$mp_dir/out")" = 4 &&
     grep -q '"/other" is none of the paths' "$mp_dir/out" && grep -q '^unexported 1$' "$mp_dir/out" &&
     grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
     grep -q "the root directory cannot be forwarded" "$mp_dir/out" && grep -q '^root 2$' "$mp_dir/out" &&

@@ -60,6 +60,11 @@ rm -f "$mp_dir/kept/put"
 echo text | run -v "$bin/script" /fwd/put >"$mp_dir/out" 2>&1 && grep -q "/script is mount" "$mp_dir/out" && [ "$(cat "$mp_dir/kept/put")" = text ]
 mp_report $? "a script is judged by its interpreter" "$mp_dir/out"
 
+rm -f "$mp_dir/kept/put"
+echo text | run -v -preload "$bin/dynamic" /fwd/put >"$mp_dir/out" 2>&1 &&
+    grep -q "/dynamic is preload: an option says so" "$mp_dir/out" && [ "$(cat "$mp_dir/kept/put")" = text ]
+mp_report $? "-v names the way that an option gives" "$mp_dir/out"
+
 # Hosts that allow less: one whose /dev/fuse cannot be opened, and one that forbids user namespaces.
 cat >"$mp_dir/nofuse" <<'X'
 #!/bin/sh
