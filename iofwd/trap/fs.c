@@ -66,6 +66,34 @@ static bool shares_fs(pid_t a, pid_t b)
     return syscall(SYS_kcmp, a, b, KCMP_FS, 0, 0) == 0;
 }
 
+/* Enters a thread in the list of its process. */
+static bool fs_own(struct amph_trap_process *p, pid_t tid, struct amph_trap_fs *fs)
+{
+    struct own_fs *own = calloc(1, sizeof *own);
+
+    if (!own)
+        return false;
+
+    *own = (struct own_fs){ p->own_fs, tid, fs };
+    p->own_fs = own;
+    return true;
+}
+
+/* The fs that a thread shares with one that has its own, which has started it; or the process's. */
+static struct amph_trap_fs *fs_of_starter(struct amph_trap_process *p, pid_t tid)
+{
+    if (!p->own_fs || tid == p->pid || shares_fs(tid, p->pid))
+        return p->fs;
+
+    for (const struct own_fs *own = p->own_fs; own; own = own->next)
+        if (shares_fs(tid, own->tid) && fs_own(p, tid, own->fs)) {
+            atomic_fetch_add(&own->fs->refs, 1);
+            return own->fs;
+        }
+
+    return p->fs;
+}
+
 /* The fs of the calling thread, with the lock held. */
 static struct amph_trap_fs *fs_of(const struct amph_trap_call *c)
 {
@@ -87,7 +115,7 @@ static struct amph_trap_fs *fs_of(const struct amph_trap_call *c)
         break;
     }
 
-    return p->fs;
+    return fs_of_starter(p, (pid_t)c->n.pid);
 }
 
 /* ---- processes ---- */

@@ -66,6 +66,17 @@ static bool take_range(void)
     return true;
 }
 
+/* The supervisor writes for the program, and its own limit is another one. */
+static void say_unbounded(void)
+{
+    struct rlimit size;
+
+    if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY)
+        amph_trap_say(
+            "the limit of file sizes (ulimit -f) does not bound forwarded files under -trap: "
+            "iofwd-run -mount PROGRAM keeps it");
+}
+
 int main(int argc, char **argv)
 {
     int pair[2];
@@ -91,6 +102,7 @@ int main(int argc, char **argv)
     if (checks)
         return amph_trap_check();
 
+    say_unbounded();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         amph_trap_say("no socket: %s", strerror(errno));

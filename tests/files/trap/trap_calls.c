@@ -553,9 +553,23 @@ static int shares_directory(void *unused)
     return chdir("sub") != 0;
 }
 
+static void *shares_that_of_its_starter(void *unused)
+{
+    at(base, "/sub");
+    CHECK(chdir("..") == 0);
+    at(base, "");
+    CHECK(chdir("sub") == 0);
+    return NULL;
+}
+
 static void *has_own_directory(void *unused)
 {
+    pthread_t next;
+
     CHECK(unshare(CLONE_FS) == 0 && chdir("sub") == 0);
+    at(base, "/sub");
+    CHECK(pthread_create(&next, NULL, shares_that_of_its_starter, NULL) == 0);
+    CHECK(pthread_join(next, NULL) == 0);
     at(base, "/sub");
     CHECK(close(open("by-thread", O_CREAT | O_WRONLY, 0600)) == 0);
     return NULL;

@@ -40,6 +40,15 @@ all_numbers() {
 }
 mp_try "IOFWD_TRAP_FDS=3-1023: a forwarded file becomes any descriptor" all_numbers
 
+# The supervisor writes, which the program's limit does not bound.
+file_sizes() {
+    # shellcheck disable=SC3045 # dash and others have it
+    (ulimit -f 8 && run busybox dd if=/dev/zero of=/fwd/long bs=16384 count=1) >"$mp_dir/sizes" 2>&1
+    cat "$mp_dir/sizes"
+    grep -q 'the limit of file sizes .* does not bound forwarded files under -trap' "$mp_dir/sizes" && [ "$(wc -c <"$mp_dir/kept/long")" = 16384 ]
+}
+mp_try "a limit of file sizes: a sentence" file_sizes
+
 traces() {
     IOFWD_TRACE=$mp_dir/trace run busybox sh -c 'echo traced >/fwd/traced' && cat "$mp_dir/trace" && grep -q 'open("/fwd/traced"' "$mp_dir/trace" &&
         grep -q 'write(.* 7) = 7' "$mp_dir/trace"
