@@ -88,19 +88,6 @@ const char *amph_ip_library_path(void)
                : NULL;
 }
 
-/* Where the linker has put this library's first and last byte. */
-extern const char __ehdr_start[] AMPH_HIDDEN;
-extern const char _end[] AMPH_HIDDEN;
-
-/* By a function that we and the C library define, and no program or sanitizer.  dladdr would look through all of their
- * symbols. */
-bool amph_ip_is_in_front(void)
-{
-    uintptr_t first = (uintptr_t)dlsym(RTLD_DEFAULT, "__libc_start_main");
-
-    return first >= (uintptr_t)__ehdr_start && first < (uintptr_t)_end;
-}
-
 /* Writes into why how the table differs from the one that this library was built with; false: it
  * does not differ.  The version is looked at first: the rest of the table depends on it. */
 static bool differs(const struct amph_fwd_interface *table, char *why, size_t cap_bytes)

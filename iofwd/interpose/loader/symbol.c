@@ -10,14 +10,15 @@
  * a call must be a jump to the C library's dlsym, with the return address of our caller.  On 64-bit PowerPC
  * compilers make no such jumps to addresses that are found at run time: there dlsym is not caught.
  *
- * Besides: is a function the C library's?
+ * Besides: is a function the C library's, and is this library in front of that?
  */
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
+#include <gnu/lib-names.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/platform.h"
 #include "iofwd/calls/names.h"
@@ -28,22 +29,17 @@
 
 /* ---- is a function the C library's? ---- */
 
-static bool contains(const struct dl_phdr_info *info, uintptr_t address)
+static bool is_libc(const struct dl_phdr_info *info)
 {
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+    const char *slash = strrchr(info->dlpi_name, '/');
 
-        if (h->p_type == PT_LOAD && address - (info->dlpi_addr + h->p_vaddr) < h->p_memsz)
-            return true;
-    }
-
-    return false;
+    return strcmp(slash ? slash + 1 : info->dlpi_name, LIBC_SO) == 0;
 }
 
 /* Notes where the C library's code is. */
 static int note_libc(struct dl_phdr_info *info, size_t size, void *unused)
 {
-    if (!contains(info, (uintptr_t)gnu_get_libc_version))
+    if (!is_libc(info))
         return 0;
 
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -71,6 +67,30 @@ static bool is_of_libc(const void *function)
 bool amph_ip_has_own_malloc(void)
 {
     return !is_of_libc(dlsym(RTLD_DEFAULT, "malloc"));
+}
+
+/* ---- is this library in front of the C library? ---- */
+
+/* Where the linker has put this library's first byte. */
+extern const char __ehdr_start[] AMPH_HIDDEN;
+
+/* The linker's list of objects begins in the order in which it searches them. */
+static int find_first(struct dl_phdr_info *info, size_t size, void *in_front_p)
+{
+    const bool own = info->dlpi_addr == (uintptr_t)__ehdr_start;
+
+    *(bool *)in_front_p = own;
+    return own || is_libc(info);
+}
+
+/* The address of a function does not tell: a program that is not position-independent may have an entry of its own
+ * for it, which then is its address everywhere; on s390x it has one for each function that it calls. */
+bool amph_ip_is_in_front(void)
+{
+    bool in_front = false;
+
+    dl_iterate_phdr(find_first, &in_front);
+    return in_front;
 }
 
 /* ---- what a program gets ---- */

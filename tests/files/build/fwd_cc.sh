@@ -139,4 +139,22 @@ printf '#include <dlfcn.h>\n#include <stdio.h>\nint main(int c, char **v) { void
 gcc -o "$mp_dir/loader" "$mp_dir/loader.c" -ldl >"$mp_dir/out" 2>&1 && with_servers "$mp_dir/loader" "$mp_dir/libhelper.so" >"$mp_dir/out"
 test $? -eq 4 && test "$(wc -l <"$mp_dir/out")" -eq 1 && grep -q 'behind the C library' "$mp_dir/out"
 mp_report $? "a wrapped library that is loaded by dlopen says so too" "$mp_dir/out"
+
+# Programs for s390x that are not position-independent have such an address for each function that they call.
+cat >"$mp_dir/address.c" <<'X'
+#include <stdint.h>
+#include <stdio.h>
+int __libc_start_main(void);
+static volatile uintptr_t address;
+int main(void)
+{
+    address = (uintptr_t)__libc_start_main;
+    FILE *f = fopen("/fwd/address", "w");
+    return f && fputs("forwarded\n", f) >= 0 && fclose(f) == 0 ? 0 : 1;
+}
+X
+gcc -fno-pie -no-pie -o "$mp_dir/address" "$mp_dir/address.c" >"$mp_dir/out" 2>&1 &&
+    timeout -k 5 60 "$builddir/iofwd-run" -preload -servers "$mp_dir/addresses" "$mp_dir/address" >"$mp_dir/out" 2>&1
+test $? -eq 0 && test "$(cat "$mp_dir/kept/address")" = forwarded
+mp_report $? "a program in which a function has an address of the program's own is forwarded" "$mp_dir/out"
 mp_done
