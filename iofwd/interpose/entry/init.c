@@ -303,7 +303,7 @@ static void open_rank(void)
     amph_ip_state.rank.pid = amph_ip_kernel_getpid();
     amph_ip_state.rank.result = keep(pair[0]);
     amph_ip_state.rank.token = keep(pair[1]);
-    if (libc_fstat(amph_ip_state.rank.result, &st) != 0)
+    if (libc_fstat64(amph_ip_state.rank.result, &st) != 0)
         return;
 
     snprintf(amph_ip_state.rank.setting, sizeof amph_ip_state.rank.setting, "%s=%ld:%d:%d:%lu",

@@ -543,7 +543,7 @@ static void *map_near(enum amph_client_route way, const struct map_call *c, int 
     bool writes = (amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & O_ACCMODE) == O_RDWR;
 
     /* the program may have closed it, and the number is free or that of something else */
-    if (libc_fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (libc_fstat64(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return mmap_by(way, c->at, c->len, c->prot, c->flags, fd, c->off);
 
     struct amph_ip_mapped_file *file = amph_ip_map_file_enter(&st, writes);

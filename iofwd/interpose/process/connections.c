@@ -55,7 +55,7 @@ static bool is_spawned(const char *text)
     int fd;
 
     if (sscanf(text, "-%d.%llu:", &fd, &inode) != 2 || fd < AMPH_IP_HIDDEN_FROM ||
-        libc_fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode) || st.st_ino != inode)
+        libc_fstat64(fd, &st) != 0 || !S_ISFIFO(st.st_mode) || st.st_ino != inode)
         return false;
 
     while (libc_read(fd, &pid, sizeof pid) < 0 && errno == EINTR)

@@ -19,6 +19,7 @@
 #include "iofwd/interpose/stdio/foreign_file.h"
 
 #include <limits.h>
+#include <stdalign.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ struct file_lock {
 struct opened_file {
     FILE file;
     const void *vtable;
-    struct file_lock lock;
+    alignas(FILE) struct file_lock lock; /* as a cookie */
     struct wide_part wide;
 };
 

@@ -8,6 +8,7 @@
 #ifndef AMPH_IOFWD_FOREIGN_H
 #define AMPH_IOFWD_FOREIGN_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,12 +16,13 @@
 #include "base/platform.h"
 
 /* How glibc lays out a stream of fopencookie.  A stream of any other kind begins with the same two
- * members.  The functions are kept mangled, so they can be copied from one stream to another and
- * not be read. */
+ * members, which are a structure of their own there: on some 32-bit machines a gap follows them.
+ * The functions are kept mangled, so they can be copied from one stream to another and not be
+ * read. */
 struct amph_ip_cookie_file {
     FILE file;
     const void *vtable;
-    void *cookie;
+    alignas(FILE) void *cookie;
     cookie_io_functions_t functions;
 };
 

@@ -2,7 +2,8 @@
 /*
  * A program that was not built for large files: where off_t has 32 bits its calls have names and
  * records of their own.  Offsets are converted; what does not fit, and what would fill in a record,
- * fails with EOVERFLOW.  Elsewhere all of it works.   fwd_narrow FILE
+ * fails with EOVERFLOW.  Elsewhere all of it works.  Besides: the C library's own streams, which
+ * have another layout there.   fwd_narrow FILE
  */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -22,6 +23,29 @@
             exit(1); \
         } \
     } while (0)
+
+/* What is printed to a stream that the C library has opened arrives in the file if its descriptor becomes the file's. */
+static void print_to(FILE *stream, int fd)
+{
+    const int kept_fd = dup(fileno(stream));
+    char back[16] = "";
+
+    CHECK(kept_fd >= 0 && dup2(fd, fileno(stream)) >= 0);
+    CHECK(fputs("printed\n", stream) >= 0 && fflush(stream) == 0);
+    CHECK(pread(fd, back, sizeof back, 0) == 8 && memcmp(back, "printed\n", 8) == 0);
+    CHECK(dup2(kept_fd, fileno(stream)) >= 0 && close(kept_fd) == 0);
+    CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+}
+
+static void streams(int fd)
+{
+    FILE *opened = fopen("/dev/null", "w");
+
+    CHECK(opened);
+    print_to(opened, fd);
+    print_to(stdout, fd);
+    CHECK(fclose(opened) == 0);
+}
 
 static void offsets(int fd)
 {
@@ -72,6 +96,7 @@ int main(int argc, char **argv)
     int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
 
     CHECK(fd >= 0);
+    streams(fd);
     offsets(fd);
     records(argv[1], fd);
     far_away(fd);
