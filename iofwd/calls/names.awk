@@ -294,7 +294,7 @@ function outcome_of(c) {
     if (f_type[c] ~ /\*$/) return "POINTER"
     if (f_type[c] == "mode_t") return "MODE"
     if (f_name[c] ~ /^(posix_|pthread_)/) return "ERRNO"
-    return (f_after[c] == "new" && f_name[c] !~ /fcntl/) || f_name[c] ~ /dup[23]$/ ? "FD" : "NUMBER"
+    return f_after[c] == "new" || f_name[c] ~ /dup[23]$/ ? "FD" : "NUMBER"
 }
 
 function kind_of(c) {

@@ -47,6 +47,24 @@ static void streams(int fd)
     CHECK(fclose(opened) == 0);
 }
 
+#if __TIMESIZE == 32
+/* What programs with times of 64 bits call. */
+int __fcntl_time64(int fd, int command, ...);
+#define fcntl __fcntl_time64
+#endif
+
+/* The answer 0 for a local file is not the number of a new one. */
+static void number_0(int fd)
+{
+    const int local_fd = open("/dev/null", O_RDONLY);
+    const int kept_fd = dup(0);
+
+    CHECK(local_fd >= 0 && kept_fd >= 0 && dup2(fd, 0) == 0);
+    CHECK(fcntl(local_fd, F_GETFD) == 0 && lseek(0, 0, SEEK_SET) == 0 && write(0, "x", 1) == 1);
+    CHECK(dup2(kept_fd, 0) == 0 && close(kept_fd) == 0 && close(local_fd) == 0);
+    CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+}
+
 static void offsets(int fd)
 {
     char back[16] = "";
@@ -97,6 +115,7 @@ int main(int argc, char **argv)
 
     CHECK(fd >= 0);
     streams(fd);
+    number_0(fd);
     offsets(fd);
     records(argv[1], fd);
     far_away(fd);
