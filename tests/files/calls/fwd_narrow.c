@@ -24,7 +24,7 @@
         } \
     } while (0)
 
-/* What is printed to a stream that the C library has opened arrives in the file if its descriptor becomes the file's. */
+/* What is printed to a stream of the C library arrives in the file if its descriptor becomes the file's. */
 static void print_to(FILE *stream, int fd)
 {
     const int kept_fd = dup(fileno(stream));
