@@ -43,4 +43,10 @@ cat "$srcdir/README.md" "$srcdir/CONTRIBUTING.md" >"$mp_dir/text"
 } >"$mp_dir/out"
 [ ! -s "$mp_dir/out" ]
 mp_report $? "what README and CONTRIBUTING name is there" "$mp_dir/out"
+
+configure=$(cd "$srcdir" && pwd)/configure
+mkdir "$mp_dir/a b"
+(cd "$mp_dir/a b" && timeout 100 "$configure" --quiet) >"$mp_dir/out" 2>&1
+[ $? = 1 ] && grep -q 'error: the path of this folder has a space in it' "$mp_dir/out"
+mp_report $? "configure refuses a path with which libtool cannot build" "$mp_dir/out"
 mp_done
