@@ -139,6 +139,8 @@ struct amph_ofi_pool {
 
 void amph_ofi_pool_init(struct amph_ofi_pool *pool, struct amph_ofi_cx *cx, size_t item_bytes,
                         size_t per_slab, size_t limit);
+/* Does the next amph_ofi_pool_get return an item?  Send side. */
+bool amph_ofi_pool_has_item(struct amph_ofi_pool *pool);
 /* Returns an item, or NULL if the limit is reached or memory has run out.  Send side.  New items
  * are zero after their struct amph_ofi_item, whose reg is valid. */
 void *amph_ofi_pool_get(struct amph_ofi_pool *pool);
@@ -425,6 +427,12 @@ void amph_ofi_pack_open(struct amph_ofi_cx *cx);
 void amph_ofi_pack_close(struct amph_ofi_cx *cx);
 /* Adds a put to a pack, or sends an open one before it.  AMPH_OK: it is in a pack; AMPH_AGAIN: no room;
  * AMPH_ERR_NOSYS: it is to be sent by itself. */
+/* The bounce buffers for that many bytes. */
+static inline struct amph_ofi_pool *amph_ofi_bounce_pool(struct amph_ofi_cx *cx, size_t len_bytes)
+{
+    return &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
+}
+
 enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
                                    const struct amph_rmem *rmem, uint64_t offset, const void *src,
                                    size_t len_bytes, struct amph_op *lc, struct amph_op *rc);

@@ -12,9 +12,11 @@
  * A put is sent at once, by itself, if nothing that was put to its peer before is unacknowledged (as in Nagle's
  * algorithm), or if the put before it went to another peer.  A pack is sent when it is full; before any message,
  * get, other put or change of memory; by each progress call, with which each wait and test begins; and, for a
- * process that computes, by the pusher's thread (pusher.c), if there is room.  That thread uses libfabric
- * while the process does not: as long as a pack is open the process takes `lock` before it calls libfabric,
- * and sends the pack.
+ * process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while the process does not:
+ * as long as a pack is open the process takes `lock` before it calls libfabric, and sends the pack.
+ *
+ * Only progress calls free buffers.  So a put goes to a pack only if there is a buffer for its message; otherwise it
+ * would wait for as long as the process computes.
  *
  * Messages arrive after the puts that were begun before them.  Gets and puts that libfabric executes are not ordered
  * with the puts of a pack in flight; the caller waits for one before it begins the other.
@@ -401,11 +403,27 @@ unsigned amph_ofi_pack_progress(struct amph_ofi_cx *cx)
     return n;
 }
 
-/* Can the put be added to that pack? */
-static bool takes(const struct amph_ofi_pack *pack, uint32_t peer, size_t padded)
+/* The buffers for a message with that many bytes of puts. */
+static struct amph_ofi_pool *buffers_for(struct amph_ofi_cx *cx, size_t nbytes)
 {
-    return pack->peer == peer && pack->count < PACK_PUTS &&
-           pack->nbytes + sizeof(struct put_head) + padded <= PACK_BYTES;
+    return amph_ofi_bounce_pool(cx, amph_ofi_head_len(PUTS_ARGS) + nbytes);
+}
+
+/* Can a pack be opened with that many bytes?  Until it is sent nothing else takes what its message needs. */
+static bool has_room(struct amph_ofi_cx *cx, size_t nbytes)
+{
+    return amph_ofi_pool_has_item(&cx->ops) && amph_ofi_pool_has_item(buffers_for(cx, nbytes));
+}
+
+/* Can the put be added to that pack?  A larger one may need another buffer. */
+static bool takes(struct amph_ofi_cx *cx, const struct amph_ofi_pack *pack, uint32_t peer,
+                  size_t padded)
+{
+    const size_t nbytes = pack->nbytes + sizeof(struct put_head) + padded;
+    struct amph_ofi_pool *buffers = buffers_for(cx, nbytes);
+
+    return pack->peer == peer && pack->count < PACK_PUTS && nbytes <= PACK_BYTES &&
+           (buffers == buffers_for(cx, pack->nbytes) || amph_ofi_pool_has_item(buffers));
 }
 
 static void add_put(struct amph_ofi_pack *pack, const struct amph_rmem *rmem, uint64_t offset,
@@ -428,8 +446,13 @@ static struct amph_ofi_pack *pack_for(struct amph_ofi_cx *cx, uint32_t peer, siz
 {
     struct amph_ofi_packs *all = &cx->pack;
 
-    if (all->open && !takes(all->open, peer, padded) && !send_open(cx)) {
+    if (all->open && !takes(cx, all->open, peer, padded) && !send_open(cx)) {
         *st_p = all->open->peer == peer ? AMPH_AGAIN : AMPH_ERR_NOSYS;
+        return NULL;
+    }
+
+    if (!all->open && !has_room(cx, sizeof(struct put_head) + padded)) {
+        *st_p = AMPH_AGAIN;
         return NULL;
     }
 

@@ -61,13 +61,18 @@ static bool grow(struct amph_ofi_pool *pool)
     return true;
 }
 
+bool amph_ofi_pool_has_item(struct amph_ofi_pool *pool)
+{
+    if (!pool->free)
+        pool->free = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
+
+    return pool->free || grow(pool);
+}
+
 void *amph_ofi_pool_get(struct amph_ofi_pool *pool)
 {
-    if (!pool->free) {
-        pool->free = __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
-        if (!pool->free && !grow(pool))
-            return NULL;
-    }
+    if (!amph_ofi_pool_has_item(pool))
+        return NULL;
 
     struct amph_ofi_item *item = pool->free;
 

@@ -91,8 +91,7 @@ static struct amph_ofi_op *op_get(struct amph_ofi_cx *cx, uint32_t peer, struct 
 
 static bool op_bounce(struct amph_ofi_cx *cx, struct amph_ofi_op *op, size_t len_bytes)
 {
-    op->bounce_pool =
-        &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
+    op->bounce_pool = amph_ofi_bounce_pool(cx, len_bytes);
     op->bounce = amph_ofi_pool_get(op->bounce_pool);
     if (op->bounce)
         op->bounce_reg = ((struct amph_ofi_item *)op->bounce)->reg;

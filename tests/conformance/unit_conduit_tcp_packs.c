@@ -415,6 +415,38 @@ Test(tcp_packs, a_pack_waits_for_room)
     stop();
 }
 
+/* What is accepted while buffers run out is sent although its process calls nothing any more. */
+Test(tcp_packs, packs_arrive_if_their_process_computes_without_room)
+{
+    static uint8_t src[LARGEST];
+    enum amph_status st;
+    unsigned n = 0;
+
+    start_packs(2, 0);
+    put_word(1, MANY - 1, SEG_BYTES / 8 - 1, 1);
+    let_push(true);
+    do {
+        memset(src, (int)n + 1, sizeof src);
+        rcs[n] = (struct counted)COUNTED;
+        st = ops->put(node[0].cx, 1, &node[0].rmem[1], n * sizeof src, src, sizeof src, NULL,
+                      &rcs[n].op);
+        ops->progress(node[1].cx, ~0u, 64); /* what the kernel does not take is left to progress */
+    } while (st == AMPH_OK && ++n < MANY - 1);
+
+    cr_assert(st == AMPH_AGAIN && n > 0);
+
+    const uint64_t end = amph_now_ns() + LIMIT_NS;
+    const uint8_t *last = node[1].seg + n * sizeof src - 1;
+
+    while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != (uint8_t)n) {
+        ops->progress(node[1].cx, ~0u, 64);
+        cr_assert_lt(amph_now_ns(), end);
+    }
+
+    PUMP_UNTIL(all_done(0, n, AMPH_OK));
+    stop();
+}
+
 /* More puts in flight than packs hold: the others are sent by themselves, or find no room. */
 Test(tcp_packs, more_puts_than_packs_hold)
 {
