@@ -91,11 +91,12 @@ one() {
     if clang -g $level -std=gnu11 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -include "$builddir/config.h" \
         -DAMPH_BINDIR='"/nonexistent"' $flags -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/fuzz/fuzz_$name.c" $present $lib \
         -o "$dir/fuzz" >"$dir/out" 2>&1 &&
-        FUZZ_DIR=$dir LD_LIBRARY_PATH=$builddir/.libs timeout $((seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed="${FUZZ_SEED:-1}" \
+        FUZZ_DIR=$dir LD_LIBRARY_PATH=$builddir/.libs timeout $((2 * seconds + 60)) "$dir/fuzz" -max_total_time="$seconds" -max_len=2000 -seed="${FUZZ_SEED:-1}" \
             -rss_limit_mb=1024 -timeout=20 -close_fd_mask=3 -artifact_prefix="$dir/" "$dir/corpus" $seeds >"$dir/out" 2>&1; then
         echo "ok - fuzzing $name: $(grep -oE 'Done [0-9]+ runs' "$dir/out")"
     else
-        echo "not ok - fuzzing $name"
+        code=$?
+        echo "not ok - fuzzing $name (exit code $code)"
         tail -n 40 "$dir/out" | sed 's/^/# /'
         for found in "$dir"/crash-* "$dir"/timeout-* "$dir"/oom-*; do
             [ ! -f "$found" ] || { echo "# $found:" && od -An -tx1 "$found" | head -n 40 | sed 's/^/# /'; }
