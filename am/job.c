@@ -144,10 +144,13 @@ static void tick(struct amph_am_ep *ep)
 
 /* Only logs, and remembers it for amph_fatal: the launcher ends the job if a process dies, and a peer
  * that has left in order is no error.  If messages are lost, the peer's process may be alive:
- * check_loss. */
+ * check_loss.  Without memory this process ends. */
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
+    if (st == AMPH_ERR_NOMEM)
+        amph_fatal("%s", why);
+
     __atomic_store_n(&amph_job.member_lost, true, __ATOMIC_RELAXED);
     if ((st == AMPH_ERR_LOST || st == AMPH_ERR_DENIED) &&
         !__atomic_load_n(&amph_job.loss_at_ns, __ATOMIC_RELAXED)) {

@@ -139,7 +139,8 @@ struct amph_upcalls {
      * are valid during the call. */
     void (*on_am)(void *up, uint32_t peer, enum amph_lane lane, const struct amph_am *am);
     /* peer cannot be reached any more (AMPH_ERR_PEER), or it may be alive but an operation in flight was
-     * lost (AMPH_ERR_LOST); called once for a peer.  Its operations in flight complete with
+     * lost (AMPH_ERR_LOST), or this process has no memory for what it sends (AMPH_ERR_NOMEM); called once for a
+     * peer.  Its operations in flight complete with
      * AMPH_ERR_PEER.  A conduit without self_flow need not report lost messages: am/ finds them. */
     void (*on_peer_error)(void *up, uint32_t peer, enum amph_status st, const char *why);
 };

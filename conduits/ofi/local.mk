@@ -24,6 +24,7 @@ libofi_la_SOURCES = \
 	conduits/ofi/reg.c \
 	conduits/ofi/rx.c \
 	conduits/ofi/send.c \
+	conduits/ofi/shortage.c \
 	conduits/ofi/silence.c \
 	conduits/ofi/wait.c
 libofi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)

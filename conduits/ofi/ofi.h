@@ -14,7 +14,7 @@
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
  *   look.c      is anything ready?                 pusher.c    the thread that sends them if the process computes
- *   pack.c      small puts that travel in one message
+ *   pack.c      small puts that travel in one message     shortage.c  is there no memory for what is to be sent?
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c and
  * look.c, `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and
@@ -217,6 +217,7 @@ enum amph_ofi_peer_state {
     OFI_PEER_UP,
     OFI_PEER_REFUSED, /* its address accepts no connection; the upcall is still to be made */
     OFI_PEER_SILENT,  /* its host has not answered for a while; the upcall is still to be made */
+    OFI_PEER_STARVED, /* there is no memory for what is sent to it; the upcall is still to be made */
     OFI_PEER_DEAD     /* the upcall has been made */
 };
 #define OFI_NAME_KEPT_BYTES \
@@ -327,7 +328,11 @@ struct amph_ofi_cx {
     struct amph_ofi_peer *probe_peer;
     uint64_t probe_ns;    /* when the last probe began */
     uint64_t patience_ns; /* see liveness.c; 0: the least */
-    int failed;           /* atomic: a peer's state is REFUSED or SILENT, progress must report it */
+    int failed; /* atomic: a peer's state is REFUSED, SILENT or STARVED, progress must report it */
+
+    /* shortage.c; atomic */
+    uint64_t short_look_ns; /* when malloc was asked last */
+    uint64_t short_ns;      /* since when it has had nothing to give, or 0 */
 
     uint64_t silence_ns; /* after which a host counts as dead; 0: never */
 
@@ -422,17 +427,17 @@ static inline void amph_ofi_cork_push_sent(struct amph_ofi_cx *cx)
         amph_ofi_cork_push(cork);
 }
 
-/* pack.c */
-void amph_ofi_pack_open(struct amph_ofi_cx *cx);
-void amph_ofi_pack_close(struct amph_ofi_cx *cx);
-/* Adds a put to a pack, or sends an open one before it.  AMPH_OK: it is in a pack; AMPH_AGAIN: no room;
- * AMPH_ERR_NOSYS: it is to be sent by itself. */
 /* The bounce buffers for that many bytes. */
 static inline struct amph_ofi_pool *amph_ofi_bounce_pool(struct amph_ofi_cx *cx, size_t len_bytes)
 {
     return &cx->bounce[len_bytes <= OFI_BOUNCE_SMALL_BYTES ? OFI_BOUNCE_SMALL : OFI_BOUNCE_LARGE];
 }
 
+/* pack.c */
+void amph_ofi_pack_open(struct amph_ofi_cx *cx);
+void amph_ofi_pack_close(struct amph_ofi_cx *cx);
+/* Adds a put to a pack, or sends an open one before it.  AMPH_OK: it is in a pack; AMPH_AGAIN: no room;
+ * AMPH_ERR_NOSYS: it is to be sent by itself. */
 enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
                                    const struct amph_rmem *rmem, uint64_t offset, const void *src,
                                    size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
@@ -592,6 +597,10 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
 /* liveness.c: called if p accepts nothing.  Returns OFI_PEER_REFUSED if its process has ended,
  * OFI_PEER_SILENT if its host answers nothing, else OFI_PEER_UP. */
 enum amph_ofi_peer_state amph_ofi_peer_liveness(struct amph_ofi_cx *cx, struct amph_ofi_peer *p);
+
+/* shortage.c: something could not be sent or posted, perhaps for want of memory.  If there has been none for some
+ * seconds, all peers fail.  Either side. */
+void amph_ofi_note_no_room(struct amph_ofi_cx *cx);
 
 /* silence.c: an operation of the conduit. */
 void amph_ofi_tick(struct amph_cx *cx, uint64_t now_ns);

@@ -19,6 +19,8 @@
 
 #define SPARE_DESCRIPTORS 256
 #define AV_HINT_MAX 1024 /* the provider's table grows by itself */
+/* What the first connections and messages take, rounded up. */
+#define LATER_BYTES ((size_t)1 << 20)
 
 /* Logs a failed step. ret is a libfabric return value; 0: the step succeeded. */
 static enum amph_status step(struct amph_ofi_cx *cx, const char *what, int ret)
@@ -133,7 +135,9 @@ static enum amph_status open_endpoint(struct amph_ofi_cx *cx, const struct amph_
         return st;
 
     st = amph_ofi_find_provider(family, cx->base.cfg.threaded, src, &cx->prov, &cx->info);
-    if (st != AMPH_OK)
+    if (st == AMPH_ERR_NOMEM)
+        amph_error_shared("there is no memory for libfabric%s", amph_limit_remedy(ENOMEM));
+    else if (st != AMPH_OK)
         amph_error_shared("no libfabric provider for %s works on the chosen interface; see "
                           "fi_info, or set AMPHORA_INTERFACE",
                           family->conduit);
@@ -185,7 +189,14 @@ static enum amph_status open_all(struct amph_ofi_cx *cx, const struct amph_ofi_f
     }
 
     amph_ofi_pack_open(cx);
-    return amph_ofi_rx_start(cx);
+    st = amph_ofi_rx_start(cx);
+    if (st == AMPH_OK && !amph_limit_memory_suffices(LATER_BYTES)) {
+        amph_error("%s: there is no memory for libfabric's connections%s", cx->base.cfg.name,
+                   amph_limit_remedy(ENOMEM));
+        st = AMPH_ERR_NOMEM;
+    }
+
+    return st;
 }
 
 static void set_facts(struct amph_ofi_cx *cx)

@@ -35,8 +35,12 @@ static bool grow(struct amph_ofi_pool *pool)
         return false;
 
     struct amph_ofi_slab *slab = calloc(1, sizeof *slab + pool->per_slab * pool->item_bytes);
-    if (!slab)
+    if (!slab) {
+        if (!pool->made) /* else items that are in use will be returned */
+            amph_ofi_note_no_room(pool->cx);
+
         return false;
+    }
 
     if (pool->cx->need_reg &&
         amph_ofi_reg_make(pool->cx, slab->items, pool->per_slab * pool->item_bytes,

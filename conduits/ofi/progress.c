@@ -5,11 +5,14 @@
  * reply lane only).  The batch of completions therefore belongs to the instance, and an inner call
  * continues where the outer one stopped.
  */
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_eq.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/os/clock.h"
+#include "base/os/limits.h"
 #include "base/status.h"
 #include "conduits/ofi/ofi.h"
 
@@ -55,6 +58,8 @@ void amph_ofi_fail_peer(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
 
 static bool report_one(struct amph_ofi_cx *cx, uint32_t peer)
 {
+    char why[96];
+
     switch (__atomic_load_n(&cx->peer[peer].state, __ATOMIC_RELAXED)) {
     case OFI_PEER_REFUSED:
         peer_lost(cx, peer, AMPH_ERR_PEER, "its address accepts no connection");
@@ -62,6 +67,10 @@ static bool report_one(struct amph_ofi_cx *cx, uint32_t peer)
     case OFI_PEER_SILENT: /* LOST: its process may be alive, and nobody else reports it */
         peer_lost(cx, peer, AMPH_ERR_LOST,
                   "nothing has been heard of its host for longer than AMPHORA_TCP_TIMEOUT");
+        return true;
+    case OFI_PEER_STARVED:
+        snprintf(why, sizeof why, "there is no memory for libfabric%s", amph_limit_remedy(ENOMEM));
+        peer_lost(cx, peer, AMPH_ERR_NOMEM, why);
         return true;
     default:
         return false;

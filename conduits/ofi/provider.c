@@ -218,6 +218,9 @@ enum amph_status amph_ofi_find_provider(const struct amph_ofi_family *family, bo
     enum amph_status st = find_provider(family, threaded, src, prov_p, info_p);
 
     amph_ofi_interfaces_release();
+    if (st != AMPH_OK && !amph_limit_memory_suffices(GETINFO_BYTES))
+        st = AMPH_ERR_NOMEM;
+
     return st;
 }
 

@@ -177,6 +177,7 @@ static void repost_if_unused(struct amph_ofi_cx *cx, struct amph_ofi_rxbuf *rb)
     if (!post(cx, rb)) {
         rb->released = true; /* not logged; each progress call tries again */
         cx->rx_starved = true;
+        amph_ofi_note_no_room(cx);
     }
 }
 

@@ -40,8 +40,8 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
 
     if (state == OFI_PEER_NONE)
         *st = AMPH_ERR_STATE;
-    else /* nobody else reports a silent host: the caller's progress must do it first */
-        *st = state == OFI_PEER_SILENT ? AMPH_AGAIN : AMPH_ERR_PEER;
+    else /* nobody else reports these: the caller's progress must do it first */
+        *st = state == OFI_PEER_SILENT || state == OFI_PEER_STARVED ? AMPH_AGAIN : AMPH_ERR_PEER;
 
     return NULL;
 }
@@ -54,6 +54,9 @@ static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
 
     if (ret == -FI_EAGAIN)
         state = amph_ofi_peer_liveness(cx, p);
+
+    if (ret == -FI_EAGAIN || ret == -FI_ENOMEM)
+        amph_ofi_note_no_room(cx);
 
     if (ret == -FI_ENOMEM || ret == -FI_EINTR || state == OFI_PEER_UP)
         return AMPH_AGAIN;

@@ -61,6 +61,9 @@ static void set_limits(void)
 static void on_peer_error(struct amph_am_ep *ep, uint32_t peer, enum amph_status st,
                           const char *why)
 {
+    if (st == AMPH_ERR_NOMEM)
+        amph_fatal("%s", why);
+
     /* its control connection ends when it has gone */
     bool alive = st == AMPH_ERR_LOST || st == AMPH_ERR_DENIED;
 

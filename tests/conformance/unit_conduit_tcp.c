@@ -61,7 +61,8 @@ static void on_peer_error(void *up, uint32_t peer, enum amph_status st, const ch
 
     /* LOST: transfers in flight failed before the end of the connection was seen */
     n->errors++;
-    if ((st != AMPH_ERR_PEER && st != AMPH_ERR_LOST) || !why || !why[0])
+    n->error_st = st;
+    if ((st != AMPH_ERR_PEER && st != AMPH_ERR_LOST && st != AMPH_ERR_NOMEM) || !why || !why[0])
         n->bad++;
 }
 

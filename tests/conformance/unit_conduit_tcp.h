@@ -13,6 +13,7 @@
 struct node {
     struct amph_cx *cx;
     uint64_t got[AMPH_NLANES], from[MAX_NODES], errors, bad;
+    enum amph_status error_st; /* of the last error */
     bool answer;
     struct amph_am last;
     int32_t last_args[AMPH_AM_MAX_ARGS];

@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/os/clock.h"
@@ -318,6 +320,68 @@ Test(tcp, death_with_packs_of_puts)
         cr_assert(rc[i].done == 1 && rc[i].st == AMPH_ERR_PEER, "put %zu", i);
 
     expect_death(c);
+}
+
+/* Takes all memory that malloc has, smaller pieces after larger ones. */
+static void **take_memory(void)
+{
+    void **all = NULL;
+    void **piece;
+
+    for (size_t len = 1 << 20; len >= 2 * sizeof(void *); len /= 2)
+        while ((piece = malloc(len)) != NULL) {
+            *piece = all;
+            all = piece;
+        }
+
+    return all;
+}
+
+static void give_memory(void **all)
+{
+    while (all) {
+        void **next = *all;
+
+        free(all);
+        all = next;
+    }
+}
+
+/* Nothing else would ever say so: without memory a send is refused as if the peer were slow. */
+Test(tcp, without_memory_all_peers_fail)
+{
+    static const uint8_t payload[1000];
+    const struct amph_am am = {
+        .kind = AMPH_AM_MEDIUM, .handler = 1, .nbytes = sizeof payload, .payload = payload
+    };
+    struct rlimit before;
+
+    start(2, false);
+    send_short(0, 1, AMPH_LANE_REQUEST, 1);
+    PUMP_UNTIL(node[1].got[0] == 1);
+
+    cr_assert_eq(getrlimit(RLIMIT_DATA, &before), 0);
+
+    const struct rlimit none = { 1, before.rlim_max }; /* Linux takes 0 for the hard limit */
+    const uint64_t end = amph_now_ns() + LIMIT_NS;
+    enum amph_status st = AMPH_AGAIN;
+
+    setrlimit(RLIMIT_DATA, &none);
+
+    void **memory = take_memory();
+
+    while (st == AMPH_AGAIN && !node[0].errors && amph_now_ns() < end) {
+        st = ops->am_send(node[0].cx, 1, AMPH_LANE_REQUEST, &am, NULL);
+        ops->progress(node[0].cx, ~0u, 64);
+    }
+
+    setrlimit(RLIMIT_DATA, &before);
+    give_memory(memory);
+    cr_assert_eq(st, AMPH_AGAIN);
+    cr_assert_eq(node[0].errors, 2, "both peers");
+    cr_assert_eq(node[0].error_st, AMPH_ERR_NOMEM);
+    cr_assert_eq(node[0].bad, 0);
+    stop();
 }
 
 /* A peer that does not look for long is slow, not dead: it is probed less and less often. */
