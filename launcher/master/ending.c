@@ -344,7 +344,7 @@ void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, cons
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
 
-        if (p->rank == l->abort_rank)
+        if (p->rank == l->abort_rank || p == l->judged)
             continue; /* its end is reported soon */
 
         bool awaited = exchange && !p->exchanged && !amph_launch_proc_is_replaced(p);
@@ -372,16 +372,11 @@ static void ended_badly(struct amph_lproc *p, int code, const char *how)
         died(p, code, how);
 }
 
-/* Decides whether the end of a process is a failure. */
-static void check_end(struct amph_lproc *p, bool by_signal, int number, bool core)
+/* Reports the end of a process if it is a failure. */
+static void judge_end(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
     char how[160];
-
-    if (l->phase >= AMPH_PHASE_ENDING || p->signalled || p->death_code)
-        return;
-    if (p->rank == l->abort_rank || p->aborted)
-        return; /* an abort is pending */
 
     if (by_signal) {
         snprintf(how, sizeof how, "was killed by signal %d (%s%s)", number, strsignal(number),
@@ -399,7 +394,20 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
     } else if (p->group == AMPH_SERVER && l->phase < AMPH_PHASE_DRAIN) {
         died(p, 1, "ended with exit code 0 while compute processes still run");
     }
+}
 
+static void check_end(struct amph_lproc *p, bool by_signal, int number, bool core)
+{
+    struct amph_launch *l = p->launch;
+
+    if (l->phase >= AMPH_PHASE_ENDING || p->signalled || p->death_code)
+        return;
+    if (p->rank == l->abort_rank || p->aborted)
+        return; /* an abort is pending */
+
+    l->judged = p; /* meanwhile messages of others are handled, which may wait for it */
+    judge_end(p, by_signal, number, core);
+    l->judged = NULL;
     amph_launch_check_absent(l, p->group, "to start");
 }
 

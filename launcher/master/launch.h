@@ -99,7 +99,7 @@ struct amph_lagent {
     struct amph_launch *launch;
     uint32_t host;
     bool gone, orphans_gone;
-    bool packs; /* it compresses its host's records (records.c) */
+    bool packs;                  /* it compresses its host's records (records.c) */
     size_t unacknowledged_bytes; /* output that was not acknowledged yet */
 
     /* only on this machine */
@@ -135,7 +135,7 @@ enum amph_phase {
     /* the job has failed or gasnet_exit was called with an error: all processes are being ended */
     AMPH_PHASE_ENDING,
     AMPH_PHASE_PACK, /* no process is left; other hosts compress their records */
-    AMPH_PHASE_DONE /* agents quit */
+    AMPH_PHASE_DONE  /* agents quit */
 };
 
 /* A failure that is held back, because it may be a consequence of another process's death. */
@@ -216,6 +216,7 @@ struct amph_launch {
     enum amph_pending abort_what;
     int abort_waits;     /* how often an abort was delayed again because a process is dying */
     char abort_how[160]; /* of AMPH_PENDING_END */
+    const struct amph_lproc *judged; /* has ended, and its end is about to be reported */
 };
 
 /* ---- master.c ---- */
