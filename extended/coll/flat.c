@@ -85,9 +85,12 @@ void amph_coll_flat_gather(struct amph_coll_op *op)
     amph_coll_copy(dst_block(op, net->me), op->src + op->off, op->len);
 }
 
-void amph_coll_flat_exchange(struct amph_coll_op *op)
+/* Sends a block to each other participant, and receives one of each.  stride_bytes: from the block for one participant
+ * to that for the next; 0: all get the same. */
+static void swap_blocks(struct amph_coll_op *op, size_t stride_bytes)
 {
     struct amph_net *net = &op->net;
+    const uint8_t *first = op->src + op->off;
 
     amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
     net->step = step_all;
@@ -100,32 +103,22 @@ void amph_coll_flat_exchange(struct amph_coll_op *op)
 
     for (uint32_t i = 1; i < net->count; i++) {
         uint32_t to = (net->me + i) % net->count;
-        amph_coll_mail_out(op->coll, to, net->me, src_block(op, to), op->len, op->len);
+        amph_coll_mail_out(op->coll, to, net->me, first + to * stride_bytes, op->len, op->len);
     }
 
-    amph_coll_copy(dst_block(op, net->me), src_block(op, net->me), op->len);
+    amph_coll_copy(dst_block(op, net->me), first + net->me * stride_bytes, op->len);
+}
+
+void amph_coll_flat_exchange(struct amph_coll_op *op)
+{
+    swap_blocks(op, op->block);
 }
 
 /* ---- gather to all: of a few participants each sends its block to each other one ---- */
 
 void amph_coll_spread_gather_all(struct amph_coll_op *op)
 {
-    struct amph_net *net = &op->net;
-    const uint8_t *own = op->src + op->off;
-
-    amph_coll_mail_begin(op->coll, op->seq, net->count, net->count, net->piece);
-    net->step = step_all;
-    open_blocks(op);
-
-    for (uint32_t i = 1; i < net->count; i++) {
-        uint32_t from = (net->me + net->count - i) % net->count;
-        amph_coll_mail_in(op->coll, from, from, dst_block(op, from), op->len);
-    }
-
-    for (uint32_t i = 1; i < net->count; i++)
-        amph_coll_mail_out(op->coll, (net->me + i) % net->count, net->me, own, op->len, op->len);
-
-    amph_coll_copy(dst_block(op, net->me), own, op->len);
+    swap_blocks(op, 0);
 }
 
 /* ---- gather to all: a ring; each block goes on to the right when it has come from the left ---- */
