@@ -108,9 +108,14 @@ bool amph_coll_direct_accept(struct amph_mail_out *out, uint32_t peer, const voi
     const uint32_t max_put = amph_rd_u32(&r);
     const void *key = amph_rd_blob(&r, &key_len);
 
-    if (r.bad || amph_rd_left(&r) || !max_put ||
-        amph_am_mem_import(amph_gex()->ep.am, peer, key, key_len, &mem) != AMPH_OK)
+    if (r.bad || amph_rd_left(&r) || !max_put)
         return false;
+
+    const enum amph_status st = amph_am_mem_import(amph_gex()->ep.am, peer, key, key_len, &mem);
+
+    if (st != AMPH_OK)
+        return st ==
+               AMPH_ERR_NOMEM; /* then the data goes in messages, which the receiver takes as well */
 
     const uint64_t at = address - mem.base;
 
