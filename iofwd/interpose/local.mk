@@ -95,6 +95,8 @@ preload_sources = \
 	iofwd/interpose/process/mpi_job.c \
 	iofwd/interpose/process/mpi_job.h \
 	iofwd/interpose/fd/fd.c \
+	iofwd/interpose/fd/libaio.c \
+	iofwd/interpose/fd/libaio.h \
 	iofwd/interpose/entry/refuse.c \
 	iofwd/interpose/entry/trace.c \
 	iofwd/interpose/entry/trace_stdio.c \
@@ -309,6 +311,7 @@ preload_scripts += \
 	tests/files/data/fwd_splice.sh \
 	tests/files/ready/fwd_ready.sh \
 	tests/files/calls/fwd_refused.sh \
+	tests/files/data/fwd_libaio.sh \
 	tests/files/build/fwd_bypass.sh \
 	tests/files/process/fwd_relay.sh \
 	tests/files/calls/fwd_valgrind.sh \
@@ -340,7 +343,7 @@ preload_programs += tests/files/process/fwd_signals tests/files/process/fwd_own_
 preload_programs += tests/files/process/fwd_handler_memory
 preload_programs += tests/files/process/fwd_last_thread tests/files/process/iofwd_last_thread
 preload_programs += tests/files/calls/fwd_truth tests/files/calls/fwd_more tests/files/calls/fwd_random tests/files/data/fwd_fsx tests/files/limits/fwd_limits tests/files/failover/fwd_death
-preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/trace/fwd_trace tests/files/failover/fwd_early
+preload_programs += tests/files/data/fwd_versions tests/files/limits/fwd_budget tests/files/calls/fwd_refused tests/files/data/fwd_libaio tests/files/trace/fwd_trace tests/files/failover/fwd_early
 preload_programs += tests/files/failover/fwd_faults tests/files/limits/fwd_full tests/files/process/fwd_stopped
 preload_programs += tests/files/calls/fwd_exports tests/files/memory/fwd_maps tests/files/calls/fwd_names tests/files/data/fwd_readers tests/files/data/fwd_splice
 preload_programs += tests/files/data/fwd_passthrough tests/files/calls/fwd_lookups tests/files/calls/fwd_near \
@@ -451,6 +454,9 @@ tests_files_limits_fwd_budget_LDFLAGS =
 tests_files_calls_fwd_refused_SOURCES = tests/files/calls/fwd_refused.c tests/files/fwd_is.h
 tests_files_calls_fwd_refused_LDFLAGS =
 tests_files_calls_fwd_refused_LDADD = -ldl
+tests_files_data_fwd_libaio_SOURCES = tests/files/data/fwd_libaio.c tests/files/fwd_is.h
+tests_files_data_fwd_libaio_LDFLAGS =
+tests_files_data_fwd_libaio_LDADD = -ldl
 tests_files_trace_fwd_trace_SOURCES = tests/files/trace/fwd_trace.c
 tests_files_trace_fwd_trace_LDFLAGS =
 tests_files_failover_fwd_death_SOURCES = tests/files/failover/fwd_death.c

@@ -36,7 +36,8 @@ static void put(struct starting *s, uint64_t key, unsigned name, int fd, int64_t
     if (!file) /* of no open file: the request fails */
         return;
 
-    struct amph_trace_call call = { .side = AMPH_TRACE_LOCAL,
+    struct amph_trace_call call = { .side = amph_ip_fd(fd) ? AMPH_TRACE_FORWARDED
+                                                           : AMPH_TRACE_LOCAL,
                                     .has = AMPH_TRACE_HAS_FD,
                                     .fd = fd,
                                     .file = file,

@@ -8,7 +8,6 @@
 #include "iofwd/interpose/entry/refuse.h"
 
 #include <errno.h>
-#include <linux/aio_abi.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
 #include <string.h>
@@ -114,54 +113,6 @@ int amph_ip_ioctl_carried(unsigned long request, const void *arg)
             return carries_forwarded(&carrying[i], arg) ? carrying[i].err : 0;
 
     return 0;
-}
-
-/* ---- libaio ---- */
-
-long amph_ip_submit_local(long count, void *const *list)
-{
-    if (!amph_ip_state.on || amph_ip_inside)
-        return count;
-
-    for (long i = 0; i < count; i++) {
-        if (!amph_ip_can_read(&list[i], sizeof list[i]))
-            return count;
-
-        const struct iocb *request = list[i];
-
-        if (!amph_ip_can_read(request, sizeof *request))
-            return count;
-        if (amph_ip_fd((int)request->aio_fildes))
-            return i;
-    }
-
-    return count;
-}
-
-long amph_ip_submit(const long *a)
-{
-    long count = a[1];
-    long first = amph_ip_submit_local(count, (void *const *)a[2]);
-
-    if (first == 0 && count > 0)
-        return amph_ip_fail(EINVAL);
-
-    return libc_syscall(SYS_io_submit, a[0], first, a[2], 0, 0, 0);
-}
-
-/* libaio's function, which makes the system call by its own instruction and returns errors as
- * negative numbers.  A function of another library with this name gets its call. */
-int amph_do_io_submit(void *context, long count, void **list)
-{
-    int (*next)(void *, long, void **) = (int (*)(void *, long, void **))amph_ip_next_unless(
-        "io_submit", "LIBAIO_0.1");
-
-    if (next)
-        return next(context, count, list);
-
-    long result = amph_ip_submit((long[]){ (long)context, count, (long)list, 0, 0, 0 });
-
-    return (int)(result < 0 ? -errno : result);
 }
 
 /* ---- io_uring ---- */

@@ -21,14 +21,6 @@ static inline bool amph_ip_carries(unsigned long request, const void *arg)
     return amph_ip_ioctl_carried(request, arg) != 0;
 }
 
-/* Returns how many of the `count` requests of an io_submit precede the first one whose descriptor
- * is forwarded.  The search ends at unreadable memory, because the kernel stops there as well. */
-long amph_ip_submit_local(long count, void *const *list);
-
-/* io_submit with the errno convention of system calls: the kernel gets the requests before the
- * first one of a forwarded file; EINVAL if that is the first. */
-long amph_ip_submit(const long *a);
-
 /* Returns whether io_uring_setup must fail.  A ring moves data without calls that could be
  * intercepted (IOFWD_IO_URING). */
 bool amph_ip_ring_refused(void);

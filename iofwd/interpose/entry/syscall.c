@@ -36,6 +36,7 @@
 #include "iofwd/interpose/entry/trace.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
 #include "iofwd/interpose/entry/fault_check.h"
+#include "iofwd/interpose/fd/libaio.h"
 #include "iofwd/interpose/fd/procfs.h"
 #include "iofwd/interpose/fd/poll.h"
 #include "iofwd/interpose/path/near.h"

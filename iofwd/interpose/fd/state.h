@@ -85,6 +85,12 @@ struct amph_ip_fds_state {
         unsigned threads;                  /* each serves one descriptor table */
     } aio;
 
+    /* libaio.c: atomically. */
+    struct {
+        int null_plus_one; /* descriptor of /dev/null + 1; 0: none yet */
+        int changed;       /* requests of the program that describe the write to it */
+    } libaio;
+
     /* epoll.c: the program's sets with forwarded files; under the lock. */
     struct {
         pthread_mutex_t lock;

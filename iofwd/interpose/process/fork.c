@@ -24,6 +24,7 @@
 #include "iofwd/client/api/interface.h"
 #include "iofwd/interpose/attach/client.h"
 #include "iofwd/interpose/entry/catch.h"
+#include "iofwd/interpose/fd/libaio.h"
 #include "iofwd/interpose/fd/own_table.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
@@ -88,6 +89,7 @@ static void begin_child(const struct amph_ip_forking *f)
     amph_ip_log_forked();
     amph_ip_stream_forked();
     amph_ip_aio_forked();
+    amph_ip_libaio_forked();
     amph_ip_tables_forked();
     if (!f->alone)
         amph_fdtab_recount();

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <linux/aio_abi.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <linux/loop.h>
@@ -66,79 +65,6 @@ static void holds(int fd, const char *text)
 
     IS(pread(fd, buf, sizeof buf - 1, 0), strlen(text));
     IS(strcmp(buf, text), 0);
-}
-
-/* ---- libaio ---- */
-
-static struct iocb request(int fd, int what, void *buf, size_t len)
-{
-    return (struct iocb){ .aio_fildes = (uint32_t)fd,
-                          .aio_lio_opcode = (uint16_t)what,
-                          .aio_buf = (uintptr_t)buf,
-                          .aio_nbytes = len };
-}
-
-static long submit_by_number(aio_context_t context, long n, struct iocb **list)
-{
-    long result = syscall(SYS_io_submit, context, n, list);
-
-    return result < 0 ? -errno : result;
-}
-
-static int (*library_submit)(aio_context_t, long, struct iocb **);
-
-static long submit_by_library(aio_context_t context, long n, struct iocb **list)
-{
-    return library_submit(context, n, list);
-}
-
-static void submit_by(long (*submit)(aio_context_t, long, struct iocb **))
-{
-    aio_context_t context = 0;
-    struct io_event event;
-    char text[] = "TEXT";
-    int far = make(forwarded, "aio", "kept");
-    int near = make(local, "aio", "kept");
-    int reads = open(in(forwarded, "aio"), O_RDONLY);
-    struct iocb on_far = request(far, IOCB_CMD_PWRITE, text, 4);
-    struct iocb on_reads = request(reads, IOCB_CMD_PWRITE, text, 4);
-    struct iocb on_near = request(near, IOCB_CMD_PWRITE, text, 4);
-    struct iocb polls = request(far, IOCB_CMD_POLL, NULL, 0);
-    struct iocb *list[] = { &on_near, &on_far, &on_near };
-
-    IS(syscall(SYS_io_setup, 8, &context), 0);
-    IS(submit(context, 1, (struct iocb *[]){ &on_far }), -EINVAL);
-    IS(submit(context, 1, (struct iocb *[]){ &on_reads }), -EINVAL);
-    IS(submit(context, 1, (struct iocb *[]){ &polls }), -EINVAL);
-    holds(far, "kept");
-
-    /* what comes before the first that is refused is done, as the kernel has it */
-    IS(submit(context, 3, list), 1);
-    IS(syscall(SYS_io_getevents, context, 1, 1, &event, NULL), 1);
-    IS(event.res, 4);
-    holds(near, "TEXT");
-    holds(far, "kept");
-
-    IS(submit(context, 1, (struct iocb **)8), -EFAULT);
-    IS(submit(context, 1, (struct iocb *[]){ (void *)8 }), -EFAULT);
-    IS(submit(context, -1, list), -EINVAL);
-    IS(submit(context, 0, NULL), 0);
-    IS(syscall(SYS_io_destroy, context), 0);
-    IS(close(far) | close(near) | close(reads), 0);
-}
-
-static void part_submit(void)
-{
-    submit_by(submit_by_number);
-
-    if (!dlopen("libaio.so.1", RTLD_NOW | RTLD_GLOBAL) &&
-        !dlopen("libaio.so.1t64", RTLD_NOW | RTLD_GLOBAL)) {
-        puts("no libaio");
-        return;
-    }
-
-    library_submit = (int (*)(aio_context_t, long, struct iocb **))dlsym(RTLD_DEFAULT, "io_submit");
-    submit_by(submit_by_library);
 }
 
 /* ---- io_uring ---- */
@@ -406,9 +332,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } parts[] = {
-        { "submit", part_submit },   { "ring", part_ring },       { "watch", part_watch },
-        { "mounts", part_mounts },   { "carried", part_carried }, { "sockets", part_sockets },
-        { "numbers", part_numbers },
+        { "ring", part_ring },       { "watch", part_watch },     { "mounts", part_mounts },
+        { "carried", part_carried }, { "sockets", part_sockets }, { "numbers", part_numbers },
     };
 
     if (argc != 4)
