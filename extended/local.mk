@@ -223,7 +223,7 @@ tests_gex_gex_vis_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_gex_gex_vis_LDADD = libamphora.la
 
 # Hosts of different kinds: here all of one kind, in pretended order; scripts/check-hetero has real ones.
-check_PROGRAMS += tests/files/calls/fwd_narrow tests/am/mixed tests/am/listening
+check_PROGRAMS += tests/files/calls/fwd_narrow tests/am/mixed tests/am/mixed_coll tests/am/listening
 dist_check_SCRIPTS += tests/am/mixed.sh tests/am/widths.sh tests/am/listening.sh
 TESTS += tests/am/mixed.sh tests/am/widths.sh tests/am/listening.sh
 tests_am_listening_SOURCES = tests/am/listening.c tests/gex/gex_common.h
@@ -233,3 +233,6 @@ tests_files_calls_fwd_narrow_SOURCES = tests/files/calls/fwd_narrow.c
 tests_am_mixed_SOURCES = tests/am/mixed.c tests/gex/gex_common.h
 tests_am_mixed_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
 tests_am_mixed_LDADD = libamphora.la
+tests_am_mixed_coll_SOURCES = tests/am/mixed_coll.c tests/gex/gex_common.h
+tests_am_mixed_coll_CPPFLAGS = -DGASNET_SEQ $(gex_client_cppflags)
+tests_am_mixed_coll_LDADD = libamphora.la

@@ -26,10 +26,11 @@ static inline uint32_t next_random(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Byte i of what `writer` writes in step `step`. */
+/* Byte i of what `writer` writes in step `step`.  Pieces of 256 bytes and of 64 KiB differ, so that a piece in the
+ * place of another is found. */
 static inline unsigned char pattern(uint32_t writer, uint32_t step, size_t i)
 {
-    return (unsigned char)(writer * 37 + step * 101 + i * 7 + (i >> 8));
+    return (unsigned char)(writer * 37 + step * 101 + i * 7 + (i >> 8) + (i >> 16) * 29);
 }
 
 static inline void fill(void *buf, size_t n, uint32_t writer, uint32_t step)
