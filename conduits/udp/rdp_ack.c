@@ -73,6 +73,9 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
     else if (delay > ACK_MAX_NS)
         delay = ACK_MAX_NS;
 
+    if (len_bytes <= RDP_COPY_BYTES && delay < RDP_ACK_WAIT_NS)
+        delay = RDP_ACK_WAIT_NS;
+
     if (gap || p->h.flags & RDP_F_NOW || c->ack_packets >= ACK_PACKETS || c->ack_bytes >= ACK_BYTES)
         delay = 0;
 

@@ -387,7 +387,7 @@ static void consumed(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
     grow_window(r, c, rx);
 
     /* A sender that may be waiting for room gets an acknowledgement at once. */
-    if (c->any_received && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns == RDP_NEVER) {
+    if (c->any_received && rx->limit - rx->used_bytes < rx->window / 2 && c->ack_ns > r->now) {
         c->ack_ns = r->now;
         c->timer_ns = c->ack_ns < c->timer_ns ? c->ack_ns : c->timer_ns;
         amph_rdp_activate(r, c);

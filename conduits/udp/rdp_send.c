@@ -381,7 +381,7 @@ void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 }
 
 static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg *s, size_t bytes,
-                                   uint64_t now, bool more)
+                                   uint64_t now, bool more, bool soon)
 {
     struct amph_rdp_rec *rec = amph_rdp_rec_new(c, now, bytes);
 
@@ -397,6 +397,7 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
     c->out_packets++;
     c->next_pn++;
     c->last_wanted_ns = now;
+    c->ack_wait_ns = soon || bytes > RDP_COPY_BYTES ? 0 : RDP_ACK_WAIT_NS;
 
     return rec;
 }
@@ -434,7 +435,7 @@ void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t no
                             .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
     size_t bytes = emit(r, c, &p, c->any_received, c->next_pn, now);
 
-    record(c, NULL, bytes, now, false);
+    record(c, NULL, bytes, now, false, true);
     amph_rdp_rearm(r, c, now);
 }
 
@@ -462,7 +463,7 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
 
     size_t bytes = emit(r, c, &p, c->ack_packets > 0, c->next_pn, now);
 
-    record(c, s, bytes, now, more);
+    record(c, s, bytes, now, more, flags & RDP_F_NOW);
     s->state = RDP_SEG_OUT;
     r->out_bytes += bytes;
     if (r->out_bytes >= RDP_BATCH_BYTES)

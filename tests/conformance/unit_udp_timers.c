@@ -204,6 +204,33 @@ static void away(uint64_t timeout_ns)
     sim_close(s);
 }
 
+/* ---- acknowledgements ---- */
+
+/* One that nobody awaits is sent late, so that a message can take it along, but before the sender's time-out. */
+static void late_acknowledgements(void)
+{
+    struct sim *s = open_pair();
+    const struct amph_rdp_conn *sender = s->node[0].rdp->conn[1];
+    const struct amph_rdp_conn *receiver = s->node[1].rdp->conn[0];
+    unsigned late = 0;
+
+    for (unsigned i = 1; i <= 40; i++) {
+        amph_rdp_am_send(s->node[0].rdp, 1, AMPH_LANE_REQUEST, &message, NULL);
+        while (counted < 1 + i && sim_step(s))
+            continue;
+
+        const uint64_t ack_ns = receiver->ack_ns;
+
+        late += ack_ns != RDP_NEVER && ack_ns > s->now + 200 * AMPH_NS_PER_US &&
+                ack_ns + s->link.delay_ns < sender->timer_ns;
+        for (unsigned k = 0; k < 100 && sim_step(s); k++)
+            continue;
+    }
+
+    report(late > 20, "acknowledgements wait for a message, but not for long");
+    sim_close(s);
+}
+
 /* ---- many processes on one core ---- */
 
 #define CROWD 48u
@@ -287,6 +314,7 @@ int main(int argc, char **argv)
     guard_postpones();
     away(600 * AMPH_NS_PER_S);
     away(10 * AMPH_NS_PER_S);
+    late_acknowledgements();
     for (unsigned i = 0; i < AMPH_COUNTOF(away_ms); i++)
         crowd(away_ms[i]);
 
