@@ -115,9 +115,11 @@ struct amph_am_context {
 /* How polls look at networks where processes outnumber cores (poll.c).  Atomic. */
 struct amph_rest {
     uint64_t found_ns; /* the last message */
-    uint64_t yield_ns; /* the last yield */
+    uint64_t yield_ns; /* the last yield, or the first look after something was sent */
     uint64_t until_ns; /* not looked at before; 0: the next poll looks */
     unsigned looks;    /* that have found nothing since the later of both */
+    unsigned soon;     /* yields left that come soon, because an answer may be awaited */
+    bool sent;         /* something, since the last look */
 };
 
 struct amph_am_ep {
@@ -200,8 +202,11 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
  * send there what they have kept back. */
 static inline void amph_ep_end_rest(struct amph_am_ep *ep)
 {
-    if (ep->networked)
-        __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
+    if (!ep->networked)
+        return;
+
+    __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&ep->rest.sent, true, __ATOMIC_RELAXED);
 }
 
 /* ---- send.c ---- */

@@ -17,6 +17,8 @@ enum {
     IDLE_BETWEEN_YIELDS = 64,
     IDLE_BETWEEN_TICKS = 4096,
     LOOKS_BEFORE_YIELD = 3,
+    SOON_LOOKS = 2, /* before a yield after something was sent */
+    SOON_YIELDS = 2,
     BUSY_MESSAGES = 16,     /* a poll that handles this many may have left some */
     BUSY_MESSAGES_MAX = 256 /* limit of one call */
 };
@@ -27,6 +29,9 @@ enum {
 #define REST_NS (4 * AMPH_NS_PER_US)
 #define FIRST_YIELD_NS (4 * AMPH_NS_PER_US)
 #define LATER_YIELD_NS (8 * AMPH_NS_PER_US)
+/* The same of a process that has sent something and probably waits for an answer, for a few yields. */
+#define SOON_REST_NS AMPH_NS_PER_US
+#define SOON_YIELD_NS (2 * AMPH_NS_PER_US)
 
 static void flush_all(struct amph_am_ep *ep)
 {
@@ -148,34 +153,62 @@ static unsigned poll_busy(struct amph_am_ep *ep, unsigned n)
 
 /* Should a process yield whose networks have had nothing for idle_ns?  Messages of processes on other cores
  * often come in the first microseconds, and then one switch of processes serves several of them. */
-static bool yields_now(const struct amph_rest *rest, uint64_t now_ns, uint64_t idle_ns)
+static bool yields_now(const struct amph_rest *rest, unsigned soon, uint64_t now_ns,
+                       uint64_t idle_ns)
 {
-    uint64_t yield_ns = __atomic_load_n(&rest->yield_ns, __ATOMIC_RELAXED);
+    const unsigned looks = __atomic_load_n(&rest->looks, __ATOMIC_RELAXED);
+    const uint64_t turn_ns = now_ns - __atomic_load_n(&rest->yield_ns, __ATOMIC_RELAXED);
 
-    return now_ns - yield_ns < idle_ns ? now_ns - yield_ns >= LATER_YIELD_NS
-                                       : idle_ns >= FIRST_YIELD_NS;
+    if (soon)
+        return looks >= SOON_LOOKS && turn_ns >= SOON_YIELD_NS;
+    if (looks < LOOKS_BEFORE_YIELD)
+        return false;
+
+    return turn_ns < idle_ns ? turn_ns >= LATER_YIELD_NS : idle_ns >= FIRST_YIELD_NS;
 }
 
 /* The networks had nothing: yields, or lets the next polls rest, at first for half as long as has passed since the
  * last message, so that a message is found after at most one and a half times the time. */
 static void after_empty_look(struct amph_rest *rest, uint64_t now_ns)
 {
-    uint64_t idle_ns = now_ns - __atomic_load_n(&rest->found_ns, __ATOMIC_RELAXED);
+    const uint64_t idle_ns = now_ns - __atomic_load_n(&rest->found_ns, __ATOMIC_RELAXED);
+    unsigned soon = __atomic_load_n(&rest->soon, __ATOMIC_RELAXED);
 
-    unsigned looks = __atomic_load_n(&rest->looks, __ATOMIC_RELAXED) + 1;
+    if (__atomic_load_n(&rest->sent, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&rest->sent, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&rest->soon, soon = SOON_YIELDS, __ATOMIC_RELAXED);
+        __atomic_store_n(&rest->looks, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&rest->yield_ns, now_ns, __ATOMIC_RELAXED);
+    }
 
-    __atomic_store_n(&rest->looks, looks, __ATOMIC_RELAXED);
-    if (looks >= LOOKS_BEFORE_YIELD && yields_now(rest, now_ns, idle_ns)) {
+    __atomic_store_n(&rest->looks, __atomic_load_n(&rest->looks, __ATOMIC_RELAXED) + 1,
+                     __ATOMIC_RELAXED);
+
+    if (yields_now(rest, soon, now_ns, idle_ns)) {
         sched_yield();
         __atomic_store_n(&rest->looks, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&rest->soon, soon - (soon > 0), __ATOMIC_RELAXED);
         __atomic_store_n(&rest->yield_ns, amph_now_ns(), __ATOMIC_RELAXED);
         return;
     }
 
-    if (idle_ns >= LOOK_NS)
-        __atomic_store_n(&rest->until_ns,
-                         now_ns + (idle_ns < FIRST_YIELD_NS ? idle_ns / 2 : REST_NS),
-                         __ATOMIC_RELAXED);
+    uint64_t rest_ns = idle_ns < FIRST_YIELD_NS ? idle_ns / 2 : REST_NS;
+
+    if (soon)
+        rest_ns = SOON_REST_NS;
+
+    if (soon || idle_ns >= LOOK_NS)
+        __atomic_store_n(&rest->until_ns, now_ns + rest_ns, __ATOMIC_RELAXED);
+}
+
+/* After a message nothing is awaited until something is sent. */
+static void after_message(struct amph_rest *rest, uint64_t now_ns)
+{
+    __atomic_store_n(&rest->found_ns, now_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&rest->looks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&rest->soon, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&rest->sent, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&rest->until_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* A poll where processes outnumber cores.  It reads the clock, because a look at a network is a system call,
@@ -187,9 +220,7 @@ static unsigned poll_with_rests(struct amph_am_ep *ep)
     unsigned n = poll_some(ep, !rests);
 
     if (n) {
-        __atomic_store_n(&ep->rest.found_ns, now_ns, __ATOMIC_RELAXED);
-        __atomic_store_n(&ep->rest.looks, 0, __ATOMIC_RELAXED);
-        amph_ep_end_rest(ep);
+        after_message(&ep->rest, now_ns);
     } else if (!rests && !amph_ep_in_handler(ep)) {
         after_empty_look(&ep->rest, now_ns);
     }
