@@ -72,6 +72,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/attach/mpmd.c \
 	iofwd/client/data/segment.c \
 	iofwd/client/data/passed.h \
+	iofwd/client/data/map_descriptor.c \
 	iofwd/client/data/passthrough.c \
 	iofwd/client/data/passthrough.h \
 	iofwd/client/lookups.c \

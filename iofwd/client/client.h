@@ -200,6 +200,24 @@ bool amph_fwd_owns_fd(int fd);
  * that servers have passed to it.  Returns whether there were any, so that the call can be made again. */
 bool amph_fwd_give_up_fds(void);
 
+/*
+ * Shared maps of a file itself: by a descriptor that its server passes, if all servers of the job are on this host and
+ * this process has the same rights as they.  st, access: the file's attributes, and O_RDWR or O_RDONLY.  begin returns
+ * 0, after which end must follow when the map has been made, or an errno value: the process cannot map the file itself.
+ * The map keeps the open file open, even if its server ends.
+ */
+struct passed_file;
+struct amph_fwd_map_use {
+    int fd;            /* for mmap alone */
+    bool here;         /* also after an error: the file's server is on this host */
+    bool moves_server; /* another server may take over the open file (failover) */
+    uint64_t versions; /* the id of the versions (wire/versions.h) of what is changed in the map */
+    struct passed_file *entry; /* the client's; NULL: fd is of this use */
+};
+int amph_fwd_map_begin(struct amph_fwd_client *client, const struct amph_fwd_file *file,
+                       const struct stat *st, int access, struct amph_fwd_map_use *use);
+void amph_fwd_map_end(const struct amph_fwd_map_use *use);
+
 /* Sets the interposer's function that records for each thread whether it runs Amphora's code: swap
  * sets the state and returns the previous one.  The client sets it to 1 while it works and restores
  * it before it delivers signals that it blocked. */

@@ -40,6 +40,7 @@
  *   data/tuning.c, .h   size and number of the pieces of large calls
  *   data/passthrough.c, .h   calls by descriptors that servers have passed
  *   data/passed.h       files whose descriptors servers have passed
+ *   data/map_descriptor.c   descriptors for shared maps
  *   data/record_locks.c, .h   record locks by such descriptors
  *   data/record_locks_exec.c   these descriptors over exec
  *   data/pipes.c, .h    pipes to servers of this host, for the data of large writes

@@ -83,14 +83,16 @@ static void look(struct amph_fwd_client *cl)
     amph_client_sigguard_leave(&g);
 }
 
-const struct amph_fwd_versions *amph_client_versions(struct amph_fwd_client *cl)
+const struct amph_fwd_versions *amph_client_versions_common(struct amph_fwd_client *cl)
 {
-    if (amph_client_state.versions.age_ns == 0)
-        return NULL;
-
     if (AMPH_UNLIKELY(
             !atomic_load_explicit(&amph_client_state.versions.looked, memory_order_acquire)))
         look(cl);
 
     return amph_client_state.versions.map;
+}
+
+const struct amph_fwd_versions *amph_client_versions(struct amph_fwd_client *cl)
+{
+    return amph_client_state.versions.age_ns == 0 ? NULL : amph_client_versions_common(cl);
 }

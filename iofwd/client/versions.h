@@ -22,6 +22,8 @@ bool amph_client_versions_wanted(void);
 /* Returns the versions, or NULL if a server of the job does not share them with this process.  The
  * first call looks the servers up, which may block. */
 const struct amph_fwd_versions *amph_client_versions(struct amph_fwd_client *cl);
+/* The same, whether or not the client caches anything.  With them, all servers of the job are on this host. */
+const struct amph_fwd_versions *amph_client_versions_common(struct amph_fwd_client *cl);
 
 /* Returns whether an answer to a query made at that time is too old.  The versions do not show
  * changes that other programs of the servers' host make. */

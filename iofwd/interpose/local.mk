@@ -151,6 +151,8 @@ preload_sources = \
 	iofwd/interpose/memory/map.c \
 	iofwd/interpose/memory/map_file.c \
 	iofwd/interpose/memory/map_file.h \
+	iofwd/interpose/memory/map_itself.c \
+	iofwd/interpose/memory/map_itself.h \
 	iofwd/interpose/path/names.c \
 	iofwd/interpose/path/pairs.c \
 	iofwd/interpose/loader/elf_deps.c \

@@ -143,6 +143,22 @@ int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer 
     return 0;
 }
 
+/* The map is the kernel's, so neither calls that are under way nor O_DIRECT matter, nor is anything counted. */
+int amph_server_passthrough_give_map(struct amph_server *s, struct amph_server_peer *p,
+                                     uint64_t number)
+{
+    amph_server_assert_owner(&s->progress.owner);
+
+    const struct amph_server_handle *h = amph_server_handle_find(s, number);
+
+    if (!h || !amph_server_handle_held_by(p, h))
+        return EBADF;
+    if (!may_have_descriptors(s, p) || !h->regular || h->line == FWD_VERSIONS_LINE_NONE)
+        return EOPNOTSUPP;
+
+    return send_descriptor(p->conn, h->number, h->fd) ? 0 : EAGAIN;
+}
+
 static bool is_directory(int fd)
 {
     struct stat st;

@@ -40,6 +40,10 @@ struct amph_server_passthrough {
 int amph_server_passthrough_give(struct amph_server *s, struct amph_server_peer *p, uint64_t number,
                                  struct amph_fwd_passed *passed_p);
 
+/* Sends the client the descriptor of an open file, for a shared map.  0, EBADF, EOPNOTSUPP or EAGAIN. */
+int amph_server_passthrough_give_map(struct amph_server *s, struct amph_server_peer *p,
+                                     uint64_t number);
+
 /* Sends the client the descriptor of an open directory; or with `directory` 0, of the export in which `path` lies,
  * the length of whose name is *name_bytes_p.  0, EBADF, EACCES (it lies in none), EOPNOTSUPP or EAGAIN. */
 int amph_server_passthrough_give_directory(struct amph_server *s, struct amph_server_peer *p,

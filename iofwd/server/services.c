@@ -199,6 +199,19 @@ static size_t answer_passthrough(struct amph_server_request *rq, uint8_t *out)
     return put_body(rq, out, n, FWD_PASSED_BYTES);
 }
 
+static size_t answer_map(struct amph_server_request *rq, uint8_t *out)
+{
+    struct amph_rd r;
+
+    amph_rd_init(&r, rq->msg + FWD_REQ_HEAD_BYTES, rq->msg_len - FWD_REQ_HEAD_BYTES);
+
+    uint64_t handle = amph_rd_u64(&r);
+
+    rq->exec.error = r.bad ? EPROTO
+                           : amph_server_passthrough_give_map(rq->server, rq->peer, handle);
+    return amph_server_request_reply(rq, out);
+}
+
 static size_t answer_directory(struct amph_server_request *rq, uint8_t *out)
 {
     char path[FWD_PATH_MAX];
@@ -243,6 +256,7 @@ size_t amph_server_answer_special(struct amph_server_request *rq, uint8_t *out)
         [FWD_SERVICE_PASSTHROUGH - FWD_SERVICE_FIRST] = answer_passthrough,
         [FWD_SERVICE_DIRECTORY - FWD_SERVICE_FIRST] = answer_directory,
         [FWD_SERVICE_RECEIVE_AREA - FWD_SERVICE_FIRST] = answer_receive_area,
+        [FWD_SERVICE_MAP - FWD_SERVICE_FIRST] = answer_map,
     };
     _Static_assert(AMPH_COUNTOF(answers) == FWD_SERVICE_END - FWD_SERVICE_FIRST,
                    "each service has a function");

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file's shared maps are all of one kind: maps of the file itself, by processes of the servers' host that can open
- * it (iofwd/interpose/path/near.h), or maps of its pages, by all others (iofwd/interpose/memory/pages.h).  The two do
- * not show each other's changes.  Maps that are only read may be of both kinds.
+ * A file's shared maps are maps of the file itself, by processes of the servers' host that can open it
+ * (iofwd/interpose/path/near.h) or that a server passes its descriptor for that (amph_fwd_map_begin), or maps of its
+ * pages, by all others (iofwd/interpose/memory/pages.h).  The two do not show each other's changes.  So they exclude
+ * each other:
+ *
+ *   those by a process that has opened the file by itself, and all maps of pages
+ *   those by a passed descriptor, and maps of pages by processes of the same host.  On other hosts pages are brought
+ *   up to date by msync and the like only, whatever kind the others' maps are
+ *
+ * Maps that are only read may be of both kinds.
  *
  * Who maps a file locks bytes of one object that the user's processes and servers on a host have
  * (/dev/shm/iofwd-UID/maps).  The kernel drops the locks when the descriptor of the object is closed.
@@ -19,15 +26,22 @@
 
 #define FWD_MAP_KINDS_NAME "maps"
 
+/* Kinds that exclude each other differ in the lowest bit. */
 enum amph_fwd_map_kind {
-    FWD_MAPS_OF_FILE,
-    FWD_MAPS_OF_PAGES
+    FWD_MAPS_OF_FILE = 0,
+    FWD_MAPS_OF_PAGES = 1,
+    FWD_MAPS_PASSED = 4,
+    FWD_MAPS_OF_PAGES_HERE = 5 /* beside FWD_MAPS_OF_PAGES, by a process of the server's host */
 };
+
+/* In the place of a space (sharemap): the map is one of the file itself. */
+#define FWD_MAP_SPACE_FILE INT64_C(2)
 
 /* fcntl, of the C library or past the interposer. */
 typedef int (*amph_fwd_fcntl_fn)(int fd, int command, void *arg);
 
-/* A file's first byte.  One for each kind follows, then one for each kind whose maps may be written. */
+/* A file's first byte.  A kind's byte is so far behind it, and two behind that is the one for its maps that may be
+ * written. */
 static inline off_t amph_fwd_map_kinds_at(uint64_t dev, uint64_t ino)
 {
     uint64_t h = (ino ^ dev * UINT64_C(0xc2b2ae3d27d4eb4f)) * UINT64_C(0x9e3779b97f4a7c15);
@@ -55,7 +69,7 @@ static inline bool amph_fwd_map_kind_is_locked(int fd, off_t byte, amph_fwd_fcnt
 static inline bool amph_fwd_map_kind_enter(int fd, off_t at, enum amph_fwd_map_kind kind,
                                            bool writes, bool reads, amph_fwd_fcntl_fn call)
 {
-    off_t other = at + (kind == FWD_MAPS_OF_FILE ? FWD_MAPS_OF_PAGES : FWD_MAPS_OF_FILE);
+    off_t other = at + (kind ^ 1);
 
     amph_fwd_map_kind_lock(fd, F_RDLCK, at + kind, call);
     if (writes)

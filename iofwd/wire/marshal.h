@@ -80,7 +80,8 @@ enum {
     FWD_SERVICE_PASSTHROUGH = 206,
     FWD_SERVICE_DIRECTORY = 207,
     FWD_SERVICE_RECEIVE_AREA = 208,
-    FWD_SERVICE_END = 209
+    FWD_SERVICE_MAP = 209,
+    FWD_SERVICE_END = 210
 };
 
 #define FWD_RECEIVE_MAX_BYTES ((size_t)1 << 20) /* of a client's receive area at a server */

@@ -62,6 +62,9 @@ struct amph_fwd_passed {
 };
 #define FWD_PASSED_BYTES 16
 
+/* FWD_SERVICE_MAP, whose body is the file's handle, has no answer but the descriptor.  The client maps the file by it
+ * and closes it, and makes no calls on it. */
+
 /*
  * FWD_SERVICE_DIRECTORY.  The body is the handle of an open directory; or 0, and after it an absolute path.  The
  * server answers with the length of the export's name in that path (32 bits; 0 for an open directory).  It has

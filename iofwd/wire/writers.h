@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FWD_WRITERS 128u     /* processes at a time; the calls of others go to the servers */
+#define FWD_WRITERS 512u     /* processes at a time; the calls of others go to the servers */
 #define FWD_WRITER_FILES 28u /* of a process */
 
 /* In `owner`: the process number, which Linux keeps below this; without one the record is free, or being emptied.

@@ -22,7 +22,7 @@
 /* clang-format off */
 #define AMPH_FWD_INTERFACE_EXTRAS(X) \
     X(process) X(process_if_open) X(file_print) X(file_parse) X(hold_only) X(fork_before) X(fork_parent) X(fork_child) \
-    X(exec_begin) X(exec_end) X(spawn_before) X(spawn_after) X(inherited) X(owns_fd) X(give_up_fds) X(set_inside) \
+    X(exec_begin) X(exec_end) X(spawn_before) X(spawn_after) X(inherited) X(owns_fd) X(give_up_fds) X(map_begin) X(map_end) X(set_inside) \
     X(set_cancelled) X(set_program_mask) X(wait_begin) X(wait_end) X(ending) \
     X(own_env) X(join_mpmd) X(connect_all) X(set_table_number) X(set_log_sink) X(set_host_calls) \
     X(notifier_acquire) X(notifier_drain) X(notifier_release) X(notifier_collect) X(keep_settings) X(share) X(trace_place)

@@ -82,6 +82,11 @@ static inline struct amph_fwd_passthrough *amph_client_passed_shared(
 }
 /* Does the descriptor still lead to this file?  Programs that close all descriptors may have closed it. */
 bool amph_client_passed_is_itself(int fd, dev_t dev, ino_t ino);
+/* Begins to use the entry's descriptor, which is not given up until leave.  false: it has none of this file. */
+bool amph_client_passed_enter(struct passed_file *e, uint64_t handle);
+void amph_client_passed_leave(struct passed_file *e);
+/* Would a close of the descriptor drop record locks that the program has set by itself? */
+bool amph_client_passed_holds_locks(int fd);
 /* Withdraws a file's entry; closes its descriptor unless the number is the program's now. */
 void amph_client_passed_withdraw(struct passed_file *e, uint64_t handle);
 /* Counts a call that was made by a descriptor.  shared: NULL if the server does not count it. */
@@ -98,7 +103,7 @@ void amph_client_record_locks_close(const struct amph_fwd_ref *part);
 /* The client opens.  passes: it may ask for descriptors.  Returns whether the previous image has left some. */
 bool amph_client_record_locks_inherit(const struct amph_client_inherited *inherited, bool passes);
 /* Does the process hold record locks on this file?  With the lock held. */
-bool amph_client_record_locks_on(const struct passed_file *e);
+bool amph_client_record_locks_on(dev_t dev, ino_t ino);
 /* May a descriptor be asked for?  With the lock held. */
 bool amph_client_record_locks_allow(struct amph_fwd_client *cl, const struct passed_file *e);
 void amph_client_record_locks_forget(void); /* in a forked child */

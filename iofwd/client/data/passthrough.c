@@ -123,8 +123,7 @@ static void forget_number(int fd)
     }
 }
 
-/* Would a close of the descriptor drop record locks that the program has set by itself? */
-static bool holds_locks(int fd)
+bool amph_client_passed_holds_locks(int fd)
 {
     return amph_client_state.host.holds_locks && amph_client_state.host.holds_locks(fd);
 }
@@ -138,14 +137,14 @@ static int fill(struct amph_fwd_client *cl, struct amph_client_link *link, struc
     int fd = -1;
     int err = ask(cl, link, atomic_load(&e->handle), &passed, &fd);
 
-    if (fd >= 0 && !holds_locks(fd)) /* else it keeps its number */
+    if (fd >= 0 && !amph_client_passed_holds_locks(fd)) /* else it keeps its number */
         fd = amph_client_fd_up(fd);
 
     if (!err && (fd < 0 || fstat(fd, &st) != 0 || !map_versions(passed.versions)))
         err = EOPNOTSUPP;
 
     if (err) {
-        if (fd >= 0 && !holds_locks(fd))
+        if (fd >= 0 && !amph_client_passed_holds_locks(fd))
             close(fd);
 
         return err;
@@ -262,8 +261,8 @@ static bool give_up(struct passed_file *e)
     if (!atomic_compare_exchange_strong(&e->state, &has, ASKS))
         return false;
 
-    bool unused = atomic_load(&e->users) == 0 && !amph_client_record_locks_on(e) &&
-                  !holds_locks(e->fd);
+    bool unused = atomic_load(&e->users) == 0 && !amph_client_record_locks_on(e->dev, e->ino) &&
+                  !amph_client_passed_holds_locks(e->fd);
 
     if (unused)
         close_descriptor(e);
@@ -396,8 +395,7 @@ struct passed_file *amph_client_passed_find(const struct amph_fwd_ref *part)
     return e;
 }
 
-/* Begins to use the file's descriptor: until leave, it is not given up.  Returns false if the entry has none. */
-static bool enter(struct passed_file *e, uint64_t handle)
+bool amph_client_passed_enter(struct passed_file *e, uint64_t handle)
 {
     atomic_fetch_add(&e->users, 1);
     if (atomic_load(&e->state) == HAS && atomic_load(&e->handle) == handle)
@@ -407,7 +405,7 @@ static bool enter(struct passed_file *e, uint64_t handle)
     return false;
 }
 
-static void leave(struct passed_file *e)
+void amph_client_passed_leave(struct passed_file *e)
 {
     atomic_fetch_sub(&e->users, 1);
 }
@@ -544,7 +542,7 @@ static void end_left(const void *frame)
         end(left.data ? left.e->data : NULL, &left.shared->data_begun);
     }
 
-    leave(left.e);
+    amph_client_passed_leave(left.e);
     pthread_setcancelstate(left.cancel, NULL);
 }
 
@@ -712,13 +710,13 @@ static struct passed_file *usable(struct amph_fwd_call *call, const struct amph_
         obtain(call->client, e, handle);
 
     if (atomic_load_explicit(&e->state, memory_order_acquire) != HAS || !may_use(call, e) ||
-        !enter(e, handle))
+        !amph_client_passed_enter(e, handle))
         return NULL;
 
     if (amph_client_passed_is_itself(e->fd, e->dev, e->ino))
         return e;
 
-    leave(e);
+    amph_client_passed_leave(e);
     amph_client_passed_withdraw(e, handle);
     return NULL;
 }
@@ -752,7 +750,7 @@ static int passthrough_call(const struct amph_layer *self, struct amph_fwd_call 
 
     int err = make_call(e, call);
 
-    leave(e);
+    amph_client_passed_leave(e);
     if (!err && is_question(call))
         amph_client_raise_block_size(call->client, call);
 

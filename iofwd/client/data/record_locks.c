@@ -695,9 +695,9 @@ static bool is_locked_elsewhere(struct amph_fwd_client *cl, const struct passed_
            (identify(&c, &id) != 0 || find_locked(id.dev, id.ino, -1));
 }
 
-bool amph_client_record_locks_on(const struct passed_file *e)
+bool amph_client_record_locks_on(dev_t dev, ino_t ino)
 {
-    return find_locked(e->dev, e->ino, -1);
+    return find_locked(dev, ino, -1);
 }
 
 bool amph_client_record_locks_allow(struct amph_fwd_client *cl, const struct passed_file *e)

@@ -200,7 +200,7 @@ size_t amph_client_record_locks_exec(const struct amph_fwd_kept *kept, char *buf
         struct amph_fwd_ref ref = { .server = e->server, .handle = atomic_load(&e->handle) };
 
         /* each descriptor of a locked file, since the close of any one drops the locks */
-        if (amph_client_record_locks_on(e) && amph_client_passed_has(e) &&
+        if (amph_client_record_locks_on(e->dev, e->ino) && amph_client_passed_has(e) &&
             amph_client_keeps(kept, &ref)) {
             at += pass_on(e->fd, &ref, buf + at, n < AMPH_CLIENT_KEPT_MAX ? len_bytes - at : 0);
             n++;

@@ -110,6 +110,7 @@ struct amph_fd_file *amph_fdtab_new(void)
     of->oflags = 0;
     __atomic_store_n(&of->near, 0, __ATOMIC_RELAXED);
     of->locked = false;
+    of->marked = false;
     of->path[0] = 0;
 
     return of;

@@ -29,6 +29,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/memory/map_file.h"
+#include "iofwd/interpose/memory/map_itself.h"
 #include "iofwd/interpose/memory/pages.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
@@ -47,14 +48,6 @@ struct amph_ip_map {
     struct amph_fd_file *of; /* a reference: the file stays open for the mapping */
     struct amph_ip_pages *pages;
     bool may_write; /* of is open for writing */
-};
-
-/* The arguments of mmap but for the file. */
-struct map_call {
-    void *at;
-    size_t len;
-    int prot, flags;
-    off_t off;
 };
 
 void amph_ip_maps_fork_lock(bool take)
@@ -77,20 +70,6 @@ static void *failed(int err)
 }
 
 /* ---- which implementation a call uses ---- */
-
-static void *mmap_by(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
-                     off_t off)
-{
-    if (way == AMPH_IP_KERNEL)
-        return amph_ip_kernel_mmap(at, len, prot, flags, fd, off);
-
-    return libc_mmap64(at, len, prot, flags, fd, off);
-}
-
-static int munmap_by(enum amph_client_route way, void *at, size_t len)
-{
-    return way == AMPH_IP_LIBC ? libc_munmap(at, len) : amph_ip_kernel_munmap(at, len);
-}
 
 static int mprotect_by(enum amph_client_route way, void *at, size_t len, int prot)
 {
@@ -303,7 +282,8 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
                          size_t len, int prot, int flags, off_t off, off_t size)
 {
     int own_flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE | MAP_ANONYMOUS;
-    char *map = mmap_by(way, at, len, PROT_READ | PROT_WRITE, own_flags, -1, 0);
+    char *map = amph_ip_mmap_by(
+        way, &(struct amph_ip_map_call){ at, len, PROT_READ | PROT_WRITE, own_flags, 0 }, -1);
 
     if (map == MAP_FAILED)
         return MAP_FAILED;
@@ -315,7 +295,7 @@ static void *map_private(enum amph_client_route way, const struct amph_fd_file *
         err = end_map(map + there, len - there);
 
     if (err) {
-        munmap_by(way, map, len);
+        amph_ip_munmap_by(way, map, len);
         return failed(err);
     }
 
@@ -364,20 +344,19 @@ static int prepare(struct amph_ip_pages *p, const struct amph_fd_file *of, size_
 }
 
 /* Pages for a new mapping, and their descriptor. */
-static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off,
-                      const struct stat *st, bool may_write, struct amph_ip_pages **pages_p,
+static int take_pages(struct amph_fd_file *of, const struct amph_ip_map_call *c,
+                      const struct amph_ip_pages_user *user, struct amph_ip_pages **pages_p,
                       int *fd_p)
 {
     struct amph_ip_pages_guard g;
 
     amph_ip_pages_lock(&g);
 
-    int err = amph_ip_pages_join(&of->file, st, may_write, (prot & PROT_WRITE) && of->locked,
-                                 pages_p);
+    int err = amph_ip_pages_join(&of->file, user, pages_p);
 
     if (!err) {
-        err = prepare(*pages_p, of, len, prot, off);
-        *fd_p = err ? -1 : amph_ip_pages_map_fd(*pages_p, may_write);
+        err = prepare(*pages_p, of, c->len, c->prot, c->off);
+        *fd_p = err ? -1 : amph_ip_pages_map_fd(*pages_p, user->writes);
         if (!err && *fd_p < 0)
             err = errno;
 
@@ -389,71 +368,22 @@ static int take_pages(struct amph_fd_file *of, size_t len, int prot, off_t off,
     return err;
 }
 
-/* The maps of the file itself, by other processes, and this one would not show each other's changes. */
-static void *two_kinds(const char *path)
-{
-    amph_ip_die_say("%s is mapped (MAP_SHARED) by programs that open it by themselves and by "
-                    "others that do not, which "
-                    "cannot share memory; start all of them with IOFWD_NEAR=0",
-                    path[0] ? path : "a file");
-    return failed(ENODEV);
-}
-
-/* Maps a file that the process has open as fd. */
-static void *map_listed(enum amph_client_route way, const struct map_call *c, int fd,
-                        struct amph_ip_mapped_file *file)
-{
-    void *map = mmap_by(way, c->at, c->len, c->prot, c->flags, fd, c->off);
-
-    if (map == MAP_FAILED) {
-        amph_ip_map_file_leave(file);
-        return map;
-    }
-
-    if (amph_ip_map_file_add(file, map, c->len))
-        return map;
-
-    munmap_by(way, map, c->len);
-    return failed(ENOMEM);
-}
-
-/* Maps the file itself, if this process can open it (path/near.h).  Returns false if it cannot, or if others have
- * maps of its pages. */
-static bool map_itself(enum amph_client_route way, const struct amph_fd_file *of,
-                       const struct map_call *c, const struct stat *st, bool writes, void **map_p)
-{
-    int fd = amph_ip_near_same(&of->file, st, writes ? O_RDWR : O_RDONLY);
-    struct amph_ip_mapped_file *file = fd < 0 ? NULL : amph_ip_map_file_enter(st, writes);
-
-    if (file)
-        *map_p = map_listed(way, c, fd, file);
-
-    int saved = errno;
-
-    if (fd >= 0 &&
-        !amph_ip_near_holds_locks(fd)) /* else it stays open, since the close would drop them */
-        amph_do_close(fd);
-
-    errno = saved;
-    return file;
-}
-
 /* No lock is held during the call that makes the mapping: a patched C library function may use
  * forwarded files. */
-static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
-                        int prot, int flags, off_t off, const struct stat *st, bool may_write)
+static void *map_shared(enum amph_client_route way, struct amph_fd_file *of,
+                        const struct amph_ip_map_call *c, const struct amph_ip_pages_user *user)
 {
     struct amph_ip_pages_guard g;
     struct amph_ip_pages *p;
     int fd;
-    int err = take_pages(of, len, prot, off, st, may_write, &p, &fd);
+    int err = take_pages(of, c, user, &p, &fd);
 
-    if (err == EBUSY)
-        return two_kinds(of->path);
+    if (err == EBUSY || err == EALREADY)
+        return amph_ip_map_refused(of->path, err == EALREADY);
     if (err)
         return failed(err);
 
-    char *map = mmap_by(way, at, len, prot, flags, fd, off);
+    char *map = amph_ip_mmap_by(way, c, fd);
 
     if (map == MAP_FAILED)
         err = errno;
@@ -462,7 +392,7 @@ static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, voi
 
     amph_ip_pages_lock(&g);
 
-    bool listed = !err && enlist(map, len, off, of, p, may_write);
+    bool listed = !err && enlist(map, c->len, c->off, of, p, user->writes);
 
     if (!listed)
         amph_ip_pages_leave(p);
@@ -470,50 +400,55 @@ static void *map_shared(enum amph_client_route way, struct amph_fd_file *of, voi
     amph_ip_pages_unlock(&g);
 
     if (!err && !listed) {
-        munmap_by(way, map, len);
+        amph_ip_munmap_by(way, map, c->len);
         err = ENOMEM;
     }
 
     return err ? failed(err) : map;
 }
 
-static void *map_file(enum amph_client_route way, struct amph_fd_file *of, void *at, size_t len,
-                      int prot, int flags, off_t off)
+/* Maps the file's pages, since it cannot be mapped itself. */
+static void *map_pages(enum amph_client_route way, struct amph_fd_file *of,
+                       const struct amph_ip_map_call *c, const struct amph_ip_pages_user *user)
+{
+    amph_ip_coherent_begin();
+
+    /* a shared map needs files that each task has open under the same number */
+    void *map = amph_ip_tables_many() ? failed(ENODEV) : map_shared(way, of, c, user);
+    int err = errno;
+
+    /* A read-only file that cannot be shared (no descriptors left, file sizes limited, memory from
+     * which no program may run, or several descriptor tables) is mapped privately. */
+    if (map == MAP_FAILED && !user->writes &&
+        (err == ENODEV || err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM ||
+         err == ENOSPC))
+        return map_private(way, of, c->at, c->len, c->prot, c->flags, c->off, user->st->st_size);
+
+    errno = err;
+    return map;
+}
+
+static void *map_file(enum amph_client_route way, struct amph_fd_file *of,
+                      const struct amph_ip_map_call *c)
 {
     struct stat st;
-    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
+    bool shared = (c->flags & MAP_TYPE) != MAP_PRIVATE;
     int access;
-    int err = refused(of, prot, shared, &st, &access);
+    int err = refused(of, c->prot, shared, &st, &access);
 
     if (err)
         return failed(err);
     if (!shared)
-        return map_private(way, of, at, len, prot, flags, off, st.st_size);
+        return map_private(way, of, c->at, c->len, c->prot, c->flags, c->off, st.st_size);
 
+    struct amph_ip_pages_user user = { .st = &st, .writes = access == O_RDWR };
     void *map;
 
-    if (map_itself(way, of, &(struct map_call){ at, len, prot, flags, off }, &st, access == O_RDWR,
-                   &map))
+    if (amph_ip_map_itself(way, of, c, &st, user.writes, &map, &user.here))
         return map;
 
-    amph_ip_coherent_begin();
-
-    /* a shared map needs files that each task has open under the same number */
-    map = amph_ip_tables_many()
-              ? failed(ENODEV)
-              : map_shared(way, of, at, len, prot, flags, off, &st, access == O_RDWR);
-
-    err = errno;
-
-    /* A read-only file that cannot be shared (no descriptors left, file sizes limited, memory from
-     * which no program may run, or several descriptor tables) is mapped privately. */
-    if (map == MAP_FAILED && access == O_RDONLY &&
-        (err == ENODEV || err == EMFILE || err == ENFILE || err == ENOMEM || err == EPERM ||
-         err == ENOSPC))
-        return map_private(way, of, at, len, prot, flags, off, st.st_size);
-
-    errno = err;
-    return map;
+    user.strict = (c->prot & PROT_WRITE) && of->locked;
+    return map_pages(way, of, c, &user);
 }
 
 /* Flags that MAP_SHARED_VALIDATE accepts: those that every kernel has (LEGACY_MAP_MASK). */
@@ -535,80 +470,58 @@ static int map_kind_error(int flags)
     }
 }
 
-/* A shared map of a file that the process has opened by itself.  If others have maps of its pages, and it is only
- * read, it becomes one of these. */
-static void *map_near(enum amph_client_route way, const struct map_call *c, int fd)
+static void *map_local(enum amph_client_route way, const struct amph_ip_map_call *c, int fd)
 {
-    struct stat st;
-    bool writes = (amph_ip_kernel_fcntl(fd, F_GETFL, NULL) & O_ACCMODE) == O_RDWR;
+    bool shared = (c->flags & MAP_TYPE) != MAP_PRIVATE;
 
-    /* the program may have closed it, and the number is free or that of something else */
-    if (libc_fstat64(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return mmap_by(way, c->at, c->len, c->prot, c->flags, fd, c->off);
-
-    struct amph_ip_mapped_file *file = amph_ip_map_file_enter(&st, writes);
-
-    if (file) {
-        amph_ip_near_writing_keep(fd);
-        return map_listed(way, c, fd, file);
-    }
-
-    if (errno == ENOMEM)
-        return failed(ENOMEM);
-
-    int lead = writes ? -1 : amph_ip_near_lead(fd);
-
-    if (lead < 0)
-        return two_kinds("");
-
-    void *map = amph_ip_mmap(way, c->at, c->len, c->prot, c->flags, lead, c->off);
-    int saved = errno;
-
-    amph_do_close(lead);
-    errno = saved;
-    return map;
+    return shared && amph_ip_near_has(fd) ? amph_ip_map_near(way, c, fd)
+                                          : amph_ip_mmap_by(way, c, fd);
 }
 
-static void *map_local(enum amph_client_route way, void *at, size_t len, int prot, int flags,
-                       int fd, off_t off)
-{
-    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-
-    return shared && amph_ip_near_has(fd)
-               ? map_near(way, &(struct map_call){ at, len, prot, flags, off }, fd)
-               : mmap_by(way, at, len, prot, flags, fd, off);
-}
-
-void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
-                   off_t off)
+static void *map_any(enum amph_client_route way, const struct amph_ip_map_call *c, int fd)
 {
     struct amph_fd_file *of;
 
-    if (flags & MAP_FIXED) {
-        amph_ip_mem_forget();
-        if (amph_ip_map_files())
-            amph_ip_map_file_forget(at, len);
-        if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
-            forget(at, len);
-    }
-
     if (!amph_ip_fd(fd))
-        return map_local(way, at, len, prot, flags, fd, off);
+        return map_local(way, c, fd);
 
-    if (off < 0 || (off & (off_t)(page_bytes() - 1)) || len == 0 || (off_t)len < 0)
+    if (c->off < 0 || (c->off & (off_t)(page_bytes() - 1)) || c->len == 0 || (off_t)c->len < 0)
         return failed(EINVAL);
 
-    int kind_error = amph_ip_is_path_only(fd) ? 0 : map_kind_error(flags);
+    int kind_error = amph_ip_is_path_only(fd) ? 0 : map_kind_error(c->flags);
+
     if (kind_error)
         return failed(kind_error);
     if (amph_ip_file_begin(fd, &of) != 0)
         return MAP_FAILED;
 
-    void *map = map_file(way, of, at, len, prot, flags, off);
+    void *map = map_file(way, of, c);
     int saved = errno;
 
     amph_fdtab_put(of);
     errno = saved;
+    return map;
+}
+
+void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, int flags, int fd,
+                   off_t off)
+{
+    const struct amph_ip_map_call c = { at, len, prot, flags, off };
+
+    if (!(flags & MAP_FIXED))
+        return map_any(way, &c, fd);
+
+    uint64_t turn = amph_ip_map_file_turn();
+
+    amph_ip_mem_forget();
+    if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
+        forget(at, len);
+
+    void *map = map_any(way, &c, fd);
+
+    if (map != MAP_FAILED && amph_ip_map_files())
+        amph_ip_map_file_forget(at, len, turn);
+
     return map;
 }
 
@@ -631,6 +544,8 @@ bool amph_ip_map_path(const void *at, size_t len, char path[PATH_MAX])
     bool found = false;
 
     path[0] = 0;
+    if (amph_ip_map_files() && amph_ip_map_file_path(at, len, path))
+        return true;
     if (!have_maps())
         return false;
 
@@ -655,10 +570,16 @@ int amph_ip_munmap(enum amph_client_route way, void *at, size_t len)
 
     if (have_maps() && aligned)
         forget(at, len);
-    if (amph_ip_map_files() && aligned)
-        amph_ip_map_file_forget(at, len);
+    if (!amph_ip_map_files())
+        return memory_changed(amph_ip_munmap_by(way, at, len));
 
-    return memory_changed(munmap_by(way, at, len));
+    uint64_t turn = amph_ip_map_file_turn();
+    int result = amph_ip_munmap_by(way, at, len);
+
+    if (result == 0)
+        amph_ip_map_file_forget(at, len, turn);
+
+    return memory_changed(result);
 }
 
 int amph_do_munmap(void *at, size_t len)
@@ -791,36 +712,11 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
     amph_fdtab_put(was->of);
 }
 
-static void *move_map_of_file(enum amph_client_route way, struct amph_ip_mapped_file *file,
-                              void *old, size_t old_len, size_t len, int flags, void *at)
+static void *move_pages(enum amph_client_route way, void *old, size_t old_len, size_t len,
+                        int flags, void *at)
 {
-    void *map = mremap_by(way, old, old_len, len, flags, at);
-
-    amph_ip_map_file_move_end(file, old, old_len, map, len, flags & KEEP_OLD);
-    return map;
-}
-
-void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
-                     void *at)
-{
-    struct amph_ip_mapped_file *file = NULL;
     struct moved v;
     int err = 0;
-
-    amph_ip_mem_forget();
-    if (amph_ip_thread.in_mremap)
-        return amph_ip_kernel_mremap(old, old_len, len, flags, at);
-    if (amph_ip_map_files()) {
-        if (flags & MREMAP_FIXED)
-            amph_ip_map_file_forget(at, len);
-
-        file = amph_ip_map_file_move_begin(old, old_len);
-    }
-
-    if (file)
-        return move_map_of_file(way, file, old, old_len, len, flags, at);
-    if (!have_maps())
-        return mremap_by(way, old, old_len, len, flags, at);
 
     if (flags & MREMAP_FIXED)
         forget(at, len);
@@ -839,6 +735,41 @@ void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size
     errno = saved;
 
     return map;
+}
+
+/* The move of a map in memory of which the process maps files themselves. */
+static void *move_among_files(enum amph_client_route way, void *old, size_t old_len, size_t len,
+                              int flags, void *at)
+{
+    struct amph_ip_mapped_file *file = amph_ip_map_file_move_begin(old, old_len);
+    struct amph_ip_moved_map v = { .old = old,
+                                   .old_len = old_len,
+                                   .len = len,
+                                   .keeps_old = flags & KEEP_OLD,
+                                   .turn = amph_ip_map_file_turn() };
+
+    v.at = file || !have_maps() ? mremap_by(way, old, old_len, len, flags, at)
+                                : move_pages(way, old, old_len, len, flags, at);
+    if (v.at != MAP_FAILED && (flags & MREMAP_FIXED))
+        amph_ip_map_file_forget(at, len, v.turn);
+    if (file)
+        amph_ip_map_file_move_end(file, &v);
+
+    return v.at;
+}
+
+void *amph_ip_mremap(enum amph_client_route way, void *old, size_t old_len, size_t len, int flags,
+                     void *at)
+{
+    amph_ip_mem_forget();
+    if (amph_ip_thread.in_mremap)
+        return amph_ip_kernel_mremap(old, old_len, len, flags, at);
+    if (amph_ip_map_files())
+        return move_among_files(way, old, old_len, len, flags, at);
+    if (!have_maps())
+        return mremap_by(way, old, old_len, len, flags, at);
+
+    return move_pages(way, old, old_len, len, flags, at);
 }
 
 void *amph_do_mremap(void *old, size_t old_len, size_t len, int flags, void *at)

@@ -82,7 +82,8 @@ struct amph_ip_memory_state {
     uint32_t epoch;            /* increases whenever `all` changes */
     bool swept;                /* what killed processes left has been removed */
 
-    /* map_file.c: of files that the process has opened by itself */
+    /* map_file.c: of files themselves */
+    uint64_t turn; /* of the last call that has changed them; atomic */
     struct amph_ip_file_map *file_maps;
     struct amph_ip_mapped_file *files;
 
@@ -109,11 +110,18 @@ int amph_ip_space_open(void);
 
 /* ---- memory/pages_shared.c: which pages, and who else uses them ---- */
 
+/* Who is going to map a file's pages. */
+struct amph_ip_pages_user {
+    const struct stat *st; /* the file's attributes at its server */
+    bool writes;           /* the map may be written */
+    bool strict;           /* all processes that lock the file must share one memory */
+    bool here;             /* the file's server is on this host */
+};
+
 /* Adds a map of a file, and returns its pages.  Returns 0 or an errno value; EBUSY: other processes have maps of the
- * file itself (map_file.h).  st: the file's attributes at its server; writes: the map may be written; strict: all
- * processes that lock the file must share one memory; ENODEV if they cannot. */
-int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, bool writes,
-                       bool strict, struct amph_ip_pages **pages_p);
+ * file itself (map_file.h), EALREADY: by passed descriptors; ENODEV: they cannot share one memory, but must. */
+int amph_ip_pages_join(const struct amph_fwd_file *file, const struct amph_ip_pages_user *user,
+                       struct amph_ip_pages **pages_p);
 
 /* Removes one map.  With the last map of this process the pages are released, and the last process
  * removes them. */

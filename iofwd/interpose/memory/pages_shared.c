@@ -559,19 +559,30 @@ static int find_or_make(const struct amph_fwd_file *file, int dir, off_t len_byt
     return 0;
 }
 
-/* false: other processes have maps of the file itself. */
-static bool may_map_pages(struct amph_ip_pages *p, const struct stat *st, bool writes)
+static bool enter(const struct amph_ip_pages *p, const struct amph_ip_pages_user *user,
+                  enum amph_fwd_map_kind kind)
+{
+    return amph_fwd_map_kind_enter(p->kind,
+                                   amph_fwd_map_kinds_at(user->st->st_dev, user->st->st_ino), kind,
+                                   user->writes, p->maps > 1, amph_ip_kernel_fcntl);
+}
+
+/* Do other processes have maps of the file itself?  0, EBUSY or EALREADY. */
+static int may_map_pages(struct amph_ip_pages *p, const struct amph_ip_pages_user *user)
 {
     if (p->kind < 0)
         p->kind = amph_ip_map_kinds_open();
 
-    return p->kind < 0 ||
-           amph_fwd_map_kind_enter(p->kind, amph_fwd_map_kinds_at(st->st_dev, st->st_ino),
-                                   FWD_MAPS_OF_PAGES, writes, p->maps > 1, amph_ip_kernel_fcntl);
+    if (p->kind < 0)
+        return 0;
+    if (user->here && !enter(p, user, FWD_MAPS_OF_PAGES_HERE))
+        return EALREADY;
+
+    return enter(p, user, FWD_MAPS_OF_PAGES) ? 0 : EBUSY;
 }
 
-int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, bool writes,
-                       bool strict, struct amph_ip_pages **pages_p)
+int amph_ip_pages_join(const struct amph_fwd_file *file, const struct amph_ip_pages_user *user,
+                       struct amph_ip_pages **pages_p)
 {
     struct amph_ip_pages *p = NULL;
 
@@ -579,7 +590,7 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, 
         return ENOMEM;
 
     int dir = amph_ip_space_open();
-    int err = find_or_make(file, dir, st->st_size, strict, &p);
+    int err = find_or_make(file, dir, user->st->st_size, user->strict, &p);
 
     if (dir >= 0)
         amph_ip_kernel_close(dir);
@@ -588,9 +599,10 @@ int amph_ip_pages_join(const struct amph_fwd_file *file, const struct stat *st, 
         return err;
 
     p->maps++;
-    if (!may_map_pages(p, st, writes)) {
+    err = may_map_pages(p, user);
+    if (err) {
         amph_ip_pages_leave(p);
-        return EBUSY;
+        return err;
     }
 
     *pages_p = p;

@@ -64,6 +64,17 @@ static bool map_versions(uint64_t id)
     return false;
 }
 
+static bool take_record(uint64_t versions)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (!nv->map && !map_versions(versions))
+        return false;
+
+    nv->own = amph_fwd_writer_take(nv->map, nv->pid);
+    return nv->own;
+}
+
 static bool look(void)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;
@@ -71,13 +82,8 @@ static bool look(void)
     nv->pid = (uint32_t)amph_ip_kernel_getpid();
     if (!amph_ip_near.says_versions)
         return false;
-    if (amph_ip_near.versions == 0)
-        return true;
-    if (!map_versions(amph_ip_near.versions))
-        return false;
 
-    nv->own = amph_fwd_writer_take(nv->map, nv->pid);
-    return nv->own;
+    return amph_ip_near.versions == 0 || take_record(amph_ip_near.versions);
 }
 
 /* Have the servers gone, whose object it was?  Others would not see in it what this process changes. */
@@ -103,6 +109,34 @@ bool amph_ip_near_may_change(void)
     bool moves = look();
 
     amph_ip_debug("files are written by %s", moves ? "the process itself" : "the servers");
+    atomic_store_explicit(&nv->state, moves ? AMPH_IP_NEAR_MOVES : AMPH_IP_NEAR_MOVES_NOT,
+                          memory_order_release);
+    errno = saved;
+    return moves && !is_gone();
+}
+
+/* Does this process move these versions?  The first call maps them, if those of the files that it opens by itself have
+ * not been mapped. */
+static bool moves(uint64_t versions)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+    int now = atomic_load_explicit(&nv->state, memory_order_acquire);
+    int saved = errno;
+
+    if (now == AMPH_IP_NEAR_MOVES)
+        return !is_gone() && nv->own && nv->map->id == versions &&
+               nv->pid == (uint32_t)amph_ip_kernel_getpid();
+
+    /* it has a map if it is not to be used any more */
+    if (now == AMPH_IP_NEAR_MOVES_LOOKS || nv->map ||
+        !atomic_compare_exchange_strong(&nv->state, &now, AMPH_IP_NEAR_MOVES_LOOKS))
+        return false;
+
+    nv->pid = (uint32_t)amph_ip_kernel_getpid();
+
+    bool moves = take_record(versions);
+
+    amph_ip_debug("mapped files are changed in %s", moves ? "the files themselves" : "copies");
     atomic_store_explicit(&nv->state, moves ? AMPH_IP_NEAR_MOVES : AMPH_IP_NEAR_MOVES_NOT,
                           memory_order_release);
     errno = saved;
@@ -184,20 +218,17 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
 
 /* Gives up an entry whose descriptor was closed unseen.  It looks again when it has taken one: until then another
  * thread can have given it to another file with the same number. */
+static bool is_descriptor(uint32_t number)
+{
+    return number != 0 && number < AMPH_IP_NEAR_NUMBER_MAPPED;
+}
+
 static void sweep_one(struct amph_ip_near_writing *e)
 {
     uint32_t number = atomic_load(&e->number);
 
-    if (number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN && !is_open(e, number) &&
-        take(e, number))
+    if (is_descriptor(number) && !is_open(e, number) && take(e, number))
         amph_ip_near_writing_left(e, (int)number - 1, !is_open(e, number));
-}
-
-static bool is_used(const struct amph_ip_near_writing *e)
-{
-    uint32_t number = atomic_load(&e->number);
-
-    return number != 0 && number != AMPH_IP_NEAR_NUMBER_TAKEN;
 }
 
 /* Looks at the next entry in use: a look at all would cost a program with many open files a system call for each of
@@ -210,7 +241,7 @@ static void sweep_next(void)
     for (unsigned i = 1; i <= FWD_WRITER_FILES; i++) {
         struct amph_ip_near_writing *e = &nv->item[(at + i) % FWD_WRITER_FILES];
 
-        if (!is_used(e))
+        if (!is_descriptor(atomic_load(&e->number)))
             continue;
 
         atomic_store_explicit(&nv->swept, at + i, memory_order_relaxed);
@@ -345,6 +376,32 @@ void amph_ip_near_writing_keep(int fd)
     atomic_fetch_sub(&nv->n, 1);
 }
 
+int amph_ip_near_mapped_begin(uint64_t versions, const struct stat *st)
+{
+    struct amph_ip_near_versions *nv = &amph_ip_near_versions;
+
+    if (!moves(versions))
+        return -1;
+
+    struct amph_ip_near_writing *e = amph_ip_near_writing_reserve();
+
+    if (e == &nv->more)
+        return FWD_WRITER_FILES;
+
+    e->line = amph_fwd_versions_line_of(st->st_dev, st->st_ino);
+    begin_move();
+    amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+    end_move();
+    atomic_store_explicit(&e->number, AMPH_IP_NEAR_NUMBER_MAPPED, memory_order_release);
+    return (int)place_of(e);
+}
+
+void amph_ip_near_mapped_end(int number)
+{
+    if (number >= 0 && number < (int)FWD_WRITER_FILES)
+        amph_ip_near_writing_give_up(&amph_ip_near_versions.item[number]);
+}
+
 int amph_ip_near_copied(int fd, int copy)
 {
     struct stat st;
@@ -370,7 +427,8 @@ void amph_ip_near_writing_inherit(int fd, const struct stat *st)
         amph_ip_near_writing_fill(amph_ip_near_writing_reserve(), fd, st);
 }
 
-/* What another thread of the parent was doing with an entry ends here. */
+/* What another thread of the parent was doing with an entry ends here.  Without a record a mapped file counts as
+ * changed for ever, which costs messages. */
 static void begin_again(struct amph_ip_near_writing *e)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;
@@ -381,6 +439,9 @@ static void begin_again(struct amph_ip_near_writing *e)
         atomic_fetch_sub(&nv->n, 1);
     } else if (number && nv->own) {
         amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+    } else if (number == AMPH_IP_NEAR_NUMBER_MAPPED && nv->map) {
+        amph_fwd_version_begin(&nv->map->line[e->line].data);
+        amph_fwd_version_begin(&nv->map->line[e->line].attributes);
     }
 }
 

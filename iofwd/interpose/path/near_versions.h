@@ -30,11 +30,14 @@ enum amph_ip_near_moves {
 };
 
 #define AMPH_IP_NEAR_NUMBER_TAKEN UINT32_MAX
+#define AMPH_IP_NEAR_NUMBER_MAPPED \
+    (UINT32_MAX - 1) /* the entry is that of maps, without a descriptor */
 
-/* A descriptor of a file that is open for writing. */
+/* A descriptor of a file that is open for writing; or a file that is mapped. */
 struct amph_ip_near_writing {
     _Atomic uint32_t
-        number; /* 1 + the descriptor; 0: free; AMPH_IP_NEAR_NUMBER_TAKEN: a thread fills it in or gives it up */
+        number; /* 1 + the descriptor; 0: free; AMPH_IP_NEAR_NUMBER_TAKEN: a thread fills it in or gives it up;
+                 * AMPH_IP_NEAR_NUMBER_MAPPED */
     uint32_t line;             /* of the file's versions */
     _Atomic uint64_t dev, ino; /* read while another thread may fill them in */
 };
@@ -76,6 +79,12 @@ int amph_ip_near_copied(int fd, int copy);
 
 /* The file behind fd is used in ways that are not seen, until the process ends. */
 void amph_ip_near_writing_keep(int fd);
+
+/* A file that has these attributes is going to be mapped by a passed descriptor and may be changed in memory;
+ * versions: those that the servers move.  Returns a number for the end, -1: this process cannot move them.  A forked
+ * child, which has the maps, has begun as well.  Under amph_ip_pages_lock, which is held at a fork. */
+int amph_ip_near_mapped_begin(uint64_t versions, const struct stat *st);
+void amph_ip_near_mapped_end(int number);
 
 /* Has an open descriptor of this process, which is not forwarded, an entry? */
 static inline bool amph_ip_near_writes(int fd)

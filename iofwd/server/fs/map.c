@@ -45,7 +45,8 @@ static uint64_t kernel_id(void)
  * A file that is mapped in a client's map space (the host's memory for shared maps) is marked by a
  * lock on a byte far behind all data.  The kernels of all servers of a shared file system see the
  * lock, and release it when the file is closed.  The byte depends on the space and on the server's
- * kernel, because a client identifies the file by both.
+ * kernel, because a client identifies the file by both.  Maps of the file itself by passed descriptors count as a
+ * space of their own.  Such a map keeps the open file open, and so its mark.
  */
 #define MARKS_AT (FWD_LOCKS_END + (INT64_C(1) << 61))
 #define MARKS_BYTES (INT64_C(1) << 32)
@@ -127,7 +128,10 @@ int amph_server_do_sharemap(struct amph_server_request *rq, struct amph_server_a
         return ERANGE;
 
     a->identity_len = (size_t)n;
-    a->elsewhere = a->space && (is_mapped_itself(a->file) || mapped_elsewhere(a->file, a->space));
+    bool itself = a->space == FWD_MAP_SPACE_FILE;
+
+    a->elsewhere = a->space && ((!itself && is_mapped_itself(a->file)) ||
+                                mapped_elsewhere(a->file, a->space));
     return 0;
 }
 

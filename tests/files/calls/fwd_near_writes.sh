@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Files that a program writes itself because its standing servers are near (iofwd/interpose/path/near_change.c): clients that hold data
 # and attributes see each change at once, a program that is killed leaves nothing under way, and shared maps of two kinds are refused.
+# Likewise maps by descriptors that the servers pass (iofwd/interpose/memory/map_itself.c).
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX FWD_STANDING
 export IOFWD_NEAR=1
@@ -24,15 +25,26 @@ up || exit 1
 # Each process evaluates the lines that it gets and prints what they give.
 cat >"$mp_dir/agent.py" <<'X'
 import fcntl, mmap, os, socket, subprocess, sys
-for line in sys.stdin:
+def answer(line):
     try:
         try:
-            value = eval(line)
+            return eval(line, globals())
         except SyntaxError:
-            value = exec(line)
+            return exec(line, globals())
     except Exception as e:
-        value = type(e).__name__ + " " + str(getattr(e, "errno", ""))
-    print(repr(value), flush=True)
+        return type(e).__name__ + " " + str(getattr(e, "errno", ""))
+def start_child():
+    """Forks a child that evaluates lines, too."""
+    global child, questions, answers
+    questions, answers = os.pipe(), os.pipe()
+    child = os.fork()
+    while child == 0:
+        os.write(answers[1], repr(answer(os.read(questions[0], 9999).decode())).encode())
+def ask_child(line):
+    os.write(questions[1], line.encode())
+    return eval(os.read(answers[0], 9999).decode())
+for line in sys.stdin:
+    print(repr(answer(line)), flush=True)
 X
 
 # The driver: processes that hold what servers tell them for a minute (near=0), and others that make their calls themselves.
@@ -240,7 +252,7 @@ holder.end()'
 
 section "two kinds of shared maps are refused" '
 near = Process(1)
-other = Process(0)
+other = Process(0, IOFWD_PASSTHROUGH="0")
 near("f = open(\"/fwd/m\", \"w+b\", buffering=0)")
 near("f.write(b\"0\" * 5000)")
 near("m = mmap.mmap(f.fileno(), 5000)")
@@ -275,6 +287,95 @@ refused(other, "mmap.mmap(g.fileno(), 5000)")
 near.end()
 other.end()'
 
+section "maps by passed descriptors: one memory, and no other kind beside it" '
+one, two, near, copies = Process(0), Process(0), Process(1), Process(0, IOFWD_PASSTHROUGH="0")
+one("f = open(\"/fwd/p\", \"w+b\", buffering=0)")
+one("f.write(b\"0\" * 5000)")
+one("m = mmap.mmap(f.fileno(), 5000)")
+check("it is the file", one("sum(l.endswith(\"kept/p\\n\") for l in open(\"/proc/self/maps\"))"), "1")
+for process in two, near:
+    process("g = open(\"/fwd/p\", \"r+b\", buffering=0)")
+    process("m = mmap.mmap(g.fileno(), 5000)")
+    one("m[0:4] = b\"here\"")
+    check("what one has stored", process("m[0:4]"), repr(b"here"))
+    process("m[4999] = 65")
+    check("what it has stored", one("m[4990:]"), repr(b"000000000A"))
+    check("where it reads", copies("open(\"/fwd/p\", \"rb\").read()[4998:]"), repr(b"0A"))
+copies("g = open(\"/fwd/p\", \"r+b\", buffering=0)")
+copies("os.pwrite(g.fileno(), b\"text\", 100)")
+check("what a server writes", two("m[99:105]"), repr(b"0text0"))
+text, error = copies.warned("mmap.mmap(g.fileno(), 5000)")
+check("another kind", ("to which the servers pass its descriptor" in text, "/fwd/p" in text, error), (True, True, repr("OSError 19")))
+near("m.close()")
+one("m.close()")
+check("while one is left", copies.warned("mmap.mmap(g.fileno(), 5000)")[1], repr("OSError 19"))
+two("m.close()")
+check("when all have gone", copies("m = mmap.mmap(g.fileno(), 5000)"), "None")
+check("then others take that kind", one("m = mmap.mmap(f.fileno(), 5000)"), "None")
+one("m[200:204] = b\"page\"")
+check("and share it", copies("m[199:205]"), repr(b"0page0"))
+check("it is not the file", one("sum(l.endswith(\"kept/p\\n\") for l in open(\"/proc/self/maps\"))"), "0")
+one("m.close()")
+copies("m.close(), g.close()")
+for process in one, copies:
+    process("g = open(\"/fwd/p\", \"rb\"); m = mmap.mmap(g.fileno(), 5000, access=mmap.ACCESS_READ)")
+    check("both kinds are only read", process("m[199:205]"), repr(b"0page0"))
+for process in one, two, near, copies:
+    process.end()'
+
+section "what others hold while a file is mapped" '
+holder = Process(0, IOFWD_PASSTHROUGH="0")
+writer = Process(0)
+def holds():
+    """Whether it answers by itself."""
+    hold(holder, "h")
+    before = calls()
+    holder("[os.fstat(g) for i in range(20)]")
+    return calls() - before < 10
+def await_holds(what):
+    deadline = time.time() + 20
+    while not holds() and time.time() < deadline:
+        pass
+    check(what, holds(), True)
+def stored(process, text):
+    hold(holder, "h")
+    process("m[0:5000] = b\"" + text + "\" * 5000")
+    check("stored " + text, holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, text.encode())))
+writer("f = open(\"/fwd/h\", \"w+b\", buffering=0)")
+writer("f.write(b\"0\" * 60000)")
+holder("g = os.open(\"/fwd/h\", os.O_RDONLY)")
+await_holds("nobody maps it")
+before = int(holder("os.fstat(g).st_mtime_ns"))
+writer("m = mmap.mmap(f.fileno(), 60000)")
+for text in "123":
+    stored(writer, text)
+check("the time of the change", int(holder("os.fstat(g).st_mtime_ns")) > before, True)
+check("mapped", holds(), False)
+writer("f.close()")
+stored(writer, "4")
+writer("m.resize(50000)")
+stored(writer, "5")
+writer("m.close()")
+await_holds("mapped no more")
+writer("f = open(\"/fwd/h\", \"r+b\")")
+writer("m = mmap.mmap(f.fileno(), 50000)")
+writer("start_child()")
+writer("m.close(), f.close()")
+for text in "67":
+    hold(holder, "h")
+    writer("ask_child(\"m[0:5000] = b\\\"" + text + "\\\" * 5000\")")
+    check("stored by a child alone", holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, text.encode())))
+check("mapped by a child", holds(), False)
+writer("os.kill(child, 9), os.waitpid(child, 0)")
+await_holds("the child has gone")
+writer("f = open(\"/fwd/h\", \"r+b\"); m = mmap.mmap(f.fileno(), 50000)")
+stored(writer, "8")
+os.kill(int(writer("os.getpid()")), 9)
+writer.p.wait()
+check("what a killed program has stored", holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, b"8")))
+await_holds("the program has gone")
+holder.end()'
+
 section "servers that are killed or stopped, and start again" '
 def kill():
     lines = [l.split() for l in open(address)]
@@ -291,6 +392,10 @@ def stop():
     return pids
 
 writer = Process(1)
+mapper = Process(0)
+mapper("f = open(\"/fwd/mapped\", \"w+b\", buffering=0)")
+mapper("f.write(b\"0\" * 5000)")
+mapper("m = mmap.mmap(f.fileno(), 5000)")
 writer("f = os.open(\"/fwd/r\", os.O_RDWR | os.O_CREAT, 0o644)")
 for byte, end in ("1", kill), ("2", stop):
     writer("os.pwrite(f, b\"0\" * 5000, 0), os.ftruncate(f, 5000)")
@@ -302,8 +407,14 @@ for byte, end in ("1", kill), ("2", stop):
     holder("g = os.open(\"/fwd/r\", os.O_RDONLY)")
     hold(holder, "r")
     writer("os.pwrite(f, b\"" + byte + "\" * 6000, 0)")
+    holder("h = os.open(\"/fwd/mapped\", os.O_RDONLY)")
+    for text in (b"a" + byte.encode(), b"b" + byte.encode()):
+        holder("[(os.lseek(h, 0, 0), os.read(h, 100)) for i in range(4)]")
+        mapper("m[0:2] = " + repr(text))
+        check("stored by who was there before", holder("os.pread(h, 2, 0)"), repr(text))
     check("written by who was there before", holder("os.read(g, 100)[:1], os.fstat(g).st_size"), repr((byte.encode(), 6000)))
     holder.end()
+mapper.end()
 writer.end()'
 
 mp_done

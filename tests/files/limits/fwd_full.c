@@ -5,7 +5,7 @@
  *   late   writes that may be told late or partly (gathered, spread): what was said to be written
  *          is there, the error is told, and with
  *          room again everything works
- *   map    a shared map, written without room (forwarded; the local file system kills the program):
+ *   map    a shared map of pages, written without room (the local file system kills the program):
  *          msync reports it, and again it does not
  *          once there is room
  */

@@ -72,6 +72,14 @@ for net in AMPHORA_SMP=1 AMPHORA_SMP=0; do
     right late $net IOFWD_STRIPE=2:64K
     right late $net IOFWD_STRIPE=2
     right late $net IOFWD_STRIPE=2:64K IOFWD_CONSISTENCY=session
-    right map $net
+    right map $net IOFWD_PASSTHROUGH=0
 done
+
+# the map is one of the file itself
+fresh "$mp_dir/l"
+fresh "$mp_dir/f"
+{ timeout -k 5 60 "$program" map "$mp_dir/l"; echo "ended with $?"; } >"$mp_dir/local" 2>"$mp_dir/out" </dev/null
+fwd_servers "$mp_dir/f" sh -c 'exec 2>/dev/null; "$1" map /fwd; echo "ended with $?"' sh "$program" >"$mp_dir/forwarded"
+diff "$mp_dir/local" "$mp_dir/forwarded" >"$mp_dir/out" 2>&1 && grep -q "ended with 135" "$mp_dir/local"
+mp_report $? "a map of the file itself: SIGBUS, as locally" "$mp_dir/out"
 mp_done

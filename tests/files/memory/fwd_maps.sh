@@ -1,9 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Memory maps of forwarded files: as on a local run; databases whose processes share memory; what is left when they are killed.
+# The processes map the files themselves, by descriptors that the server passes; and then, without these, pages that it fills.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 
-fwd_both "maps" "$builddir/tests/files/memory/fwd_maps"
+# twice NAME COMMAND...: in both ways
+twice() {
+    twice_name=$1
+    shift
+    fwd_both "$twice_name" "$@"
+    IOFWD_PASSTHROUGH=0
+    export IOFWD_PASSTHROUGH
+    fwd_both "$twice_name, in pages" "$@"
+    unset IOFWD_PASSTHROUGH
+}
+
+twice "maps" "$builddir/tests/files/memory/fwd_maps"
 
 cat >"$mp_dir/wal" <<'X'
 cd "$1"
@@ -41,13 +53,14 @@ sqlite3 db "select count(*), max(length(b)) from t; pragma integrity_check; inse
 rm db*
 X
 if command -v sqlite3 >/dev/null && python3 -c 'import sqlite3' 2>/dev/null; then
-    fwd_both "sqlite3 with a write-ahead log" sh "$mp_dir/wal"
+    twice "sqlite3 with a write-ahead log" sh "$mp_dir/wal"
     left=$(ls "/dev/shm/iofwd-$(id -u)" 2>&1 | wc -l)
     # another test's maps may be under way; ours have all ended, and the next map of any file takes away what the killed ones left
     [ "$left" -lt 20 ]
     mp_report $? "what killed processes leave in shared memory is taken away by the next ($left files)" "$mp_dir/out"
 else
     fwd_skip "sqlite3 with a write-ahead log" "there is no sqlite3, or python3 without it"
+    fwd_skip "sqlite3 with a write-ahead log, in pages" "there is no sqlite3, or python3 without it"
     mp_skip "what killed processes leave in shared memory is taken away by the next" "there is no sqlite3, or python3 without it"
 fi
 
@@ -103,9 +116,10 @@ m.resize(30006)
 print(m[30000:], m[12:14])
 X
 if command -v python3 >/dev/null; then
-    fwd_both "python's mmap" python3 "$mp_dir/maps.py"
+    twice "python's mmap" python3 "$mp_dir/maps.py"
 else
     fwd_skip "python's mmap" "there is no python3"
+    fwd_skip "python's mmap, in pages" "there is no python3"
 fi
 
 # One process after the other adds to a counter; LMDB's lock file has mutexes that all of them share.
@@ -134,8 +148,9 @@ for python in /usr/bin/python3 python3; do
     [ -n "$lmdb" ] || ! "$python" -c 'import lmdb' 2>/dev/null || lmdb=$python
 done
 if [ -n "$lmdb" ]; then
-    fwd_both "LMDB" "$lmdb" "$mp_dir/counter.py"
+    twice "LMDB" "$lmdb" "$mp_dir/counter.py"
 else
     fwd_skip "LMDB" "there is no python3 with LMDB (Debian: python3-lmdb)"
+    fwd_skip "LMDB, in pages" "there is no python3 with LMDB (Debian: python3-lmdb)"
 fi
 mp_done
