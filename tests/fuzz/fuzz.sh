@@ -33,7 +33,7 @@ row() {
         sources="" lib="$builddir/.libs/amphora_ofi.a $lib -lfabric" ;;
     am) # what handlers of am/ and extended/ make of a peer's messages
         sources="$srcdir/am/deliver.c $srcdir/am/carry.c $srcdir/am/gather.c $srcdir/extended/rma/atomic.c $srcdir/extended/rma/vis_remote.c
-            $srcdir/extended/coll/mail.c $srcdir/extended/coll/barrier.c $srcdir/extended/rma/memset.c" ;;
+            $srcdir/extended/coll/mail.c $srcdir/extended/coll/direct.c $srcdir/extended/coll/barrier.c $srcdir/extended/rma/memset.c" ;;
     control) # the launcher's frames, facts, job description, address file, PMI words, a server's address
         sources="$srcdir/boot/frames.c $srcdir/boot/control.c $srcdir/boot/jobfile.c $srcdir/boot/pmi1_wire.c
             $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c" ;;
