@@ -22,6 +22,7 @@
 #include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/query.h"
 #include "iofwd/interpose/process/bypass.h"
 
 enum {
@@ -580,8 +581,9 @@ static void put_flags(struct amph_trace_call *call, uint64_t value)
 }
 
 /* Of a record lock: its kind, above the command, and its range. */
-static void put_lock(struct filling *f, int command, const struct flock *l)
+static void put_lock(struct filling *f, int any_command, const struct flock *l)
 {
+    const int command = amph_ip_kernel_command(any_command);
     bool is_lock = command == F_SETLK || command == F_SETLKW || command == F_GETLK ||
                    command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_OFD_GETLK;
 

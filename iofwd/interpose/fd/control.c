@@ -197,7 +197,7 @@ int amph_do_fcntl(int fd, int command, void *arg)
         return copies ? amph_ip_near_copied(fd, amph_ip_note_local(result)) : result;
     }
 
-    const struct command *c = command_of(command);
+    const struct command *c = command_of(amph_ip_kernel_command(command));
     /* the answer of the placeholder, or of the directory itself, is the right one */
     if (c && (!c->run || (c->run == get_flags && amph_fdtab_is_near(fd))))
         return amph_ip_kernel_fcntl(fd, command, arg);

@@ -17,6 +17,15 @@
 #include "iofwd/interpose/fd/fdtab.h"
 #include "iofwd/wire/file.h"
 
+/* Returns the kernel's number of a command of fcntl.  On 64-bit PowerPC programs that are built for large files have
+ * other numbers for record locks, which the C library converts. */
+static inline int amph_ip_kernel_command(int command)
+{
+    const bool is_lock64 = command >= F_GETLK64 && command <= F_SETLKW64;
+
+    return AMPH_IP_WIDE && is_lock64 ? command - F_GETLK64 + F_GETLK : command;
+}
+
 /* Returns the flags of fd, which the kernel checks first in a copy; -1 and errno on failure. */
 static inline int amph_ip_fd_flags(int fd)
 {
