@@ -82,10 +82,16 @@ stopped() {
     mp_report $? "$2 ends a program whose server is stopped: $1${4:+, $4}" "$mp_dir/said"
 }
 
-for what in first small large mapped; do
+for what in first small large; do
     stopped $what TERM 15
     stopped $what USR1 10
 done
+# by a passed descriptor it would be a map of the file itself, which needs no server
+IOFWD_PASSTHROUGH=0
+export IOFWD_PASSTHROUGH
+stopped mapped TERM 15
+stopped mapped USR1 10
+unset IOFWD_PASSTHROUGH
 stopped first TERM 15 fill_backlog
 
 # The servers are not there yet: the first call waits for their address file.
