@@ -354,7 +354,8 @@ struct amph_rdp_conn {
     uint32_t ack_packets, ack_bytes;
     bool any_received;
     uint64_t received[RDP_PN_WINDOW / 64];
-    uint8_t repeats[RDP_PN_WINDOW / 64]; /* how many acknowledgements will still repeat this word */
+    uint32_t repeating; /* words that acknowledgements will still repeat, a bit for each */
+    uint8_t repeats[RDP_PN_WINDOW / 64]; /* by how many; valid if the bit is set */
     struct amph_rdp_rxlane rx[AMPH_NLANES];
     struct amph_rdp_seen seen[2];
 };

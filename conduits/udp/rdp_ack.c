@@ -19,6 +19,7 @@
 #include "conduits/udp/rdp.h"
 
 #define WORDS (RDP_PN_WINDOW / 64)
+_Static_assert(WORDS == 32, "amph_rdp_conn.repeating has a bit for each");
 #define ACK_REPEATS 3 /* acknowledgements that repeat a word */
 #define ACK_PACKETS 16u
 #define ACK_BYTES (192u << 10)
@@ -41,7 +42,7 @@ static void enter_words(struct amph_rdp_conn *c, uint64_t pn)
 
     for (uint64_t w = from; w <= to; w++) {
         c->received[w % WORDS] = 0;
-        c->repeats[w % WORDS] = 0;
+        c->repeating &= ~(UINT32_C(1) << w % WORDS);
     }
 }
 
@@ -63,6 +64,7 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
 
     c->received[pn / 64 % WORDS] |= UINT64_C(1) << pn % 64;
     c->repeats[pn / 64 % WORDS] = ACK_REPEATS;
+    c->repeating |= UINT32_C(1) << pn / 64 % WORDS;
     c->ack_packets++;
     c->ack_bytes += (uint32_t)len_bytes;
 
@@ -88,19 +90,27 @@ void amph_rdp_note_packet(struct amph_rdp *r, struct amph_rdp_conn *c,
         c->timer_ns = c->ack_ns;
 }
 
+/* Returns how many words an acknowledgement needs from word `top` back to the oldest one that it repeats, at
+ * least 1. */
+static unsigned back_to_repeat(const struct amph_rdp_conn *c, unsigned top)
+{
+    /* turned so that the word at `top` is the highest bit */
+    const uint32_t below = c->repeating << (WORDS - 1 - top);
+    const uint32_t above = top == WORDS - 1 ? 0 : c->repeating >> (top + 1);
+    const uint32_t turned = below | above;
+
+    return turned ? WORDS - (unsigned)__builtin_ctz(turned) : 1;
+}
+
 unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned max_words, struct amph_rdp_ackblk *blk,
                            uint64_t words[], uint64_t now)
 {
     uint64_t top = c->largest / 64;
-    unsigned n = 1;
-    unsigned reach = top + 1 < WORDS ? (unsigned)top + 1 : WORDS;
+    uint32_t named = 0; /* words of this acknowledgement */
+    unsigned n = back_to_repeat(c, (unsigned)(top % WORDS));
 
     if (!c->any_received)
         return 0;
-
-    for (unsigned i = 0; i < reach; i++)
-        if (c->repeats[(top - i) % WORDS])
-            n = i + 1;
 
     n = n < RDP_ACK_WORDS ? n : RDP_ACK_WORDS;
     if (n > max_words)
@@ -110,11 +120,11 @@ unsigned amph_rdp_make_ack(struct amph_rdp_conn *c, unsigned max_words, struct a
         unsigned w = (unsigned)((top - i) % WORDS);
 
         words[i] = c->received[w];
-        c->repeats[w] -= c->repeats[w] > 0;
+        if (c->repeating >> w & 1 && --c->repeats[w])
+            named |= UINT32_C(1) << w;
     }
 
-    for (unsigned i = n; i < reach; i++)
-        c->repeats[(top - i) % WORDS] = 0;
+    c->repeating = named;
 
     uint64_t delay = (now - c->largest_ns) / AMPH_NS_PER_US;
 

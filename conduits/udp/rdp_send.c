@@ -549,7 +549,7 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
     c->send_ns = RDP_NEVER;
     c->corked = false;
-    while ((s = next_segment(r, c))) {
+    for (bool more = has_more(c); more && (s = next_segment(r, c));) {
         size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
         bool probe = c->probes > 0;
 
@@ -563,8 +563,10 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
             amph_count(UDP_RESENT);
         }
 
-        bool more = has_more(c);
         uint64_t ignore;
+
+        more = has_more(c);
+
         bool last = probe || (s->lane == RDP_PUT && !more) ||
                     (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
 
@@ -594,7 +596,9 @@ static bool peer_is_busy(const struct amph_rdp_conn *c)
 void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c)
 {
     if (!peer_is_busy(c)) {
-        amph_rdp_pump(r, c, amph_rdp_now(r));
+        const bool sends = has_more(c) || c->state != RDP_CONN_UP;
+
+        amph_rdp_pump(r, c, sends ? amph_rdp_now(r) : r->now);
         return;
     }
 
