@@ -131,6 +131,8 @@ libiofwd_la_SOURCES = \
 	iofwd/wire/versions.h \
 	iofwd/wire/writers.c \
 	iofwd/wire/writers.h \
+	iofwd/wire/repair.c \
+	iofwd/wire/repair.h \
 	iofwd/wire/watch.c \
 	iofwd/wire/watch.h \
 	iofwd/wire/watch_columns.h \
@@ -194,7 +196,7 @@ tests_unit_unit_iofwd_inflight_LDADD = $(CRITERION_LIBS) -lpthread
 tests_unit_unit_iofwd_ranges_SOURCES = tests/unit/unit_iofwd_ranges.c iofwd/wire/ranges.c
 tests_unit_unit_iofwd_ranges_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_ranges_LDADD = $(CRITERION_LIBS)
-tests_unit_unit_iofwd_writers_SOURCES = tests/unit/unit_iofwd_writers.c iofwd/wire/writers.c
+tests_unit_unit_iofwd_writers_SOURCES = tests/unit/unit_iofwd_writers.c iofwd/wire/writers.c iofwd/wire/repair.c
 tests_unit_unit_iofwd_writers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_writers_LDFLAGS = -Wl,--wrap=kill
 tests_unit_unit_iofwd_writers_LDADD = $(CRITERION_LIBS)

@@ -170,9 +170,9 @@ struct amph_client_recorded_process;
 struct amph_client_passed_call {
     const void *frame; /* where it is on the stack; NULL: no call */
     struct passed_file *e;
-    uint64_t handle;
-    struct amph_fwd_passthrough_file *shared;
-    bool data, attributes; /* versions that it changes */
+    struct amph_fwd_version *data, *attributes; /* that it moves; or NULL */
+    _Atomic uint32_t *claims;                   /* where it is counted meanwhile (wire/writers.h) */
+    uint32_t forks;                             /* of the process that makes it */
     int cancel;
 };
 

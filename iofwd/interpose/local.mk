@@ -531,6 +531,7 @@ EXTRA_DIST += \
 	tests/files/programs/fwd_fortran.f90 \
 	tests/files/fwd_lib.sh \
 	tests/files/mounts.sh \
+	tests/files/own_shm.sh \
 	tests/files/programs/fwd_mpi.c \
 	tests/files/programs/fwd_mpi_real.sh \
 	tests/files/trace/fwd_mpi_io.sh \

@@ -300,12 +300,6 @@ void amph_server_passthrough_collect_all(struct amph_server *s)
             amph_server_passthrough_collect(s, s->progress.peer[i]);
 }
 
-/* Ends what a client has begun and not ended: it is gone, or closes the file in the midst of a call. */
-static void end_begun(struct amph_fwd_version *v, _Atomic uint32_t *begun)
-{
-    atomic_fetch_add(&v->ended, atomic_exchange(begun, 0));
-}
-
 void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer *p,
                                   const struct amph_server_handle *h)
 {
@@ -324,11 +318,6 @@ void amph_server_passthrough_drop(struct amph_server *s, struct amph_server_peer
             continue;
 
         collect_file(p, passed, f);
-        if (s->versions) {
-            end_begun(&s->versions->line[passed->handle->line].data, &f->data_begun);
-            end_begun(&s->versions->line[passed->handle->line].attributes, &f->attributes_begun);
-        }
-
         passed->handle->progress.npassed--;
         passed->handle = NULL;
         p->passthrough.nfiles--;

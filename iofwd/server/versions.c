@@ -10,9 +10,8 @@
  * names, because what it changes is known only afterwards; if it shortens a file, it also moves
  * that file's version before it ends.
  *
- * A server that is killed leaves versions that are under way, and clients then ask for each read and
- * stat. The journals in the shared object say which; the other servers of the user look for journals
- * whose server is gone, and end what it has begun.
+ * Processes and servers that are killed leave versions that are under way, and clients then ask for each read and
+ * stat. The others of the user's servers end what nobody claims any more (wire/repair.h).
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -23,6 +22,8 @@
 #include "iofwd/calls/calls.h"
 #include "iofwd/calls/server_calls.h"
 #include "iofwd/server/internal.h"
+#include "iofwd/wire/repair.h"
+#include "iofwd/wire/versions.h"
 
 /* What an open moves follows from its flags.  An open that waits for the other end of a FIFO moves
  * nothing. */
@@ -119,26 +120,22 @@ static void put_entry_back(struct amph_server *s, unsigned i)
         atomic_fetch_and(&s->journal_used, ~(UINT32_C(1) << i));
 }
 
-/* Ends what the journal says is under way. Its server is gone, or this one. */
-static void end_begun(struct amph_fwd_versions *v, struct amph_fwd_journal *journal)
-{
-    for (unsigned i = 0; i < FWD_JOURNAL_ENTRIES; i++) {
-        struct amph_fwd_journal_entry *e = &journal->entry[i];
-        unsigned begun = atomic_exchange(&e->begun, 0);
-
-        for (size_t k = AMPH_COUNTOF(in_order); k-- > 0 && e->line < FWD_VERSIONS_LINES;)
-            if (begun & in_order[k])
-                amph_fwd_version_end(version_of(v, e->line, in_order[k]));
-    }
-}
-
 static bool is_empty(const struct amph_fwd_journal *journal)
 {
     for (unsigned i = 0; i < FWD_JOURNAL_ENTRIES; i++)
-        if (atomic_load((_Atomic uint32_t *)&journal->entry[i].begun))
+        if (atomic_load((_Atomic uint32_t *)&journal->entry[i].claims))
             return false;
 
-    return true;
+    return atomic_load((_Atomic uint32_t *)&journal->others) == 0;
+}
+
+/* The server that has made these claims is gone. */
+static void clear_journal(struct amph_fwd_journal *journal)
+{
+    for (unsigned i = 0; i < FWD_JOURNAL_ENTRIES; i++)
+        atomic_store(&journal->entry[i].claims, 0);
+
+    atomic_store(&journal->others, 0);
 }
 
 /* Locks or unlocks a journal's byte of the file; false: another server has it. */
@@ -156,38 +153,75 @@ static void take_journal(struct amph_server *s)
 {
     for (unsigned i = 0; i < FWD_JOURNALS; i++)
         if (lock_journal(s->versions_fd, i, F_WRLCK)) {
-            end_begun(s->versions, &s->versions->journal[i]);
+            clear_journal(&s->versions->journal[i]);
             s->journal = &s->versions->journal[i];
             s->journal_used = 1;
             return;
         }
 }
 
+static void clear_if_left(const struct amph_server *s, unsigned number)
+{
+    struct amph_fwd_journal *journal = &s->versions->journal[number];
+
+    if (journal == s->journal || is_empty(journal) ||
+        !lock_journal(s->versions_fd, number, F_WRLCK))
+        return;
+
+    clear_journal(journal);
+    lock_journal(s->versions_fd, number, F_UNLCK);
+}
+
 void amph_server_versions_repair(struct amph_server *s)
 {
-    if (s->versions)
-        (void)amph_fwd_writers_end_dead(s->versions);
+    if (!s->versions)
+        return;
 
-    for (unsigned i = 0; s->versions && i < FWD_JOURNALS; i++) {
-        struct amph_fwd_journal *journal = &s->versions->journal[i];
+    for (unsigned i = 0; i < FWD_JOURNALS; i++)
+        clear_if_left(s, i);
 
-        if (journal == s->journal || is_empty(journal) || !lock_journal(s->versions_fd, i, F_WRLCK))
-            continue;
+    if (amph_fwd_versions_same_pids(s->versions))
+        amph_fwd_writers_forget_dead(s->versions);
 
-        end_begun(s->versions, journal);
-        lock_journal(s->versions_fd, i, F_UNLCK);
-        amph_info("changes that a server of this user had under way when it was killed are ended; "
+    if (amph_fwd_versions_repair(s->versions))
+        amph_info("changes that killed programs or servers of this user had under way are ended; "
                   "clients use what they hold again");
-    }
 }
 
 /* ---- around a call ---- */
 
-/* Only the thread that has the entry writes it. e NULL: it has none. */
-static void record(struct amph_fwd_journal_entry *e, unsigned begun)
+/* Where changes are counted that have no entry. */
+static _Atomic uint32_t *others_of(const struct amph_server *s)
 {
-    if (e)
-        atomic_store_explicit(&e->begun, begun, memory_order_release);
+    return s->journal ? &s->journal->others : &s->versions->others;
+}
+
+/* Only the thread that has an entry writes it. */
+static void claim(const struct amph_server *s, unsigned number, unsigned moves, uint32_t line)
+{
+    if (number == NO_ENTRY) {
+        atomic_fetch_add(others_of(s), 1);
+        return;
+    }
+
+    atomic_store_explicit(&s->journal->entry[number].line, line, memory_order_relaxed);
+    atomic_store_explicit(&s->journal->entry[number].claims, moves, memory_order_release);
+}
+
+static void end_claim(struct amph_server *s, unsigned number)
+{
+    if (number == NO_ENTRY) {
+        atomic_fetch_sub(others_of(s), 1);
+        return;
+    }
+
+    atomic_store_explicit(&s->journal->entry[number].claims, 0, memory_order_release);
+    put_entry_back(s, number);
+}
+
+static uint32_t line_of(const struct amph_server_request *rq, unsigned moves)
+{
+    return moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES) ? rq->file->line : 0;
 }
 
 unsigned amph_server_versions_begin(const struct amph_server_request *rq)
@@ -199,21 +233,12 @@ unsigned amph_server_versions_begin(const struct amph_server_request *rq)
         return 0;
 
     unsigned number = s->journal ? take_entry(s, rq->shared.in_worker) : NO_ENTRY;
-    struct amph_fwd_journal_entry *e = number < NO_ENTRY ? &s->journal->entry[number] : NULL;
-    uint32_t line = moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES) ? rq->file->line : 0;
-    unsigned done = 0;
+    uint32_t line = line_of(rq, moves);
 
-    if (e)
-        e->line = line;
-
-    for (size_t k = 0; k < AMPH_COUNTOF(in_order); k++) {
-        if (!(moves & in_order[k]))
-            continue;
-
-        amph_fwd_version_begin(version_of(s->versions, line, in_order[k]));
-        done |= in_order[k];
-        record(e, done);
-    }
+    claim(s, number, moves, line);
+    for (size_t k = 0; k < AMPH_COUNTOF(in_order); k++)
+        if (moves & in_order[k])
+            amph_fwd_version_begin(version_of(s->versions, line, in_order[k]));
 
     return moves | number << ENTRY_SHIFT;
 }
@@ -223,31 +248,22 @@ void amph_server_versions_end(const struct amph_server_request *rq, unsigned beg
     struct amph_server *s = rq->server;
     struct amph_fwd_versions *v = s->versions;
     unsigned moves = begun & ((1U << ENTRY_SHIFT) - 1);
-    unsigned number = begun >> ENTRY_SHIFT;
 
     if (!moves)
         return;
 
-    struct amph_fwd_journal_entry *e = number < NO_ENTRY ? &s->journal->entry[number] : NULL;
-    uint32_t line = moves & (FWD_VERSION_DATA | FWD_VERSION_ATTRIBUTES) ? rq->file->line : 0;
+    uint32_t line = line_of(rq, moves);
 
     if ((moves & FWD_VERSION_CUTS) && rq->exec.line != FWD_VERSIONS_LINE_NONE) {
         amph_fwd_version_begin(&v->line[rq->exec.line].data);
         amph_fwd_version_end(&v->line[rq->exec.line].data);
     }
 
-    unsigned left = moves;
+    for (size_t k = AMPH_COUNTOF(in_order); k-- > 0;)
+        if (moves & in_order[k])
+            amph_fwd_version_end(version_of(v, line, in_order[k]));
 
-    for (size_t k = AMPH_COUNTOF(in_order); k-- > 0;) {
-        if (!(moves & in_order[k]))
-            continue;
-
-        left &= ~in_order[k];
-        record(e, left);
-        amph_fwd_version_end(version_of(v, line, in_order[k]));
-    }
-
-    put_entry_back(s, number);
+    end_claim(s, begun >> ENTRY_SHIFT);
 }
 
 void amph_server_versions_open(struct amph_server *s)
@@ -265,7 +281,7 @@ void amph_server_versions_open(struct amph_server *s)
 void amph_server_versions_close(struct amph_server *s)
 {
     if (s->versions_fd >= 0)
-        amph_fwd_versions_close(s->versions, s->versions_fd);
+        amph_fwd_versions_close(s->versions, s->versions_fd, s->journal && !is_empty(s->journal));
 
     s->versions_fd = -1;
 }

@@ -33,6 +33,7 @@
  *   watch_columns.h  columns of the answers
  *   versions.c, .h   versions of files, in memory that servers and clients of a host share
  *   writers.c, .h    processes that change files by themselves, in the same memory
+ *   repair.c, .h     ends changes there whose processes were killed
  *
  * The room has no writable state.  marshal.c builds one index at first use.
  */
@@ -58,7 +59,7 @@ void amph_fwd_lock_end(struct flock *lock);
 /* Shows a lock that ends there as the client has asked for it: to the end of the file. */
 void amph_fwd_lock_show(struct flock *lock);
 
-#define FWD_VERSION 4
+#define FWD_VERSION 5
 #define FWD_PATH_MAX 4096  /* bytes of a path or text, with its NUL */
 #define FWD_BLOB_MAX 32768 /* bytes of a value inside a request */
 #define FWD_MSG_MAX 65408  /* bytes of a request or reply */

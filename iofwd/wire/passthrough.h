@@ -8,10 +8,9 @@
  * Such a client also gets the descriptors of directories, those that it has open and those of exports, and
  * looks up names below them itself (stat, access and the like).
  *
- * What such a client would otherwise leave the server to do, it does in memory that both share: it counts
- * its calls, and it records which versions of files (versions.h) it has begun to move, so that the server
- * can end them if the client is killed.  The memory is the last part of the client's part of its transfer
- * area.
+ * What such a client would otherwise leave the server to do, it does itself: it moves the versions of files
+ * (versions.h, writers.h), and counts its calls in memory that both share.  That memory is the last part of the
+ * client's part of its transfer area.
  *
  * Layer: iofwd.  Thread rule: any thread; the members are atomic.
  */
@@ -31,10 +30,6 @@
 struct amph_fwd_passthrough_file {
     _Alignas(64) _Atomic uint64_t calls;
     _Atomic uint64_t errors, bytes_written, bytes_read;
-    /* changes of the file's data and attributes that are under way: counted after the version's begin and
-     * before its end.  A client that is killed between the two leaves a change under way for ever, which
-     * costs messages and no correctness. */
-    _Atomic uint32_t data_begun, attributes_begun;
     /* Written by the server: other clients have the file open with the same offset, or a call of theirs is
      * under way.  Set before such a client can make its first call. */
     _Atomic uint32_t shares_offset;

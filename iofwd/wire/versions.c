@@ -18,6 +18,7 @@
 
 #include "base/auth.h"
 #include "iofwd/wire/map_kinds.h"
+#include "iofwd/wire/repair.h"
 
 #define DIRECTORY FWD_VERSIONS_DIRECTORY
 #define NAME FWD_VERSIONS_NAME
@@ -50,11 +51,6 @@ static struct amph_fwd_versions *map(int fd, int access)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static void end_all(struct amph_fwd_version *v)
-{
-    atomic_store(&v->ended, atomic_load(&v->begun));
-}
-
 static uint64_t pid_space(void)
 {
     struct stat st;
@@ -62,32 +58,28 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
+bool amph_fwd_versions_same_pids(const struct amph_fwd_versions *v)
+{
+    return v->pid_space == pid_space();
+}
+
 /* ---- the object ---- */
 
-/* Initialises a new object.  In one that killed servers have left, ends the changes that were under
- * way. */
+/* Initialises a new object. In one that killed servers have left, ends the changes that were under way, but those of
+ * living processes. */
 static void prepare(struct amph_fwd_versions *v)
 {
     uint64_t id = v->id;
 
-    v->layout = LAYOUT;
-    end_all(&v->names);
-    end_all(&v->cuts);
-    for (uint32_t i = 0; i < FWD_VERSIONS_LINES && id; i++) {
-        if (atomic_load(&v->line[i].data.begun) != atomic_load(&v->line[i].data.ended))
-            end_all(&v->line[i].data);
-
-        if (atomic_load(&v->line[i].attributes.begun) != atomic_load(&v->line[i].attributes.ended))
-            end_all(&v->line[i].attributes);
-    }
-
     while (id == 0)
         amph_random(&id, sizeof id);
 
+    v->layout = LAYOUT;
     v->id = id;
     v->pid_space = pid_space();
     memset(v->journal, 0, sizeof v->journal);
-    amph_fwd_writers_begin_again(v);
+    amph_fwd_writers_forget_dead(v);
+    (void)amph_fwd_versions_repair(v);
 }
 
 static bool has_size(int fd, off_t size)
@@ -166,7 +158,7 @@ enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, i
     return st;
 }
 
-void amph_fwd_versions_close(struct amph_fwd_versions *v, int fd)
+void amph_fwd_versions_close(struct amph_fwd_versions *v, int fd, bool busy)
 {
     int dir = open_directory(false);
 
@@ -180,7 +172,8 @@ void amph_fwd_versions_close(struct amph_fwd_versions *v, int fd)
     if (dir >= 0)
         close(dir);
 
-    close(fd);
+    if (!busy)
+        close(fd);
 }
 
 /* Maps the object; NULL: there is none, or one of another version of this program. */

@@ -37,22 +37,23 @@ struct amph_fwd_version {
 };
 
 /*
- * The changes that a server has begun and not ended, so that another one can end them if it is killed. A server
- * owns the journal whose byte of the file (FWD_JOURNAL_LOCK_AT + its number) it has locked. A server that is
- * killed between a step and its record in the journal leaves a change for ever under way, which costs messages
- * and no correctness.
+ * The changes that a server makes. Like all who change files (writers.h) it claims a change before it begins it
+ * and until it has ended it, so that what is under way without a claim was left by somebody who was killed, and
+ * can be ended (amph_fwd_versions_repair). A server owns the journal whose byte of the file
+ * (FWD_JOURNAL_LOCK_AT + its number) it has locked; claims in a journal that nobody has locked are void.
  */
 struct amph_fwd_journal_entry {
-    _Atomic uint32_t begun; /* FWD_VERSION_*: these versions of the line, of names, of cuts */
-    uint32_t line;
+    _Atomic uint32_t claims; /* FWD_VERSION_*: these versions of the line, of names, of cuts */
+    _Atomic uint32_t line;
 };
 
-#define FWD_JOURNAL_ENTRIES 32u /* changes at a time; more are not recorded */
+#define FWD_JOURNAL_ENTRIES 32u /* changes at a time */
 #define FWD_JOURNALS 64u        /* servers; more have none */
 #define FWD_JOURNAL_LOCK_AT (INT64_C(1) << 40)
 
 struct amph_fwd_journal {
     _Alignas(64) struct amph_fwd_journal_entry entry[FWD_JOURNAL_ENTRIES];
+    _Atomic uint32_t others; /* changes without an entry, of any file */
 };
 
 struct amph_fwd_versions_line {
@@ -66,6 +67,8 @@ struct amph_fwd_versions {
     /* the inode of /proc/self/ns/pid of the servers, where writers have their numbers */
     uint64_t pid_space;
     _Atomic uint32_t gone; /* the last server has removed the object */
+    /* changes of processes that have no record, of any file; if one of these is killed, nothing is repaired any more */
+    _Atomic uint32_t others;
     /* names, and the attributes of what a path names */
     _Alignas(64) struct amph_fwd_version names;
     /* calls that shorten a file which only the call itself finds: while one is under way, no file's
@@ -74,6 +77,7 @@ struct amph_fwd_versions {
     struct amph_fwd_versions_line line[FWD_VERSIONS_LINES];
     struct amph_fwd_journal journal[FWD_JOURNALS];
     struct amph_fwd_writer writer[FWD_WRITERS];
+    struct amph_fwd_passer passer[FWD_PASSERS];
 };
 
 static inline uint32_t amph_fwd_versions_line_of(uint64_t dev, uint64_t ino)
@@ -110,13 +114,16 @@ static inline bool amph_fwd_version_is(const struct amph_fwd_version *v, uint32_
     return atomic_load_explicit((_Atomic uint32_t *)&v->begun, memory_order_acquire) == version;
 }
 
+/* Does this process number processes as those do that have records? */
+bool amph_fwd_versions_same_pids(const struct amph_fwd_versions *v);
+
 /* Server: opens the object, or makes it.  On AMPH_OK the caller owns the descriptor, whose lock
  * says that the object is in use.  AMPH_ERR_NOENT: this host has no usable place for it. */
 enum amph_status amph_fwd_versions_open(struct amph_fwd_versions **versions_p, int *fd_p);
 /* Ends the use; the last server removes the object, unless processes have files open for writing by themselves, of
  * which the next servers must know.  The memory stays mapped, since a worker may
- * still be in a call. */
-void amph_fwd_versions_close(struct amph_fwd_versions *versions, int fd);
+ * still be in a call; busy: one is, and the journal stays this process's until it ends. */
+void amph_fwd_versions_close(struct amph_fwd_versions *versions, int fd, bool busy);
 
 /* The id of the user's object on this host; 0: there is none. */
 uint64_t amph_fwd_versions_id(void);

@@ -2,9 +2,6 @@
 /*
  * Processes that change files by themselves; see writers.h.
  *
- * A change begins before it is recorded, and is removed from the record before it ends: whoever ends the changes of
- * a killed process never ends one too many, with which others could take a later change for none.
- *
  * Layer: iofwd.  Uses the C library only.  Thread rule: any thread, and signal handlers.
  */
 #include "iofwd/wire/writers.h"
@@ -12,215 +9,179 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "iofwd/wire/versions.h"
 
-static struct amph_fwd_versions_line *line_of(struct amph_fwd_versions *v, uint32_t recorded)
+#define FLAGS (FWD_WRITER_KEPT | FWD_WRITER_MOVES)
+
+/* ---- changes ---- */
+
+static struct amph_fwd_versions_line *line_of(struct amph_fwd_versions *v, uint32_t claimed)
 {
-    uint32_t number = recorded & ~FWD_WRITER_KEPT;
+    uint32_t number = claimed & ~FLAGS;
 
     return number == 0 || number > FWD_VERSIONS_LINES ? NULL : &v->line[number - 1];
 }
 
 void amph_fwd_writer_begin(struct amph_fwd_versions *v, struct amph_fwd_writer *w, bool cuts)
 {
-    amph_fwd_version_begin(&v->names);
     atomic_fetch_add(&w->names, 1);
+    amph_fwd_version_begin(&v->names);
     if (!cuts)
         return;
 
-    amph_fwd_version_begin(&v->cuts);
     atomic_fetch_add(&w->cuts, 1);
+    amph_fwd_version_begin(&v->cuts);
 }
 
 void amph_fwd_writer_end(struct amph_fwd_versions *v, struct amph_fwd_writer *w, bool cuts)
 {
     if (cuts) {
-        atomic_fetch_sub(&w->cuts, 1);
         amph_fwd_version_end(&v->cuts);
+        atomic_fetch_sub(&w->cuts, 1);
     }
 
-    atomic_fetch_sub(&w->names, 1);
     amph_fwd_version_end(&v->names);
+    atomic_fetch_sub(&w->names, 1);
 }
 
 void amph_fwd_writer_open(struct amph_fwd_versions *v, struct amph_fwd_writer *w, unsigned i,
                           uint32_t line)
 {
+    atomic_store(&w->line[i], (line + 1) | FWD_WRITER_MOVES);
     amph_fwd_version_begin(&v->line[line].data);
     amph_fwd_version_begin(&v->line[line].attributes);
-    atomic_store(&w->line[i], line + 1);
+    atomic_store_explicit(&w->line[i], line + 1, memory_order_release);
 }
 
-void amph_fwd_writer_close(struct amph_fwd_versions *v, struct amph_fwd_writer *w, unsigned i)
+static void end_line(struct amph_fwd_versions_line *line)
 {
-    struct amph_fwd_versions_line *line = line_of(v, atomic_exchange(&w->line[i], 0));
-
-    if (!line)
-        return;
-
     amph_fwd_version_end(&line->attributes);
     amph_fwd_version_end(&line->data);
 }
 
-/* ---- records ---- */
-
-/* Ends what the record says is under way.  It is the caller's. */
-static void end_all(struct amph_fwd_versions *v, struct amph_fwd_writer *w, bool with_kept)
+void amph_fwd_writer_close(struct amph_fwd_versions *v, struct amph_fwd_writer *w, unsigned i)
 {
-    atomic_fetch_add(&v->names.ended, atomic_exchange(&w->names, 0));
-    atomic_fetch_add(&v->cuts.ended, atomic_exchange(&w->cuts, 0));
-    for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
-        if (with_kept || !(atomic_load(&w->line[i]) & FWD_WRITER_KEPT))
-            amph_fwd_writer_close(v, w, i);
+    struct amph_fwd_versions_line *line = line_of(v, atomic_load(&w->line[i]));
+
+    if (!line)
+        return;
+
+    atomic_fetch_or(&w->line[i], FWD_WRITER_MOVES);
+    end_line(line);
+    atomic_store_explicit(&w->line[i], 0, memory_order_release);
 }
 
-static bool is_free(uint32_t owner)
+/* ---- owners of records ---- */
+
+bool amph_fwd_record_pass(_Atomic uint32_t *owner, uint32_t seen, uint32_t pid)
 {
-    return !(owner & (FWD_WRITER_PID | FWD_WRITER_TAKEN));
+    uint32_t turn = (seen & ~FWD_WRITER_PID) + FWD_WRITER_TURN;
+
+    return atomic_compare_exchange_strong(owner, &seen, turn | pid);
 }
 
-/* The process that has number pid, or nobody, owns the record after `owner`. */
-static uint32_t owner_after(uint32_t owner, uint32_t pid)
+/* The process, or one that had its number, has the record. */
+static bool take_former(_Atomic uint32_t *owner, uint32_t pid)
 {
-    return ((owner & ~(FWD_WRITER_PID | FWD_WRITER_TAKEN)) + FWD_WRITER_TURN) | pid;
+    uint32_t seen = atomic_load(owner);
+
+    return (seen & FWD_WRITER_PID) == pid && amph_fwd_record_pass(owner, seen, pid);
 }
 
-static bool is_dead(uint32_t owner)
+static bool take_free(_Atomic uint32_t *owner, uint32_t pid)
 {
-    uint32_t pid = owner & FWD_WRITER_PID;
+    uint32_t seen = atomic_load(owner);
+
+    return (seen & FWD_WRITER_PID) == 0 && amph_fwd_record_pass(owner, seen, pid);
+}
+
+bool amph_fwd_process_exists(uint32_t pid)
+{
     int saved = errno;
-    bool dead = pid != 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    bool exists = kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 
     errno = saved;
-    return dead;
+    return exists;
 }
 
-/* Takes the record of a process that exists no more, for the process that has number pid, or for nobody, without
- * changes.  false: it has a living owner, which may be a new process that has got the same number meanwhile. */
-static bool take_dead(struct amph_fwd_versions *v, struct amph_fwd_writer *w, uint32_t pid)
+/* false: the record has a living owner, which may be a new process that has got the same number meanwhile. */
+static bool take_dead(_Atomic uint32_t *owner, uint32_t pid)
 {
-    uint32_t owner = atomic_load(&w->owner);
-    uint32_t next = owner_after(owner, pid);
+    uint32_t seen = atomic_load(owner);
+    uint32_t former = seen & FWD_WRITER_PID;
 
-    if (!is_dead(owner) || !atomic_compare_exchange_strong(
-                               &w->owner, &owner, owner_after(owner, 0) | FWD_WRITER_TAKEN))
-        return false;
-
-    end_all(v, w, true);
-    atomic_store(&w->owner, next);
-    return true;
+    return former && !amph_fwd_process_exists(former) && amph_fwd_record_pass(owner, seen, pid);
 }
 
-static bool take_from(struct amph_fwd_writer *w, uint32_t owner, uint32_t pid)
+/* ---- records ---- */
+
+/* What another process has claimed is under way without a claim from here on. */
+static void clear(struct amph_fwd_writer *w)
 {
-    return atomic_compare_exchange_strong(&w->owner, &owner, owner_after(owner, pid));
+    atomic_store(&w->names, 0);
+    atomic_store(&w->cuts, 0);
+    for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
+        atomic_store(&w->line[i], 0);
 }
 
-/* The record that the process has had before an exec, or that a dead one had which had its number. */
-static struct amph_fwd_writer *take_former(struct amph_fwd_versions *v, uint32_t pid)
+/* Ends what this process had open before an exec. */
+static void end_former(struct amph_fwd_versions *v, struct amph_fwd_writer *w)
 {
-    for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        uint32_t owner = atomic_load(&v->writer[i].owner);
+    for (unsigned i = 0; i < FWD_WRITER_FILES; i++) {
+        uint32_t line = atomic_load(&w->line[i]);
 
-        if ((owner & FWD_WRITER_PID) == pid && take_from(&v->writer[i], owner, pid)) {
-            end_all(v, &v->writer[i], false);
-            return &v->writer[i];
-        }
+        if (line & FWD_WRITER_MOVES)
+            atomic_store(&w->line[i], 0);
+        else if (!(line & FWD_WRITER_KEPT))
+            amph_fwd_writer_close(v, w, i);
     }
 
-    return NULL;
+    atomic_store(&w->names, 0);
+    atomic_store(&w->cuts, 0);
 }
 
-static struct amph_fwd_writer *take_free(struct amph_fwd_versions *v, uint32_t pid)
+static struct amph_fwd_writer *take_any(struct amph_fwd_versions *v, uint32_t pid,
+                                        bool (*take)(_Atomic uint32_t *owner, uint32_t pid))
 {
-    for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        uint32_t owner = atomic_load(&v->writer[i].owner);
-
-        if (is_free(owner) && take_from(&v->writer[i], owner, pid))
+    for (unsigned i = 0; i < FWD_WRITERS; i++)
+        if (take(&v->writer[i].owner, pid))
             return &v->writer[i];
-    }
 
     return NULL;
 }
 
 struct amph_fwd_writer *amph_fwd_writer_take(struct amph_fwd_versions *v, uint32_t pid)
 {
-    struct amph_fwd_writer *w = take_former(v, pid);
+    struct amph_fwd_writer *w = take_any(v, pid, take_former);
 
+    if (w) {
+        end_former(v, w);
+        return w;
+    }
+
+    w = take_any(v, pid, take_free);
     if (!w)
-        w = take_free(v, pid);
-
-    for (unsigned i = 0; i < FWD_WRITERS && !w; i++)
-        if (take_dead(v, &v->writer[i], pid))
-            w = &v->writer[i];
+        w = take_any(v, pid, take_dead);
+    if (w)
+        clear(w);
 
     return w;
 }
 
-void amph_fwd_writers_end_dead(struct amph_fwd_versions *v)
+_Atomic uint32_t *amph_fwd_passer_take(struct amph_fwd_versions *v, uint32_t pid)
 {
-    for (unsigned i = 0; i < FWD_WRITERS; i++)
-        (void)take_dead(v, &v->writer[i], 0);
-}
+    static bool (*const take[])(_Atomic uint32_t *, uint32_t) = { take_former, take_free,
+                                                                  take_dead };
 
-static bool is_idle(struct amph_fwd_writer *w)
-{
-    bool idle = atomic_load(&w->names) == 0;
+    for (size_t k = 0; k < sizeof take / sizeof take[0]; k++)
+        for (unsigned i = 0; i < FWD_PASSERS; i++)
+            if (take[k](&v->passer[i].owner, pid)) {
+                atomic_store(&v->passer[i].changes, 0);
+                return &v->passer[i].changes;
+            }
 
-    for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
-        idle &= atomic_load(&w->line[i]) == 0;
-
-    return idle;
-}
-
-bool amph_fwd_writers_any(struct amph_fwd_versions *v)
-{
-    for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        uint32_t owner = atomic_load(&v->writer[i].owner);
-
-        if ((owner & FWD_WRITER_PID) && !is_dead(owner) && !is_idle(&v->writer[i]))
-            return true;
-    }
-
-    return false;
-}
-
-static void begin_all(struct amph_fwd_versions *v, struct amph_fwd_writer *w)
-{
-    atomic_fetch_add(&v->names.begun, atomic_load(&w->names));
-    atomic_fetch_add(&v->cuts.begun, atomic_load(&w->cuts));
-    for (unsigned i = 0; i < FWD_WRITER_FILES; i++) {
-        struct amph_fwd_versions_line *line = line_of(v, atomic_load(&w->line[i]));
-
-        if (!line)
-            continue;
-
-        amph_fwd_version_begin(&line->data);
-        amph_fwd_version_begin(&line->attributes);
-    }
-}
-
-static void forget(struct amph_fwd_writer *w)
-{
-    atomic_store(&w->names, 0);
-    atomic_store(&w->cuts, 0);
-    for (unsigned i = 0; i < FWD_WRITER_FILES; i++)
-        atomic_store(&w->line[i], 0);
-
-    atomic_store(&w->owner, owner_after(atomic_load(&w->owner), 0));
-}
-
-void amph_fwd_writers_begin_again(struct amph_fwd_versions *v)
-{
-    for (unsigned i = 0; i < FWD_WRITERS; i++) {
-        struct amph_fwd_writer *w = &v->writer[i];
-        uint32_t owner = atomic_load(&w->owner);
-
-        /* taken: whoever emptied it was killed */
-        if ((owner & FWD_WRITER_TAKEN) || is_dead(owner))
-            forget(w);
-        else if (owner & FWD_WRITER_PID)
-            begin_all(v, w);
-    }
+    return &v->others;
 }

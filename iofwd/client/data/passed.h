@@ -59,6 +59,8 @@ struct amph_client_passthrough {
     _Atomic bool
         scarce; /* the process has used up its descriptors once: it gets no more of these */
     struct amph_fwd_versions *versions;
+    _Atomic uint32_t *claims; /* of this process, in the versions; NULL: not yet taken */
+    uint32_t forks;           /* how many forks this process is away from the first one */
 };
 
 extern struct amph_client_passthrough amph_client_passthrough AMPH_HIDDEN;

@@ -75,10 +75,19 @@ static bool map_versions(uint64_t id)
     if (id == 0)
         return true;
 
-    if (!amph_client_passthrough.versions)
-        amph_client_passthrough.versions = amph_fwd_versions_map(id, true);
+    struct amph_client_passthrough *pt = &amph_client_passthrough;
 
-    return amph_client_passthrough.versions && amph_client_passthrough.versions->id == id;
+    if (!pt->versions)
+        pt->versions = amph_fwd_versions_map(id, true);
+    if (!pt->versions || pt->versions->id != id)
+        return false;
+
+    if (!pt->claims)
+        pt->claims = amph_fwd_versions_same_pids(pt->versions)
+                         ? amph_fwd_passer_take(pt->versions, (uint32_t)getpid())
+                         : &pt->versions->others;
+
+    return true;
 }
 
 /* Has the server send the descriptor.  0 or an errno value. */
@@ -488,25 +497,31 @@ static const call_fn call_fns[AMPH_FWD_NCALLS] = {
 #undef X
 };
 
-static void begin(struct amph_fwd_version *v, _Atomic uint32_t *begun)
+static void begin(const struct amph_client_passed_call *c)
 {
-    if (!v)
+    if (!c->data && !c->attributes)
         return;
 
-    amph_fwd_version_begin(v);
-    atomic_fetch_add(begun, 1);
+    atomic_fetch_add(c->claims, 1);
+    if (c->data)
+        amph_fwd_version_begin(c->data);
+    if (c->attributes)
+        amph_fwd_version_begin(c->attributes);
 }
 
-/* Ends a change, unless the server has ended it because the file was closed meanwhile. */
-static void end(struct amph_fwd_version *v, _Atomic uint32_t *begun)
+/* Not in a child that a signal handler has forked during the call, and that returns from the handler: the parent ends
+ * it. */
+static void end(const struct amph_client_passed_call *c)
 {
-    uint32_t n = v ? atomic_load(begun) : 0;
+    if ((!c->data && !c->attributes) || c->forks != amph_client_passthrough.forks)
+        return;
 
-    while (n > 0)
-        if (atomic_compare_exchange_weak(begun, &n, n - 1)) {
-            amph_fwd_version_end(v);
-            return;
-        }
+    if (c->attributes)
+        amph_fwd_version_end(c->attributes);
+    if (c->data)
+        amph_fwd_version_end(c->data);
+
+    atomic_fetch_sub(c->claims, 1);
 }
 
 /* The frame is set last and cleared first, since a signal handler may leave this function by a jump. */
@@ -525,7 +540,7 @@ static void set_passed_call(const struct amph_client_passed_call *c)
 
 /* Ends what an earlier call of this thread has begun, if a signal handler has left that call by a jump.  It has if
  * this call has its frame; one with another frame may have been interrupted only, and goes on when the handler
- * returns.  A change that cannot be known to be the left call's is under way until the file is closed, which costs
+ * returns.  A change that cannot be known to be the left call's is under way until the process ends, which costs
  * messages. */
 static void end_left(const void *frame)
 {
@@ -536,12 +551,7 @@ static void end_left(const void *frame)
 
     amph_client_thread.passed_call.frame = NULL;
 
-    /* otherwise it has been closed meanwhile, with which the server has ended the changes */
-    if (atomic_load(&left.e->handle) == left.handle && left.e->shared == left.shared) {
-        end(left.attributes ? left.e->attributes : NULL, &left.shared->attributes_begun);
-        end(left.data ? left.e->data : NULL, &left.shared->data_begun);
-    }
-
+    end(&left);
     amph_client_passed_leave(left.e);
     pthread_setcancelstate(left.cancel, NULL);
 }
@@ -577,31 +587,23 @@ static int make_call(struct passed_file *e, struct amph_fwd_call *call)
     struct amph_client_passed_call own = {
         .frame = frame,
         .e = e,
-        .handle = atomic_load_explicit(&e->handle, memory_order_relaxed),
-        .shared = shared,
-        .data = desc->versions & FWD_VERSION_DATA,
-        .attributes = desc->versions & FWD_VERSION_ATTRIBUTES,
+        .data = desc->versions & FWD_VERSION_DATA ? e->data : NULL,
+        .attributes = desc->versions & FWD_VERSION_ATTRIBUTES ? e->attributes : NULL,
+        .claims = amph_client_passthrough.claims,
+        .forks = amph_client_passthrough.forks,
     };
     struct amph_client_data d;
     size_t moved = 0;
 
     /* A thread that is cancelled here would leave changes under way, and its reference of the file. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &own.cancel);
-    if (own.data)
-        begin(e->data, &shared->data_begun);
-    if (own.attributes)
-        begin(e->attributes, &shared->attributes_begun);
-
+    begin(&own);
     set_passed_call(&own);
 
     int err = call_fns[call->id](e->fd, &call->u);
 
     set_passed_call(&outer);
-    if (own.attributes)
-        end(e->attributes, &shared->attributes_begun);
-    if (own.data)
-        end(e->data, &shared->data_begun);
-
+    end(&own);
     pthread_setcancelstate(own.cancel, NULL);
 
     bool moves = amph_client_data_of(call->id, &call->u, &d);
@@ -766,6 +768,8 @@ static void passthrough_event(const struct amph_layer *self, enum amph_layer_eve
     pthread_mutex_init(&amph_client_passthrough.lock, NULL);
     amph_client_record_locks_forget();
     amph_client_thread.passed_call.frame = NULL;
+    amph_client_passthrough.claims = NULL;
+    amph_client_passthrough.forks++;
 
     /* it has memory of its own, which the parent does not share */
     for (unsigned i = 0; i < PASSED_FILES; i++)

@@ -428,7 +428,7 @@ void amph_ip_near_writing_inherit(int fd, const struct stat *st)
 }
 
 /* What another thread of the parent was doing with an entry ends here.  Without a record a mapped file counts as
- * changed for ever, which costs messages. */
+ * changed as long as the servers stay, and nothing is repaired, which costs messages. */
 static void begin_again(struct amph_ip_near_writing *e)
 {
     struct amph_ip_near_versions *nv = &amph_ip_near_versions;
@@ -440,6 +440,7 @@ static void begin_again(struct amph_ip_near_writing *e)
     } else if (number && nv->own) {
         amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
     } else if (number == AMPH_IP_NEAR_NUMBER_MAPPED && nv->map) {
+        atomic_fetch_add(&nv->map->others, 1);
         amph_fwd_version_begin(&nv->map->line[e->line].data);
         amph_fwd_version_begin(&nv->map->line[e->line].attributes);
     }

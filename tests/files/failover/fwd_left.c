@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fwd_left SERVER: kills that server in the midst of a change, when versions of files are under way, and
- * waits until another server has ended them.  Exit code 0: it has; 1: it has not within 10 s; 2: no such
+ * fwd_left PID...: kills these processes in the midst of a change, when versions of files are under way, and
+ * waits until a server that is left has ended them.  Exit code 0: it has; 1: it has not within 10 s; 2: no such
  * moment was found.
  */
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define TRIES 2000
 #define STAYS_NS \
     (40 * \
-     AMPH_NS_PER_MS) /* what is under way that long after the stop belongs to the stopped server */
+     AMPH_NS_PER_MS) /* what is under way that long after the stop belongs to the stopped ones */
 #define LIMIT_NS (10 * AMPH_NS_PER_S)
 
 static void pause_ns(uint64_t ns)
@@ -64,10 +64,16 @@ static unsigned count(const struct amph_fwd_versions *v)
     return n;
 }
 
-/* Stops the server.  Returns how many changes are under way then. */
-static unsigned stop(pid_t server, const struct amph_fwd_versions *v)
+static void send(char *const *pids, int signal)
 {
-    kill(server, SIGSTOP);
+    for (; *pids; pids++)
+        kill((pid_t)atol(*pids), signal);
+}
+
+/* Stops the processes.  Returns how many changes are under way then. */
+static unsigned stop(char *const *pids, const struct amph_fwd_versions *v)
+{
+    send(pids, SIGSTOP);
     pause_ns(2 * AMPH_NS_PER_MS);
 
     unsigned n = count(v);
@@ -80,20 +86,24 @@ static unsigned stop(pid_t server, const struct amph_fwd_versions *v)
 
 int main(int argc, char **argv)
 {
-    pid_t server = argc == 2 ? (pid_t)atol(argv[1]) : 0;
+    char *const *pids = argv + 1;
     const struct amph_fwd_versions *v = map();
     unsigned n = 0;
 
-    if (server <= 1)
+    if (argc < 2)
         return 2;
 
-    for (int i = 0; i < TRIES && !(n = stop(server, v)); i++) {
-        kill(server, SIGCONT);
+    for (int i = 1; i < argc; i++)
+        if (atol(argv[i]) <= 1)
+            return 2;
+
+    for (int i = 0; i < TRIES && !(n = stop(pids, v)); i++) {
+        send(pids, SIGCONT);
         pause_ns((uint64_t)(i % 7 + 1) * 300 * AMPH_NS_PER_US);
     }
 
-    printf("%u changes are under way in the stopped server\n", n);
-    kill(server, SIGKILL);
+    printf("%u changes are under way in what is stopped\n", n);
+    send(pids, SIGKILL);
     if (!n)
         return 2;
 
