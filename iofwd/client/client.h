@@ -209,7 +209,6 @@ bool amph_fwd_give_up_fds(void);
 struct passed_file;
 struct amph_fwd_map_use {
     int fd;            /* for mmap alone */
-    bool here;         /* also after an error: the file's server is on this host */
     bool moves_server; /* another server may take over the open file (failover) */
     uint64_t versions; /* the id of the versions (wire/versions.h) of what is changed in the map */
     struct passed_file *entry; /* the client's; NULL: fd is of this use */

@@ -166,7 +166,6 @@ int amph_fwd_map_begin(struct amph_fwd_client *cl, const struct amph_fwd_file *f
     int err = amph_client_link_to(cl, ref.server, &link);
 
     *use = (struct amph_fwd_map_use){ .fd = -1, .moves_server = cl->failover };
-    use->here = versions || (!err && link->near);
     if (err)
         return err;
     if (!versions || !link->near || !may_use(file))

@@ -444,7 +444,7 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of,
     struct amph_ip_pages_user user = { .st = &st, .writes = access == O_RDWR };
     void *map;
 
-    if (amph_ip_map_itself(way, of, c, &st, user.writes, &map, &user.here))
+    if (amph_ip_map_itself(way, of, c, &st, user.writes, &map))
         return map;
 
     user.strict = (c->prot & PROT_WRITE) && of->locked;

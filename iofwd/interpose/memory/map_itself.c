@@ -169,13 +169,12 @@ static bool map_by(enum amph_client_route way, struct amph_fd_file *of,
 
 static bool map_passed(enum amph_client_route way, struct amph_fd_file *of,
                        const struct amph_ip_map_call *c, const struct stat *st, bool writes,
-                       void **map_p, bool *here_p)
+                       void **map_p)
 {
     struct amph_fwd_map_use use;
     int err = amph_ip_client.fwd.map_begin(amph_ip_client.client, &of->file, st,
                                            writes ? O_RDWR : O_RDONLY, &use);
 
-    *here_p = use.here;
     if (err)
         return false;
 
@@ -189,8 +188,7 @@ static bool map_passed(enum amph_client_route way, struct amph_fd_file *of,
 
 bool amph_ip_map_itself(enum amph_client_route way, struct amph_fd_file *of,
                         const struct amph_ip_map_call *c, const struct stat *st, bool writes,
-                        void **map_p, bool *here_p)
+                        void **map_p)
 {
-    return map_opened(way, of, c, st, writes, map_p) ||
-           map_passed(way, of, c, st, writes, map_p, here_p);
+    return map_opened(way, of, c, st, writes, map_p) || map_passed(way, of, c, st, writes, map_p);
 }

@@ -40,11 +40,10 @@ static inline int amph_ip_munmap_by(enum amph_client_route way, void *at, size_t
 }
 
 /* Maps a forwarded file itself, if this process can open it (path/near.h) or a server passes its descriptor.  st,
- * writes: its attributes, and whether it is open for writing.  false: it cannot, or others have maps of its pages.
- * *here_p: its server is on this host. */
+ * writes: its attributes, and whether it is open for writing.  false: it cannot, or others have maps of its pages. */
 bool amph_ip_map_itself(enum amph_client_route way, struct amph_fd_file *of,
                         const struct amph_ip_map_call *c, const struct stat *st, bool writes,
-                        void **map_p, bool *here_p);
+                        void **map_p);
 
 /* A shared map of a file that the process has opened by itself as fd.  If others have maps of its pages, and it is only
  * read, it becomes one of these. */

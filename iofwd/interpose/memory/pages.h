@@ -115,7 +115,6 @@ struct amph_ip_pages_user {
     const struct stat *st; /* the file's attributes at its server */
     bool writes;           /* the map may be written */
     bool strict;           /* all processes that lock the file must share one memory */
-    bool here;             /* the file's server is on this host */
 };
 
 /* Adds a map of a file, and returns its pages.  Returns 0 or an errno value; EBUSY: other processes have maps of the

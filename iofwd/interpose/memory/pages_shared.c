@@ -192,25 +192,33 @@ int amph_ip_space_open(void)
     return dir;
 }
 
-/* Returns a number for the directory that is unique among all hosts; without a directory, one for
- * this process. */
-static int64_t space_id(int dir)
+/* A number for the running kernel, as servers have it in the names of files (iofwd/server/fs/map.c). */
+static uint64_t kernel_id(void)
 {
     char text[64];
-    struct stat st = { 0 };
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     int fd = amph_ip_kernel_openat(AT_FDCWD, "/proc/sys/kernel/random/boot_id",
                                    O_RDONLY | O_CLOEXEC, 0);
     ssize_t n = fd < 0 ? 0 : amph_ip_kernel_read(fd, text, sizeof text);
-
-    if (dir < 0 || libc_fstat64(dir, &st) != 0)
-        st.st_ino = (ino_t)amph_ip_kernel_getpid();
 
     for (ssize_t i = 0; i < n; i++)
         h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
 
     if (fd >= 0)
         amph_ip_kernel_close(fd);
+
+    return h;
+}
+
+/* Returns a number for the directory that is unique among all hosts; without a directory, one for
+ * this process. */
+static int64_t space_id(int dir)
+{
+    struct stat st = { 0 };
+    uint64_t h = kernel_id();
+
+    if (dir < 0 || libc_fstat64(dir, &st) != 0)
+        st.st_ino = (ino_t)amph_ip_kernel_getpid();
 
     h = (h ^ st.st_dev) * UINT64_C(0x100000001b3);
     h = (h ^ st.st_ino) * UINT64_C(0x100000001b3);
@@ -567,6 +575,14 @@ static bool enter(const struct amph_ip_pages *p, const struct amph_ip_pages_user
                                    user->writes, p->maps > 1, amph_ip_kernel_fcntl);
 }
 
+/* Does the file's server run on this host? */
+static bool is_here(const struct amph_ip_pages *p)
+{
+    const char *last = strrchr(p->name, '.');
+
+    return last && strtoull(last + 1, NULL, 16) == kernel_id();
+}
+
 /* Do other processes have maps of the file itself?  0, EBUSY or EALREADY. */
 static int may_map_pages(struct amph_ip_pages *p, const struct amph_ip_pages_user *user)
 {
@@ -575,7 +591,7 @@ static int may_map_pages(struct amph_ip_pages *p, const struct amph_ip_pages_use
 
     if (p->kind < 0)
         return 0;
-    if (user->here && !enter(p, user, FWD_MAPS_OF_PAGES_HERE))
+    if (is_here(p) && !enter(p, user, FWD_MAPS_OF_PAGES_HERE))
         return EALREADY;
 
     return enter(p, user, FWD_MAPS_OF_PAGES) ? 0 : EBUSY;
