@@ -111,6 +111,7 @@ struct amph_fd_file *amph_fdtab_new(void)
     __atomic_store_n(&of->near, 0, __ATOMIC_RELAXED);
     of->locked = false;
     of->marked = false;
+    __atomic_store_n(&of->access, 0, __ATOMIC_RELAXED);
     of->path[0] = 0;
 
     return of;

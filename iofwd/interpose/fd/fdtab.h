@@ -48,6 +48,7 @@ struct amph_fd_file {
     uint32_t near;
     bool near_readonly; /* it is below an export that must not be changed */
     bool locked;        /* a record lock was taken through this open file */
+    uint8_t access;     /* memory/map.c: 1 + O_RDONLY, O_WRONLY or O_RDWR; 0: the server was not asked */
     bool marked;        /* its server knows that it is mapped itself (memory/map_itself.c) */
     bool closing;       /* the coming exec closes one of its descriptors */
     int oflags;         /* as it was opened */

@@ -4,9 +4,10 @@
  *
  * Layer: iofwd (interposer).  Thread rule: any thread; the list is under amph_ip_pages_lock.
  *
- * A private mapping is anonymous memory filled when the mapping is made.  A shared mapping maps the
- * file's pages, which all processes of this host share (pages.h); changes are written to the server
- * at msync, munmap, fsync, close, exec and exit.
+ * A shared mapping, and a large private one, maps the file itself, if the process can have a descriptor of it
+ * (map_itself.h).  Otherwise a private mapping is anonymous memory filled when the mapping is made, and a shared one
+ * maps the file's pages, which all processes of this host share (pages.h); changes are written to the server at msync,
+ * munmap, fsync, close, exec and exit.
  *
  * A program's mmap and munmap pass through the C library's function exactly once: a registration
  * cache of a network library may have patched that function and must see them.  Mappings made with
@@ -67,6 +68,11 @@ static void *failed(int err)
 {
     errno = err;
     return MAP_FAILED;
+}
+
+static bool have_maps(void)
+{
+    return __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED);
 }
 
 /* ---- which implementation a call uses ---- */
@@ -243,19 +249,36 @@ static void forget(const void *at, size_t len)
 
 /* ---- making mappings ---- */
 
-/* The error that the kernel would return for such a mapping of such a file. */
-static int refused(const struct amph_fd_file *of, int prot, bool shared, struct stat *st,
-                   int *access_p)
+/* How the file is open, which never changes.  0 or an errno value. */
+static int access_of(struct amph_fd_file *of, int *access_p)
 {
+    unsigned known = __atomic_load_n(&of->access, __ATOMIC_RELAXED);
     int flags;
+
+    if (known) {
+        *access_p = (int)known - 1;
+        return 0;
+    }
+
     int err = amph_ip_client.fwd.getflags(amph_ip_client.client, &of->file, &flags);
 
     if (err)
         return err;
-
-    *access_p = flags & O_ACCMODE;
     if (flags & O_PATH)
         return EBADF;
+
+    *access_p = flags & O_ACCMODE;
+    __atomic_store_n(&of->access, (uint8_t)(1 + *access_p), __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* The error that the kernel would return for such a mapping of such a file. */
+static int refused(struct amph_fd_file *of, int prot, bool shared, struct stat *st, int *access_p)
+{
+    int err = access_of(of, access_p);
+
+    if (err)
+        return err;
     if (*access_p == O_WRONLY || (shared && (prot & PROT_WRITE) && *access_p != O_RDWR))
         return EACCES;
     if ((err = amph_ip_client.fwd.fstat(amph_ip_client.client, &of->file, st)) != 0)
@@ -438,11 +461,14 @@ static void *map_file(enum amph_client_route way, struct amph_fd_file *of,
 
     if (err)
         return failed(err);
+    void *map;
+
     if (!shared)
-        return map_private(way, of, c->at, c->len, c->prot, c->flags, c->off, st.st_size);
+        return !have_maps() && amph_ip_map_itself_private(way, of, c, &st, access, &map)
+                   ? map
+                   : map_private(way, of, c->at, c->len, c->prot, c->flags, c->off, st.st_size);
 
     struct amph_ip_pages_user user = { .st = &st, .writes = access == O_RDWR };
-    void *map;
 
     if (amph_ip_map_itself(way, of, c, &st, user.writes, &map))
         return map;
@@ -531,11 +557,6 @@ void *amph_do_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 }
 
 /* ---- changing mappings, and other memory ---- */
-
-static bool have_maps(void)
-{
-    return __atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED);
-}
 
 bool amph_ip_map_path(const void *at, size_t len, char path[PATH_MAX])
 {

@@ -192,3 +192,24 @@ bool amph_ip_map_itself(enum amph_client_route way, struct amph_fd_file *of,
 {
     return map_opened(way, of, c, st, writes, map_p) || map_passed(way, of, c, st, writes, map_p);
 }
+
+bool amph_ip_map_itself_private(enum amph_client_route way, const struct amph_fd_file *of,
+                                const struct amph_ip_map_call *c, const struct stat *st, int access,
+                                void **map_p)
+{
+    struct amph_fwd_map_use use;
+
+    if ((off_t)c->len < AMPH_IP_MAP_PRIVATE_LEAST ||
+        st->st_size - c->off < AMPH_IP_MAP_PRIVATE_LEAST ||
+        amph_ip_client.fwd.map_begin(amph_ip_client.client, &of->file, st, access, &use) != 0)
+        return false;
+
+    *map_p = amph_ip_mmap_by(way, c, use.fd);
+
+    bool mapped = *map_p != MAP_FAILED || !may_copy(errno);
+    int saved = errno;
+
+    amph_ip_client.fwd.map_end(&use);
+    errno = saved;
+    return mapped;
+}

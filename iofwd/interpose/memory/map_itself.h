@@ -45,6 +45,13 @@ bool amph_ip_map_itself(enum amph_client_route way, struct amph_fd_file *of,
                         const struct amph_ip_map_call *c, const struct stat *st, bool writes,
                         void **map_p);
 
+/* The same for a private map, which shows what others change in the file, as locally.  Smaller ones are read, which
+ * takes less time than a question for a descriptor.  access: as the file is open. */
+#define AMPH_IP_MAP_PRIVATE_LEAST ((off_t)64 << 10)
+bool amph_ip_map_itself_private(enum amph_client_route way, const struct amph_fd_file *of,
+                                const struct amph_ip_map_call *c, const struct stat *st, int access,
+                                void **map_p);
+
 /* A shared map of a file that the process has opened by itself as fd.  If others have maps of its pages, and it is only
  * read, it becomes one of these. */
 void *amph_ip_map_near(enum amph_client_route way, const struct amph_ip_map_call *c, int fd);

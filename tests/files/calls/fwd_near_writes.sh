@@ -358,13 +358,19 @@ writer("f.close()")
 stored(writer, "4")
 writer("m.resize(50000)")
 stored(writer, "5")
+writer("import ctypes; libc = ctypes.CDLL(None); at = ctypes.addressof(ctypes.c_char.from_buffer(m)); void = ctypes.c_void_p")
+for call in "munmap(void(at), 0)", "munmap(void(at + 1), 4096)", "mmap(void(at), ctypes.c_size_t(65536), 3, 17, 999, ctypes.c_long(0))":
+    check(call, writer("libc." + call), "-1") # MAP_SHARED and MAP_FIXED
+    stored(writer, "6")
+check("a part of it", writer("libc.munmap(void(at + 8192), 8192)"), "0")
+stored(writer, "7")
 writer("m.close()")
 await_holds("mapped no more")
 writer("f = open(\"/fwd/h\", \"r+b\")")
 writer("m = mmap.mmap(f.fileno(), 50000)")
 writer("start_child()")
 writer("m.close(), f.close()")
-for text in "67":
+for text in "89":
     hold(holder, "h")
     writer("ask_child(\"m[0:5000] = b\\\"" + text + "\\\" * 5000\")")
     check("stored by a child alone", holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, text.encode())))
@@ -372,10 +378,10 @@ check("mapped by a child", holds(), False)
 writer("os.kill(child, 9), os.waitpid(child, 0)")
 await_holds("the child has gone")
 writer("f = open(\"/fwd/h\", \"r+b\"); m = mmap.mmap(f.fileno(), 50000)")
-stored(writer, "8")
+stored(writer, "a")
 os.kill(int(writer("os.getpid()")), 9)
 writer.p.wait()
-check("what a killed program has stored", holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, b"8")))
+check("what a killed program has stored", holder("os.lseek(g, 0, 0), os.read(g, 100)[:1]"), repr((0, b"a")))
 await_holds("the program has gone")
 holder.end()'
 

@@ -395,6 +395,49 @@ static void sparse(void)
     T(close(fd));
 }
 
+/* Private maps, small and large ones: what is stored in them stays there. */
+static void copies(off_t len)
+{
+    int fd = make("copies", len);
+    int read_only = open(in("copies"), O_RDONLY);
+    char byte = 0;
+
+    T(pwrite(fd, "first", 5, 0));
+    T(pwrite(fd, "last", 4, len - 4));
+
+    char *p = mmap(NULL, (size_t)len + 2 * PAGE, RW, MAP_PRIVATE, read_only, 0);
+    char *q = mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, PAGE);
+
+    MAP(p);
+    MAP(q);
+    T(close(read_only));
+    T(p[0]);
+    T(q[len - PAGE - 1]);
+    p[0] = 'p';
+    T(pread(fd, &byte, 1, 0));
+    T(byte);
+    T(look(p + len));
+    T(look(p + len + PAGE));
+    T(mprotect(q, PAGE, RW));
+    q[1] = 'q';
+    T(p[PAGE + 1]);
+    T(msync(p, PAGE, MS_SYNC));
+
+    if (fork() == 0) {
+        p[1] = 'c';
+        _exit(p[0] + q[1]);
+    }
+
+    int status;
+
+    wait(&status);
+    T(status);
+    T(p[1]);
+    T(munmap(p, (size_t)len + 2 * PAGE));
+    T(munmap(q, (size_t)len));
+    T(close(fd));
+}
+
 /* A limit of file sizes is for files. */
 static void limited(void)
 {
@@ -496,6 +539,8 @@ int main(int argc, char **argv)
     errors();
     replaced();
     sparse();
+    copies(2 * PAGE + 10);
+    copies(80 * PAGE + 10);
     limited();
     locks();
 
