@@ -74,6 +74,8 @@ struct amph_ip_state {
     struct amph_ip_cwd cwd;
     pthread_once_t cwd_once;
     pthread_key_t cwd_key;
+    bool
+        has_cwd_key; /* false: the program has taken all keys, and what such a thread had stays when it ends */
 
     /* Counters and limits that any thread reads and writes atomically. */
     int maps;           /* maps of forwarded files (memory/map.c) */

@@ -32,7 +32,7 @@ static void thread_ends(void *arg)
 
 static void make_key(void)
 {
-    (void)pthread_key_create(&amph_ip_state.cwd_key, thread_ends);
+    amph_ip_state.has_cwd_key = pthread_key_create(&amph_ip_state.cwd_key, thread_ends) == 0;
 }
 
 /* An entry that no task uses, or a new one; NULL: no memory. */
@@ -87,7 +87,9 @@ void amph_ip_cwd_use(struct amph_ip_cwd *own)
 
     pthread_once(&amph_ip_state.cwd_once, make_key);
     amph_ip_thread.cwd.own = own;
-    pthread_setspecific(amph_ip_state.cwd_key, own);
+    if (amph_ip_state.has_cwd_key)
+        pthread_setspecific(amph_ip_state.cwd_key, own);
+
     amph_ip_cwd_leave(before);
 }
 

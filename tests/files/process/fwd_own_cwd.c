@@ -6,6 +6,7 @@
  *   unshare  a thread leaves the directory of the others; what it starts begins in its own one
  *   clone    children that share the memory, with and without the directory of their parent
  *   many     eight threads change their directories all the time; none sees another's
+ *   keys     a program that has taken all of the C library's keys for its threads' values
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -269,12 +270,50 @@ static void many(void)
     T(open_files() - before);
 }
 
+/* ---- keys ---- */
+
+static pthread_key_t key[PTHREAD_KEYS_MAX];
+static size_t nkeys;
+
+/* Leaves the directory of the others; the values that the thread keeps stay. */
+static void *leave_with_values(void *arg)
+{
+    unsigned changed = 0;
+
+    for (size_t i = 0; i < nkeys; i++)
+        pthread_setspecific(key[i], &key[i]);
+
+    OK(unshare(CLONE_FS));
+    T(chdir("sub"));
+    where();
+    for (size_t i = 0; i < nkeys; i++)
+        changed += pthread_getspecific(key[i]) != &key[i];
+
+    printf("%u values have changed\n", changed);
+    for (char name[] = "a"; name[0] <= 'f'; name[0]++)
+        make(name);
+
+    return arg;
+}
+
+static void without_keys(void)
+{
+    while (nkeys < PTHREAD_KEYS_MAX && pthread_key_create(&key[nkeys], NULL) == 0)
+        nkeys++;
+
+    start_and_join(leave_with_values);
+    where();
+    start_and_join(leave_with_values);
+    where();
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
         { "unshare", by_unshare },
         { "clone", by_clone },
         { "many", many },
+        { "keys", without_keys },
     };
 
     if (argc != 4)
