@@ -142,6 +142,9 @@ ok "an object among the files of -c is named" '$upcc -c prog.upc ready.o 2>e || 
 ok "upcc: -T=2 and its other options, with one sentence" '$upcc -T=2 -network=udp -pthreads=2 -shared-heap=64MB -opt -nolines -uses-mpi -O -g \
     prog.upc part.c -o prog 2>e; [ "$($upcrun ./prog | sort -u)" = 2 ]; [ $(wc -l <e) = 1 ]
     grep -q "without effect here: -pthreads=2 -shared-heap=64MB -opt -nolines -uses-mpi" e'
+ok "upcc: more threads than pointers-to-shared count are refused with the limit" 'no $upcc -T 1025 -c prog.upc 2>e; grep -q "can be 1024 threads; with -DUPC_PTS_STRUCT" e
+    no $upcc -fupc-threads-2000 -c prog.upc; no $upcc -T0 -c prog.upc 2>e; grep -q "from 1 to 1048576" e; $upcc -T 1024 -c prog.upc
+    $upcc -T 1025 -DUPC_PTS_STRUCT -c prog.upc; $upcc -D UPC_PTS_STRUCT=1 -T 1025 -c prog.upc; no $upcc -DUPC_PTS_STRUCTURE -T 1025 -c prog.upc'
 ok "upcc: -shared-heap 64MB, -network mpi, -translator X" '$upcc -shared-heap 64MB -network mpi -translator=/x/y prog.upc part.c -o prog; '"$answer"
 ok "upcc: -network=ibv is verbs" '$upcc -network=ibv prog.upc part.c -o prog; grep -q -a "network=verbs" prog'
 ok "upcc: -extern-main is refused with the remedy" 'no $upcc -extern-main -c prog.upc 2>e; grep -q "main must be UPC" e'

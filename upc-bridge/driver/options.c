@@ -157,15 +157,48 @@ static void add_linker_option(struct options *o, const char *text)
 }
 
 /* ---- options of amphora-upcc ---- */
+enum {
+    NUMBER_MAX = 1048576,
+    PACKED_THREADS_MAX = 1024 /* UPC_PACKED_THREAD_BITS of amphora/upc/pts.h */
+};
+
 static int number(const char *what, const char *s, int min)
 {
     char *e;
     long n = strtol(s, &e, 10);
 
-    if (*s == 0 || *e || n < min || n > 1048576)
-        wrong("%s takes a number from %d to 1048576, not '%s'", what, min, s);
+    if (*s == 0 || *e || n < min || n > NUMBER_MAX)
+        wrong("%s takes a number from %d to %d, not '%s'", what, min, NUMBER_MAX, s);
 
     return (int)n;
+}
+
+/* Do pointers-to-shared have 16 bytes? */
+static bool is_struct_form(const struct options *o)
+{
+    static const char macro[] = "UPC_PTS_STRUCT";
+
+    for (int i = 0; i < o->cpp.n; i++) {
+        const char *word = o->cpp.v[i];
+
+        if (strncmp(word, "-D", 2) == 0)
+            word += 2;
+        else if (i == 0 || strcmp(o->cpp.v[i - 1], "-D") != 0)
+            continue;
+
+        if (strncmp(word, macro, sizeof macro - 1) == 0 && strchr("=", word[sizeof macro - 1]))
+            return true;
+    }
+
+    return false;
+}
+
+static void check_threads(const struct options *o)
+{
+    if (o->threads > PACKED_THREADS_MAX && !is_struct_form(o))
+        wrong("-T %d: there can be %d threads; with -DUPC_PTS_STRUCT, whose pointers-to-shared "
+              "have 16 bytes, %d",
+              o->threads, PACKED_THREADS_MAX, NUMBER_MAX);
 }
 
 /* Is it a word of "one|two|three"? */
@@ -537,6 +570,7 @@ void upcc_options_read(struct options *o, int argc, char **argv)
     if (o->nsources == 0)
         answer_question(o, argc, argv);
 
+    check_threads(o);
     check(o);
     if (ignored.n == 0)
         return;

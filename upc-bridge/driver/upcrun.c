@@ -58,7 +58,8 @@ static int number(const char *what, const char *s, int min)
     long n = strtol(s, &e, 10);
 
     if (*s == 0 || *e || n < min || n > 1048576) {
-        fprintf(stderr, "amphora-upcrun: %s takes a number from %d on, not '%s'\n", what, min, s);
+        fprintf(stderr, "amphora-upcrun: %s takes a number from %d to 1048576, not '%s'\n", what,
+                min, s);
         exit(2);
     }
 
