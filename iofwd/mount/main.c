@@ -108,6 +108,11 @@ static int parse(struct amph_mount_options *o, char **argv)
         }
     }
 
+    if (o->cache == AMPH_MOUNT_CACHE_NONE && o->attr_s > 0) {
+        amph_mount_say("-o timeout has no effect with cache=none; give one of them");
+        return WRONG;
+    }
+
     if (o->mountpoint)
         return -1;
 

@@ -114,7 +114,8 @@ static bool take_wait(struct amph_attach_options *o, const char *value)
     if (end != value && *end == 0 && o->wait_s >= 0 && o->wait_s < 1e6)
         return true;
 
-    amph_say("-wait %s: this is not a number of seconds", value);
+    amph_say("-wait %s is not allowed; it takes a number of seconds from 0 on and below 1e6",
+             value);
     return false;
 }
 

@@ -143,6 +143,7 @@ static bool take_iofwd(struct amph_options *o, const struct option *opt, const c
 
 static bool take_map(struct amph_options *o, const struct option *opt, const char *value)
 {
+    o->of_servers = opt->name;
     o->map = value;
     return true;
 }
@@ -191,7 +192,7 @@ static bool take_grace(struct amph_options *o, const struct option *opt, const c
 
     o->grace_s = strtod(value, &end);
     if (end == value || *end || !(o->grace_s >= 0 && o->grace_s < 1e8))
-        return wrong(opt, value, "a number of seconds, 0 or more");
+        return wrong(opt, value, "a number of seconds from 0 on and below 1e8");
 
     return true;
 }
@@ -203,6 +204,7 @@ static bool take_death(struct amph_options *o, const struct option *opt, const c
 {
     for (size_t i = 0; i < AMPH_COUNTOF(death_words); i++)
         if (strcmp(value, death_words[i]) == 0) {
+            o->of_servers = opt->name;
             o->on_server_death = death_words[i];
             return true;
         }
@@ -431,6 +433,9 @@ enum amph_options_result amph_launch_options_read(struct amph_options *o, int ar
                  o->server_hosts ? "hosts" : "program");
         return AMPH_OPTIONS_WRONG;
     }
+
+    if (o->of_servers && !o->nservers)
+        amph_say("-%s has no effect: the job has no I/O servers (-servers S)", o->of_servers);
 
     if (at < argc)
         return AMPH_OPTIONS_RUN;

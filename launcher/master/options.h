@@ -20,6 +20,7 @@ struct amph_options {
     const char *ssh;          /* command that starts agents on other hosts, or NULL: not given */
     /* IOFWD_PREFIX as given (joined where -iofwd was repeated), or NULL; allocated */
     char *prefixes;
+    const char *of_servers; /* the last option given that is about servers, or NULL */
     const char *map; /* name of a mapping row, or a list of servers */
     enum amph_bind bind;
     bool label, verbose, progress;

@@ -12,7 +12,7 @@ bad() {
     rc=$?
     ok=0
     [ $rc -eq "$code" ] || ok=1
-    grep -q "$words" "$mp_dir/out" || ok=1
+    grep -q -e "$words" "$mp_dir/out" || ok=1
     [ "$(wc -l <"$mp_dir/out")" -le 2 ] || ok=1
     echo "exit code $rc, expected $code" >>"$mp_dir/out"
     mp_report $ok "$name" "$mp_dir/out"
@@ -119,6 +119,10 @@ bad "end of a map list" 1 "below 2" "$run" -n 1 -servers 2 -map 0,,1 true
 bad "bind" 1 "none, core or numa" "$run" -bind tightly true
 bad "what to do on a server's death" 1 "end, eio or failover" "$run" -on-server-death cry true
 bad "time limit" 1 "number of seconds" "$run" -timeout soon true
+bad "time from SIGTERM to SIGKILL" 1 "from 0 on and below 1e8" "$run" -grace 1e9 true
+bad "what servers would do, where there are none" 3 "-on-server-death has no effect: the job has no I/O servers" \
+    "$run" -on-server-death eio sh -c 'exit 3'
+bad "a map of servers, where there are none" 3 "-map has no effect" "$run" -map block sh -c 'exit 3'
 bad "server program that is not there" 127 "no-such-server" "$run" -servers 1 -server-program ./no-such-server true
 bad "directory for temporary files" 1 "set TMPDIR" env TMPDIR="$mp_dir/gone" "$run" true
 bad "a setting of the environment" 1 "AMPHORA_CONDUIT" env AMPHORA_CONDUIT=pigeon "$run" true
@@ -144,5 +148,6 @@ for file in random text kept; do
     bad "iofwd-run: no address file: $file" 1 "does not start with" "$attach" -servers "$mp_dir/$file" true
 done
 bad "iofwd-run: empty value" 2 "needs a value" "$attach" -servers '' true
+bad "iofwd-run: a time that is none" 2 "-wait 1e7 is not allowed; it takes a number of seconds from 0 on and below 1e6" "$attach" -wait 1e7 true
 bad "iofwd-run: records in a file" 2 "records cannot be written there: Not a directory" "$attach" -record "$mp_dir/text" true
 mp_done

@@ -42,7 +42,7 @@ P
     [ -z "$(ls "$dir")" ]
 }
 refuses() {
-    ! ./nbmrw "$@" 2>"$mp_dir/said" && grep -q "not understood" "$mp_dir/said"
+    ! ./nbmrw "$@" 2>"$mp_dir/said" && grep -qE 'is not allowed; it takes .*(size|number|seq, random or both|write-fresh, .*unlink)|is not an option' "$mp_dir/said"
 }
 # A single width, and what it does not apply to: both are in the table and the picture.
 one_width() {
@@ -171,7 +171,9 @@ says() {
 options() {
     says "neither a number .* nor an address file" -S nowhere && says "give one of both" -S "$mp_dir/table" -H hosts &&
         says "is of standing servers" -P /x && says "by --hosts FILE" -D /x && says "leave out --hosts" -F -H hosts &&
-        says "name its file by --svg" -caption x && says "names 1 places" -T a:1 -w 2
+        says "leave out --file-sizes" -F -c 1K && says "leave out --file-sizes" --figures=stat -S 2 &&
+        says "name its file by --svg" -caption x && says "names 1 places" -T a:1 -w 2 &&
+        says "number from 1 to 101" -r 102 && says "number from 2 to 1024" -s 1 && says "up to 64M" -c 1K:65M
 }
 options >"$mp_dir/out" 2>&1
 mp_report $? "nbmrw: options that exclude each other get a sentence" "$mp_dir/said"

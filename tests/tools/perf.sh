@@ -40,6 +40,13 @@ says "an unknown conduit" 2 '"ib" is none of' -conduit ib
 says "a size that is too large" 2 '"5M" is no size' -bytes 8,5M
 says "a number of processes that is none" 2 "wanted is a number" -n many
 says "samples of no time" 2 "-sample 0: wanted is a number" -sample 0
+says "more samples than are kept" 2 "-repeat 102: wanted is a number from 1 to 101" -repeat 102
+says "no sample" 2 "-repeat 0: wanted is a number from 1 to 101" -repeat 0
+for option in conduit test bytes loaded dir; do
+    says "-$option without a word" 2 "-$option is given nothing" -$option ''
+done
+says "a pair of one process" 2 "am_short_rtt needs two processes" -n 1 -test barrier,am_short_rtt
+figures "barrier of 1" 1 -conduit smp -n 1 -test barrier
 figures "limits" 4 -conduit smp -bytes 8,4K -test line1_rtt,line2_rtt,tcp_rtt
 for net in smp tcp; do
     figures "$net: messages" 8 -conduit $net -bytes 64,64K -test am_barrier_rtt,am_event_rtt,am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood

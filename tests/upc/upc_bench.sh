@@ -43,7 +43,8 @@ names() {
 }
 all_named() {
     names "-S some" -S some && names "-n 4x" -n 4x && names "-n 0" -n 0 && names "-r 99" -r 99 && names "-r -1" -r -1 &&
-        names "-b 10:5" -b 10:5 && names "-b 1G" -b 1G && names nonsense -t nonsense && names stray stray
+        names "-b 10:5" -b 10:5 && names "-b 1G" -b 1G && names "-b 36028797018963969K" -b 36028797018963969K &&
+        names "none of smp|" -c smp,zork && names "-c is given nothing" -c '' && names "-t is given nothing" -t '' && names "leave out -b" --check -b 8:8 && names nonsense -t nonsense && names stray stray
 }
 all_named >"$mp_dir/out" 2>&1
 mp_report $? "one line says which option is refused, and why" "$mp_dir/out"

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +60,23 @@ static const struct option longs[] = {
 };
 /* clang-format on */
 
-static void bad(const char *option, const char *value)
+__attribute__((noreturn, format(printf, 3, 4))) static void bad(const char *option,
+                                                                const char *value,
+                                                                const char *allowed, ...)
 {
-    fprintf(stderr, "nbmrw: %s: \"%s\" is not understood; see nbmrw --help\n", option, value);
+    va_list ap;
+
+    fprintf(stderr, "nbmrw: %s \"%s\" is not allowed; it takes ", option, value);
+    va_start(ap, allowed);
+    vfprintf(stderr, allowed, ap);
+    va_end(ap);
+    fputc('\n', stderr);
     exit(2);
 }
 
-static void take_range(const char *option, const char *text, uint64_t *from, uint64_t *to)
+/* max: of both sizes; UINT64_MAX: any */
+static void take_range(const char *option, const char *text, uint64_t max, uint64_t *from,
+                       uint64_t *to)
 {
     char copy[64];
 
@@ -77,8 +88,9 @@ static void take_range(const char *option, const char *text, uint64_t *from, uin
         *colon = 0;
 
     if (!amph_parse_size(copy, from) || !amph_parse_size(colon ? colon + 1 : copy, to) ||
-        *from < 1 || *to < *from)
-        bad(option, text);
+        *from < 1 || *to < *from || *to > max)
+        bad(option, text, "a size, or two with a colon between them and the smaller one first%s",
+            max == NBMRW_CALL_MAX ? ", up to 64M" : "");
 }
 
 static unsigned take_count(const char *option, const char *text, unsigned min, unsigned max)
@@ -87,7 +99,7 @@ static unsigned take_count(const char *option, const char *text, unsigned min, u
     unsigned long n = strtoul(text, &end, 10);
 
     if (end == text || *end || n < min || n > max)
-        bad(option, text);
+        bad(option, text, "a number from %u to %u", min, max);
 
     return (unsigned)n;
 }
@@ -104,13 +116,13 @@ static void take_widths(struct options *o, const char *text)
 
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (o->nwidths == NBMRW_WIDTHS_MAX)
-            bad("--widths", text);
+            bad("--widths", text, "at most %d numbers", NBMRW_WIDTHS_MAX);
 
         o->widths[o->nwidths++] = take_count("--widths", w, 1, 8);
     }
 
     if (!o->nwidths)
-        bad("--widths", text);
+        bad("--widths", text, "numbers from 1 to 8 with commas between them");
 }
 
 /* Refuses a width that would be left out without a message. */
@@ -135,8 +147,9 @@ static void check_widths(const struct options *o)
         }
 }
 
-/* Ends the process after a sentence if an option needs, or excludes, another. */
-static void check_together(const struct options *o)
+/* Ends the process after a sentence if an option needs, or excludes, another.  fixed: one is given
+ * that --figures does not heed. */
+static void check_together(const struct options *o, bool fixed)
 {
     const char *why = NULL;
 
@@ -148,6 +161,11 @@ static void check_together(const struct options *o)
         why = "--server-dir is of servers on other hosts; name these by --hosts FILE";
     else if (o->figures && nbmrw_elsewhere(o))
         why = "--figures measures jobs on this host; leave out --hosts and --servers ADDRESSFILE";
+    else if (o->figures && fixed)
+        why = "--figures has sizes, widths, orders and servers of its own and draws no picture; "
+              "leave "
+              "out --file-sizes, --call-sizes, --step, --widths, --order, --measure, --servers, "
+              "--streams and --svg";
     else if (o->caption && !o->svg)
         why = "--caption is written below a picture; name its file by --svg";
 
@@ -171,6 +189,17 @@ static void take_servers(struct options *o, const char *text)
                 text, strerror(errno));
         exit(2);
     }
+}
+
+__attribute__((noreturn)) static void bad_measure(const char *text)
+{
+    char names[128] = "";
+    size_t used = 0;
+
+    for (unsigned what = 0; what < NWHAT; what++)
+        used += (size_t)snprintf(names + used, sizeof names - used, ", %s", nbmrw_what[what]);
+
+    bad("--measure", text, "data, metadata, all%s, with commas between them", names);
 }
 
 /* --measure: names of what is measured, and words for several of them. */
@@ -197,13 +226,13 @@ static void take_measured(struct options *o, const char *text)
                 found |= 1u << what;
 
         if (!found)
-            bad("--measure", text);
+            bad_measure(text);
 
         o->measured |= found;
     }
 
     if (!o->measured)
-        bad("--measure", text);
+        bad_measure(text);
 }
 
 static double take_seconds(const char *option, const char *text)
@@ -212,7 +241,7 @@ static double take_seconds(const char *option, const char *text)
     double seconds = strtod(text, &end);
 
     if (end == text || *end || !(seconds >= 0 && seconds <= 3600))
-        bad(option, text);
+        bad(option, text, "a number of seconds from 0 to 3600");
 
     return seconds;
 }
@@ -224,7 +253,7 @@ static void take_words(const char *option, const char *text, const char *const w
     *first_p = strcmp(text, word[0]) == 0 || strcmp(text, word[2]) == 0;
     *second_p = strcmp(text, word[1]) == 0 || strcmp(text, word[2]) == 0;
     if (!*first_p && !*second_p)
-        bad(option, text);
+        bad(option, text, "%s, %s or %s", word[0], word[1], word[2]);
 }
 
 static void take_option(struct options *o, int c, const char *arg)
@@ -237,12 +266,10 @@ static void take_option(struct options *o, int c, const char *arg)
         o->dir_given = true;
         break;
     case 'f':
-        take_range("--file-sizes", arg, &o->file_from, &o->file_to);
+        take_range("--file-sizes", arg, UINT64_MAX, &o->file_from, &o->file_to);
         break;
     case 'c':
-        take_range("--call-sizes", arg, &o->call_from, &o->call_to);
-        if (o->call_to > NBMRW_CALL_MAX)
-            bad("--call-sizes", arg);
+        take_range("--call-sizes", arg, NBMRW_CALL_MAX, &o->call_from, &o->call_to);
         break;
     case 's':
         o->step = take_count("--step", arg, 2, 1024);
@@ -306,6 +333,8 @@ static void take_option(struct options *o, int c, const char *arg)
 
 void nbmrw_options(struct options *o, int argc, char **argv)
 {
+    bool fixed = false; /* what has no effect on --figures is given */
+
     for (int c; (c = getopt_long_only(argc, argv, "d:f:c:s:r:p:S:P:H:D:T:w:C:o:m:j::g:F::qh", longs,
                                       NULL)) != -1;) {
         if (c == 'h')
@@ -320,14 +349,17 @@ void nbmrw_options(struct options *o, int argc, char **argv)
             o->job = take_count("--job", optarg, 0, NBMRW_JOBS - 1);
 
         take_option(o, c, optarg);
+        fixed |= strchr("fcswomgTS", c) != NULL;
     }
 
     if (!o->repeats)
         o->repeats = o->figures ? 21 : 10;
 
-    if (optind < argc)
-        bad("argument", argv[optind]);
+    if (optind < argc) {
+        fprintf(stderr, "nbmrw: \"%s\" is not an option; nbmrw --help lists them\n", argv[optind]);
+        exit(2);
+    }
 
-    check_together(o);
+    check_together(o, fixed);
     check_widths(o);
 }

@@ -48,20 +48,32 @@ struct option_row {
     const char **text;
     unsigned *number;
     bool *flag;
+    unsigned max; /* of number */
+};
+
+enum {
+    MAX_DEADLINE_S = 600, /* the time-out of a job */
+    MAX_SAMPLE_MS = 10000
 };
 
 static bool set_option(const struct option_row *row, const char *value)
 {
-    if (row->text)
+    if (row->text) {
         *row->text = value;
+        if (!value[0])
+            fprintf(stderr, "amphora-perf: %s is given nothing; amphora-perf --help lists values\n",
+                    row->name);
+
+        return value[0];
+    }
 
     if (row->number) {
         char *end;
         unsigned long n = strtoul(value, &end, 10);
 
-        if (*end || n < 1 || n > PERF_MAX_PROCS) {
-            fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %d\n", row->name,
-                    value, PERF_MAX_PROCS);
+        if (*end || n < 1 || n > row->max) {
+            fprintf(stderr, "amphora-perf: %s %s: wanted is a number from 1 to %u\n", row->name,
+                    value, row->max);
             return false;
         }
 
@@ -75,13 +87,15 @@ static bool parse(struct perf_options *o, int argc, char **argv, bool *help_p, b
 {
     /* clang-format off */
     const struct option_row rows[] = {
-        { "-conduit", &o->conduits, NULL, NULL }, { "-network", &o->conduits, NULL, NULL }, { "-test", &o->tests, NULL, NULL },
-        { "-bytes", &o->bytes, NULL, NULL },      { "-n", NULL, &o->procs, NULL },          { "-repeat", NULL, &o->repeat, NULL },
-        { "-deadline", NULL, &o->deadline, NULL }, { "-sample", NULL, &o->sample_ms, NULL },
-        { "-loaded", &o->loaded, NULL, NULL },
-        { "-dir", &o->dir, NULL, NULL },          { "-json", NULL, NULL, &o->json },        { "-list", NULL, NULL, &o->list },
-        { "-inside", &o->inside, NULL, NULL },    { "-help", NULL, NULL, help_p },          { "-h", NULL, NULL, help_p },
-        { "-version", NULL, NULL, version_p },
+        { "-conduit", .text = &o->conduits }, { "-network", .text = &o->conduits }, { "-test", .text = &o->tests },
+        { "-bytes", .text = &o->bytes },      { "-loaded", .text = &o->loaded },    { "-dir", .text = &o->dir },
+        { "-inside", .text = &o->inside },
+        { "-n", .number = &o->procs, .max = PERF_MAX_PROCS },
+        { "-repeat", .number = &o->repeat, .max = PERF_MAX_SAMPLES },
+        { "-deadline", .number = &o->deadline, .max = MAX_DEADLINE_S },
+        { "-sample", .number = &o->sample_ms, .max = MAX_SAMPLE_MS },
+        { "-json", .flag = &o->json },        { "-list", .flag = &o->list },
+        { "-help", .flag = help_p },          { "-h", .flag = help_p },             { "-version", .flag = version_p },
     };
 
     /* clang-format on */
@@ -130,6 +144,25 @@ static bool check_tests(const char *list)
         }
 
         at += len;
+    }
+
+    return true;
+}
+
+/* A test of a pair cannot be run by one process. */
+static bool check_procs(const struct perf_options *o)
+{
+    for (size_t i = 0; o->procs == 1 && i < perf_test_count; i++) {
+        const struct perf_test *t = &perf_tests[i];
+
+        if (t->kind != PERF_PAIR || !perf_selected(o, t))
+            continue;
+
+        fprintf(stderr,
+                "amphora-perf: -n 1: %s needs two processes; with -test name others, for which "
+                "one is enough\n",
+                t->name);
+        return false;
     }
 
     return true;
@@ -554,17 +587,11 @@ int main(int argc, char **argv)
     if (opt.list)
         return print_list();
 
-    if (opt.repeat > PERF_MAX_SAMPLES) {
-        fprintf(stderr, "amphora-perf: -repeat %u: at most %d samples are kept\n", opt.repeat,
-                PERF_MAX_SAMPLES);
-        return 2;
-    }
-
     if (opt.loaded && !perf_loaded_list(opt.loaded))
         return 2;
 
     if ((opt.tests && !check_tests(opt.tests)) || (opt.bytes && !check_bytes(opt.bytes)) ||
-        !check_conduits(opt.conduits))
+        !check_conduits(opt.conduits) || (!opt.loaded && !check_procs(&opt)))
         return 2;
 
     if (!opt.inside)

@@ -45,6 +45,9 @@ static size_t size_of(const char *text, char **end)
 {
     size_t n = strtoull(text, end, 10);
 
+    if (n > BENCH_MAX_BYTES)
+        n = BENCH_MAX_BYTES + 1; /* a multiple of it is too large, too */
+
     if (**end == 'K' || **end == 'k')
         n <<= 10, ++*end;
     else if (**end == 'M' || **end == 'm')
@@ -94,6 +97,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
                                            { NULL, 0, NULL, 0 } };
     int c;
     bool ok = true;
+    bool sizes = false; /* -b is given */
 
     while (ok && (c = getopt_long_only(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
         switch (c) {
@@ -107,6 +111,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
             o->tests = optarg;
             break;
         case 'b':
+            sizes = true;
             ok = parse_sizes(o, optarg);
             break;
         case 'r':
@@ -142,6 +147,13 @@ static bool parse(struct bench_options *o, int argc, char **argv)
 
     if (ok && optind < argc) {
         fprintf(stderr, "upc-bench: %s is not an option; --help lists them\n", argv[optind]);
+        ok = false;
+    }
+
+    if (ok && o->check && !o->tests && sizes) {
+        fputs("upc-bench: the targets of --check are those of 1 MiB; leave out -b, or name tests "
+              "by -t\n",
+              stderr);
         ok = false;
     }
 
@@ -317,6 +329,39 @@ static void list_tests(void)
         printf("%-11s %-5s %s\n", bench_tests[i].name, bench_tests[i].unit, bench_tests[i].what);
 }
 
+/* Is it a list with a name in it? */
+static bool is_given(char option, const char *list)
+{
+    if (list[strspn(list, ",")])
+        return true;
+
+    fprintf(stderr, "upc-bench: -%c is given nothing; --help lists the options\n", option);
+    return false;
+}
+
+static bool known_conduits(const char *list)
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        bool known = false;
+
+        for (const char *word = AMPH_CONDUIT_NAMES; *word; word += *word == '|') {
+            size_t word_len = strcspn(word, "|");
+
+            known |= len == word_len && strncmp(word, at, len) == 0;
+            word += word_len;
+        }
+
+        if (!known) {
+            fprintf(stderr, "upc-bench: -c %s: \"%.*s\" is none of " AMPH_CONDUIT_NAMES "\n", list,
+                    (int)len, at);
+            return false;
+        }
+    }
+
+    return is_given('c', list);
+}
+
 static bool known_tests(const char *list)
 {
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -333,7 +378,7 @@ static bool known_tests(const char *list)
         }
     }
 
-    return true;
+    return !list || is_given('t', list);
 }
 
 int main(int argc, char **argv)
@@ -350,7 +395,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--inside") == 0)
         return bench_inside(argc, argv);
 
-    if (!parse(&o, argc, argv) || !known_tests(o.tests))
+    if (!parse(&o, argc, argv) || !known_tests(o.tests) || !known_conduits(o.conduits))
         return 2; /* and has said why */
 
     if (o.list) {

@@ -8,6 +8,9 @@ mount_off "$mp_dir/m"
 for mode in none open always; do
     mount_on "$mp_dir/$mode" -o cache=$mode || exit 99
 done
+mount_on "$mp_dir/no" -o cache=none,timeout=5 >"$mp_dir/out" 2>&1
+[ $? = 2 ] && grep -q "timeout has no effect with cache=none" "$mp_dir/out"
+mp_report $? "a time for what is not cached is refused" "$mp_dir/out"
 kept=$mp_dir/kept
 cat >"$mp_dir/steps.py" <<'PY'
 import fcntl, mmap, os, sys, time
