@@ -56,6 +56,7 @@ struct given {
     enum trace_form form;
     const char *format, *prefix, *below, *output, *size;
     bool no_think, ended, help;
+    unsigned seen; /* options */
 };
 
 /* Options: commands name those that they take. */
@@ -92,8 +93,17 @@ static const struct option *find_option(const char *word)
     return NULL;
 }
 
-static void set_option(struct given *g, unsigned bit, const char *value)
+/* Stores the option.  false: it contradicts one before it. */
+static bool set_option(struct given *g, unsigned bit, const char *value)
 {
+    unsigned forms = O_JSON | O_CSV;
+
+    if ((bit & forms) && (g->seen & forms & ~bit))
+        return false;
+    if (g->seen & bit & (O_FORMAT | O_PREFIX | O_BELOW | O_OUTPUT | O_SIZE))
+        return false;
+
+    g->seen |= bit;
     switch (bit) {
     case O_JSON:
         g->form = TRACE_JSONL;
@@ -126,6 +136,8 @@ static void set_option(struct given *g, unsigned bit, const char *value)
         g->help = true;
         break;
     }
+
+    return true;
 }
 
 /* Takes the options out of the words; allowed: those of the command. */
@@ -153,7 +165,16 @@ static bool take_options(const char *command, unsigned allowed, int argc, char *
             return false;
         }
 
-        set_option(g, o->bit, o->has_value ? argv[++i] : NULL);
+        if (!set_option(g, o->bit, o->has_value ? argv[i + 1] : NULL)) {
+            if (o->has_value)
+                trace_fail("%s is given twice; give one of them", argv[i]);
+            else
+                trace_fail("-json and -csv are two forms of the same answer; give one of them");
+
+            return false;
+        }
+
+        i += o->has_value;
     }
 
     argv[g->n] = NULL;

@@ -267,6 +267,17 @@ for command in "ranks $mp_dir/r" "files $mp_dir/r" "patterns $mp_dir/r" "pattern
     "$trace" $command >"$mp_dir/out" 2>&1 && grep -q 'calls were beyond IOFWD_TRACE_BUDGET' "$mp_dir/out"
     mp_report $? "beyond the budget: $(echo "$command" | sed "s# .*/r##") says so" "$mp_dir/out"
 done
+# twice WORDS COMMAND...: refused with a sentence
+twice() {
+    words=$1
+    shift
+    "$trace" "$@" >"$mp_dir/out" 2>&1
+    test $? = 2 && grep -q -e "$words" "$mp_dir/out" && test "$(wc -l <"$mp_dir/out")" = 1
+}
+twice "give one of them" patterns "$mp_dir/r" -json -csv && twice "give one of them" sql "$mp_dir/r" -csv 'SELECT 1' --json &&
+    twice "-format is given twice" export "$mp_dir/r" -format csv -format jsonl && twice "is given twice" report "$mp_dir/r" -o a -o b &&
+    "$trace" patterns "$mp_dir/r" -json -json >"$mp_dir/out"
+mp_report $? "two formats for one answer are refused" "$mp_dir/out"
 "$trace" ranks "$mp_dir/r" >"$mp_dir/out" 2>&1
 echo "all: $all" >>"$mp_dir/out"
 awk -v all="$all" 'NR == 2 { exit $5 != all }' "$mp_dir/out" && test "$all" -ge 400000
