@@ -70,6 +70,8 @@ static bool take_value(struct amph_mount_options *o, const char *option, const c
         o->prefix = value;
     else if (is_option(option, "ready-fd"))
         o->ready_fd = atoi(value);
+    else if (is_option(option, "owner"))
+        o->owner = atoi(value);
     else {
         amph_mount_say("%s is not an option of iofwd-mount; -help lists them", option);
         return false;
@@ -347,7 +349,7 @@ static void become_ready(void)
 
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    if (!prints_trace())
+    if (!prints_trace() && !amph_mount.o.owner)
         dup2(null, STDERR_FILENO);
     if (null > STDERR_FILENO)
         close(null);
@@ -439,6 +441,10 @@ int main(int argc, char **argv)
      * once */
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_NONE)
         setenv("IOFWD_CACHE_AGE", "0", 1);
+
+    /* lines of a trace need standard error longer than one program lives */
+    if (amph_mount.o.foreground || prints_trace())
+        amph_mount.o.owner = 0;
 
     raise_limit();
     if (is_mounted_already() || amph_mount.o.foreground)

@@ -66,6 +66,7 @@ struct amph_mount_options {
     enum amph_mount_cache cache;
     bool ro, allow_other, clone_fd, foreground;
     int ready_fd;  /* gets one byte when the mount can be used; -1: none */
+    int owner;     /* process of iofwd-run -mount whose standard error this process has; 0: none */
     double attr_s; /* how long names and attributes are cached; below 0: by the cache mode */
     unsigned max_read;
     char kernel[1024]; /* the words of -o for libfuse, each preceded by a comma */
@@ -101,7 +102,7 @@ struct amph_mount {
     struct amph_fwd_prefixes served;
     struct {
         struct amph_fwd_notifier notifier[AMPH_FWD_PARTS_MAX];
-        struct pollfd fd[AMPH_FWD_PARTS_MAX];
+        struct pollfd fd[AMPH_FWD_PARTS_MAX + 1]; /* the last one: the owner, or -1 */
         nfds_t n;
     } watched;
 };

@@ -10,11 +10,13 @@
  * Layer: iofwd.  Thread rule: the functions by main; a thread of its own watches.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/settings/env.h"
@@ -124,11 +126,34 @@ bool amph_mount_servers_open(void)
 
 /* ---- end ---- */
 
-/* Waits for the end of a connection or, once a server is dead, for LOOK_MS. */
+/* The program for which iofwd-run -mount has made this mount has ended.  Its standard error, to which
+ * messages went, is closed here too, because the reader of a pipe waits for that. */
+static void release_owner(struct pollfd *owner)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+    else
+        close(STDERR_FILENO);
+
+    if (null >= 0)
+        close(null);
+
+    close(owner->fd);
+    owner->fd = -1;
+}
+
+/* Waits for the end of a connection or of the owner or, once a server is dead, for LOOK_MS. */
 static bool look(bool dead)
 {
-    if (poll(amph_mount.watched.fd, amph_mount.watched.n, dead ? LOOK_MS : -1) <= 0)
+    struct pollfd *owner = &amph_mount.watched.fd[amph_mount.watched.n];
+
+    if (poll(amph_mount.watched.fd, amph_mount.watched.n + 1, dead ? LOOK_MS : -1) <= 0)
         return dead;
+
+    if (owner->revents)
+        release_owner(owner);
 
     for (nfds_t i = 0; i < amph_mount.watched.n; i++)
         if (amph_mount.watched.fd[i].fd >= 0 && amph_mount.watched.fd[i].revents &&
@@ -168,6 +193,15 @@ bool amph_mount_servers_watch(void)
         amph_mount.watched.fd[amph_mount.watched.n++] = (struct pollfd){ .fd = notifier->fd,
                                                                          .events = POLLIN };
     }
+
+    struct amph_mount_options *o = &amph_mount.o;
+    struct pollfd *owner = &amph_mount.watched.fd[amph_mount.watched.n];
+
+    *owner = (struct pollfd){ .fd = -1, .events = POLLIN };
+    if (o->owner > 0)
+        owner->fd = (int)syscall(SYS_pidfd_open, o->owner, 0);
+    if (owner->fd < 0)
+        o->owner = 0; /* it has ended, or the kernel is older than 5.3 */
 
     int err = amph_mount.watched.n ? amph_thread_start(&thread, true, 0, watch, NULL) : EIO;
 

@@ -376,11 +376,16 @@ static int receive_fd(int socket)
     return recvmsg(socket, &msg, 0) == 1 ? amph_descriptors_detach(&msg) : -1;
 }
 
+struct mounting {
+    const char *address_file;
+    pid_t owner; /* the program, whose standard error gets the messages of iofwd-mount */
+};
+
 /* Runs in the process outside: becomes iofwd-mount when the descriptor has arrived. */
-static void become_server(const char *program, const char *address_file, const char *prefix,
+static void become_server(const struct mounting *m, const char *program, const char *prefix,
                           int socket, int ready)
 {
-    char target[32], ready_text[16];
+    char target[32], ready_text[16], owner_text[16];
     int fd = receive_fd(socket);
 
     if (fd < 0)
@@ -392,14 +397,15 @@ static void become_server(const char *program, const char *address_file, const c
     fcntl(ready, F_SETFD, 0);
     snprintf(target, sizeof target, "/dev/fd/%d", fd);
     snprintf(ready_text, sizeof ready_text, "%d", ready);
-    execl(program, "iofwd-mount", "-servers", address_file, "-iofwd", prefix, "-ready-fd",
-          ready_text, target, (char *)NULL);
+    snprintf(owner_text, sizeof owner_text, "%ld", (long)m->owner);
+    execl(program, "iofwd-mount", "-servers", m->address_file, "-iofwd", prefix, "-ready-fd",
+          ready_text, "-owner", owner_text, target, (char *)NULL);
     amph_say("-mount: %s: %s", program, strerror(errno));
     _exit(1);
 }
 
 /* Starts the process outside that will serve the prefix.  It is not a child of the program. */
-static bool start_outside(const char *program, const char *address_file, const char *prefix,
+static bool start_outside(const struct mounting *m, const char *program, const char *prefix,
                           struct outside *o)
 {
     int pair[2], ready[2];
@@ -421,7 +427,7 @@ static bool start_outside(const char *program, const char *address_file, const c
         if (grandchild != 0)
             _exit(grandchild < 0);
 
-        become_server(program, address_file, prefix, pair[1], ready[1]);
+        become_server(m, program, prefix, pair[1], ready[1]);
     }
 
     close(pair[1]);
@@ -635,7 +641,7 @@ static bool await_ready(const struct outside *o, const char *prefix)
     return true;
 }
 
-static bool make_new(const char *address_file, char *const *prefix, bool *inside_p)
+static bool make_new(const struct mounting *m, char *const *prefix, bool *inside_p)
 {
     char *program = amph_program_own("iofwd-mount");
     struct outside outside[PREFIXES_MAX];
@@ -654,7 +660,7 @@ static bool make_new(const char *address_file, char *const *prefix, bool *inside
     }
 
     for (; prefix[n]; n++)
-        if (!start_outside(program, address_file, prefix[n], &outside[n]))
+        if (!start_outside(m, program, prefix[n], &outside[n]))
             return false;
 
     free(program);
@@ -686,7 +692,7 @@ static bool make_new(const char *address_file, char *const *prefix, bool *inside
     return true;
 }
 
-bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p)
+static bool mount_for(const struct mounting *m, const char *prefixes, bool *inside_p)
 {
     struct registry r;
     char *prefix[PREFIXES_MAX + 1] = { NULL };
@@ -702,7 +708,7 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     }
 
     prefix[n] = NULL;
-    if (!copy || !open_registry(&r, address_file, prefixes)) {
+    if (!copy || !open_registry(&r, m->address_file, prefixes)) {
         free(copy);
         return false;
     }
@@ -719,7 +725,7 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     /* ranks that wait together share the outcome, and its time limit */
     if (!ok && r.has_failed)
         amph_say("-mount: %s cannot be mounted, as another process has just found", prefixes);
-    else if (!ok && !(ok = make_new(address_file, prefix, inside_p)))
+    else if (!ok && !(ok = make_new(m, prefix, inside_p)))
         note_failure(r.lock);
 
     if (ok)
@@ -736,8 +742,16 @@ bool amph_attach_mount(const char *address_file, const char *prefixes, bool *ins
     return ok;
 }
 
+bool amph_attach_mount(const char *address_file, const char *prefixes, bool *inside_p)
+{
+    const struct mounting m = { address_file, getpid() };
+
+    return mount_for(&m, prefixes, inside_p);
+}
+
 bool amph_attach_mount_or_stay(const char *address_file, const char *prefixes, bool *inside_p)
 {
+    const struct mounting m = { address_file, getpid() };
     int made[2], joined[2];
     char byte;
 
@@ -754,7 +768,7 @@ bool amph_attach_mount_or_stay(const char *address_file, const char *prefixes, b
 
         close(made[0]);
         close(joined[1]);
-        if (!amph_attach_mount(address_file, prefixes, &inside) || write(made[1], "", 1) != 1)
+        if (!mount_for(&m, prefixes, &inside) || write(made[1], "", 1) != 1)
             _exit(1);
 
         /* the namespace lives until the other process is in it */
@@ -769,8 +783,7 @@ bool amph_attach_mount_or_stay(const char *address_file, const char *prefixes, b
     if (child < 0)
         amph_say("-mount: no process can be started: %s", strerror(errno));
 
-    bool ok = child > 0 && read(made[0], &byte, 1) == 1 &&
-              amph_attach_mount(address_file, prefixes, inside_p);
+    bool ok = child > 0 && read(made[0], &byte, 1) == 1 && mount_for(&m, prefixes, inside_p);
 
     close(made[0]);
     close(joined[1]);

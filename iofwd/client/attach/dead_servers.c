@@ -50,6 +50,9 @@ static bool another_is_left(const struct amph_fwd_client *cl)
 /* What becomes of the files of a server that cannot be reached, and what the user can do. */
 static const char *consequence(const struct amph_fwd_client *cl)
 {
+    if (!cl->failover && amph_client_is_standing(cl))
+        return "calls on its files give EIO; start the program again, or let another server take "
+               "over (AMPHORA_ON_SERVER_DEATH=failover)";
     if (!cl->failover)
         return "calls on its files give EIO; start the program again, or let another server take "
                "over (-on-server-death failover)";

@@ -141,6 +141,45 @@ leaves_one_set() {
 }
 mp_try "files of ended namespaces are removed" leaves_one_set
 
+# The process that serves a mount has the standard error of the program for which it was made, as long as that lives.
+releases_output() {
+    mkfifo "$mp_dir/first_end" "$mp_dir/joined_end" || return
+    (
+        run sh -c 'echo said >&2; cat "$1"' sh "$mp_dir/first_end" 2>&1 | cat >"$mp_dir/piped"
+        echo ended >"$mp_dir/piped_ended"
+    ) &
+    mp_until 20 test -s "$mp_dir/piped" || return
+    run sh -c 'echo joined >"$1/in_it" && cat "$1/joined_end"' sh "$mp_dir" &
+    joined=$!
+    mp_until 20 test -s "$mp_dir/in_it" && echo end >"$mp_dir/first_end" && mp_until 20 test -s "$mp_dir/piped_ended" && kill -0 $joined
+    code=$?
+    echo end >"$mp_dir/joined_end"
+    wait $joined && return $code
+}
+mp_try "a pipe that a program wrote to ends with it, not with its namespace" releases_output
+
+server_dies() {
+    mkfifo "$mp_dir/begin" || return
+    # with a trace of its own, the program gets a namespace of its own
+    IOFWD_TRACE_DIR=$mp_dir LC_ALL=C run sh -c 'cat /fwd/in && echo ready >"$1/ready" && cat "$1/begin" && ! cat /fwd/in && ! cat /fwd/in; cat "$1/begin"' \
+        sh "$mp_dir" >"$mp_dir/dying" 2>&1 &
+    dying=$!
+    mp_until 20 test -s "$mp_dir/ready" || return
+    before=$(pgrep -P "$(cat "$mp_dir/servers.pid")")
+    # shellcheck disable=SC2086
+    kill -9 $before
+    echo >"$mp_dir/begin"
+    mp_until 20 sh -c '[ "$(grep -c "Input/output error" "$1")" = 2 ]' sh "$mp_dir/dying"
+    mp_until 20 sh -c 'timeout 20 "$2/iofwd-run" -servers "$3" -mount cat /fwd/in >"$1/next" 2>&1' sh "$mp_dir" "$builddir" "$addresses"
+    echo >"$mp_dir/begin"
+    wait $dying
+    cat "$mp_dir/dying" "$mp_dir/next"
+    # both servers have died; the program is told of the one that it used
+    [ "$(grep -c 'I/O server . cannot be reached.*give EIO.*AMPHORA_ON_SERVER_DEATH=failover' "$mp_dir/dying")" -ge 1 ] &&
+        [ "$(cat "$mp_dir/next")" = forwarded ]
+}
+mp_try "a server dies: a sentence, EIO, and a program that is started then finds the next server" server_dies
+
 # As another user, with a /dev/fuse that he may open, and with a prefix that exists, or whose parent does.
 as_nobody() {
     dir=$mp_dir/nobody
