@@ -5,6 +5,7 @@
  * Layer: iofwd.  Thread rule: any thread.
  */
 #include "iofwd/trap/trap.h"
+#include "iofwd/wire/file.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,6 +35,7 @@ struct transfer {
     bool at_offset;
     off_t off;
     bool waits;
+    bool no_signal; /* for a pipe without a reader */
 };
 
 static int one_buffer(struct pieces *v, uint64_t at, size_t len)
@@ -220,7 +222,7 @@ static int do_writes(struct amph_trap_call *c, struct transfer *t, struct pieces
     if (err == AMPH_TRAP_GONE)
         return err;
 
-    if (err == EPIPE && !total)
+    if (err == EPIPE && !total && !t->no_signal)
         amph_trap_sigpipe(c);
 
     return total ? 0 : err;
@@ -241,15 +243,16 @@ static int transfer(struct amph_trap_call *c, bool writes, bool several, int off
     struct transfer t = { .file = file->file,
                           .at_offset = off_arg >= 0,
                           .off = off,
-                          .waits = amph_fwd_file_waits(&file->file) };
+                          .waits = amph_fwd_file_waits(&file->file),
+                          .no_signal = flags & AMPH_FWD_RWF_NOSIGNAL };
 
-    t.file.rwf = flags;
+    t.file.rwf = flags & AMPH_FWD_RWF_SENT;
     err = several ? several_buffers(c, &v) : one_buffer(&v, A(1), A(2));
     if (!err && t.at_offset && off < 0)
         err = EINVAL;
 
     /* as the kernel: nothing to move is no error */
-    if (!err && v.left && (flags & ~FWD_RWF_ALL))
+    if (!err && v.left && (flags & ~AMPH_FWD_RWF_KNOWN))
         err = EOPNOTSUPP;
 
     if (t.waits && writes) /* the reader may just have closed the FIFO */

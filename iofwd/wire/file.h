@@ -32,6 +32,40 @@ struct amph_fwd_file {
     struct amph_fwd_ref part[AMPH_FWD_PARTS_MAX];
 };
 
+/*
+ * The flags of preadv2 and pwritev2, which have the same numbers on every Linux: who does what each asks
+ * for.  SERVER: the kernel of the server, whose file systems differ in what they support; it refuses
+ * the others (EOPNOTSUPP), as on a local file.  CLIENT: the client, so every server supports it.
+ * The system's headers may be older than the flags.
+ *
+ *        name       bit    by      what it asks for
+ */
+/* clang-format off */
+#define AMPH_FWD_RWF_ROWS(row) \
+    row(HIPRI,     0x001, SERVER) /* polls for the end of a direct transfer */ \
+    row(DSYNC,     0x002, SERVER) /* as O_DSYNC */ \
+    row(SYNC,      0x004, SERVER) /* as O_SYNC */ \
+    row(NOWAIT,    0x008, SERVER) /* EAGAIN in place of a wait */ \
+    row(APPEND,    0x010, SERVER) /* as O_APPEND */ \
+    row(NOAPPEND,  0x020, SERVER) /* as without O_APPEND */ \
+    row(ATOMIC,    0x040, SERVER) /* a direct write that a crash does not tear */ \
+    row(DONTCACHE, 0x080, SERVER) /* pages leave the cache afterwards */ \
+    row(NOSIGNAL,  0x100, CLIENT) /* no SIGPIPE for a pipe without a reader */
+/* clang-format on */
+
+#define AMPH_FWD_RWF_NAME(name, bit, by) AMPH_FWD_RWF_##name = (bit),
+#define AMPH_FWD_RWF_BY_SERVER(bit) | (bit)
+#define AMPH_FWD_RWF_BY_CLIENT(bit)
+#define AMPH_FWD_RWF_SENT_BIT(name, bit, by) AMPH_FWD_RWF_BY_##by(bit)
+#define AMPH_FWD_RWF_BIT(name, bit, by) | (bit)
+
+enum {
+    AMPH_FWD_RWF_ROWS(AMPH_FWD_RWF_NAME)
+    /* those that travel, and all that are known */
+    AMPH_FWD_RWF_SENT = 0 AMPH_FWD_RWF_ROWS(AMPH_FWD_RWF_SENT_BIT),
+    AMPH_FWD_RWF_KNOWN = 0 AMPH_FWD_RWF_ROWS(AMPH_FWD_RWF_BIT)
+};
+
 /* Always set in a handle: placeholders store it without this bit (client/client.h). */
 #define AMPH_FWD_HANDLE_TOP (UINT64_C(1) << 63)
 

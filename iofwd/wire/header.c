@@ -4,6 +4,7 @@
  *
  * Layer: iofwd.  Thread rule: pure functions.
  */
+#include "iofwd/wire/file.h"
 #include "iofwd/wire/marshal.h"
 
 void amph_fwd_put_req_head(struct amph_wr *w, const struct amph_fwd_req_head *h)
@@ -108,7 +109,7 @@ bool amph_fwd_get_bulk(struct amph_rd *r, struct amph_fwd_bulk *b)
     b->at = amph_rd_u64(r);
 
     return !r->bad && b->where < FWD_DATA_LOCATIONS && (b->flags & ~FWD_PIECE_ALL) == 0 &&
-           (b->rwf & ~FWD_RWF_ALL) == 0;
+           (b->rwf & ~AMPH_FWD_RWF_SENT) == 0;
 }
 
 void amph_fwd_put_view(struct amph_wr *w, const struct amph_fwd_view *s)

@@ -170,7 +170,6 @@ enum amph_fwd_data_location {
     16u /* the reply shall report the number of moves of the open file's offset */
 #define FWD_PIECE_ALL \
     (FWD_PIECE_FIRST | FWD_PIECE_LAST | FWD_PIECE_STAGED | FWD_PIECE_SPREAD | FWD_PIECE_TELL)
-#define FWD_RWF_ALL 255u
 #define FWD_BULK_BYTES 20
 
 /*

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,21 @@ ssize_t amph_do_read(int fd, void *buf, size_t len)
     return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
 }
 
+/* Ends a transfer with its result.  signals: a pipe that has no reader is answered by SIGPIPE, as by
+ * the kernel. */
+static ssize_t transfer_end(struct amph_fd_file *of, int err, size_t done, bool signals)
+{
+    if (amph_ip_file_end(of, err) == 0)
+        return (ssize_t)done;
+
+    if (err == EPIPE && signals) {
+        raise(SIGPIPE);
+        errno = EPIPE;
+    }
+
+    return -1;
+}
+
 ssize_t amph_do_write(int fd, const void *buf, size_t len)
 {
     struct amph_fd_file *of;
@@ -128,7 +144,7 @@ ssize_t amph_do_write(int fd, const void *buf, size_t len)
 
     int err = amph_ip_client.fwd.write(amph_ip_client.client, &of->file, buf, have, &done);
 
-    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
+    return transfer_end(of, err, done, true);
 }
 
 ssize_t amph_do_pread(int fd, void *buf, size_t len, off_t off)
@@ -164,7 +180,7 @@ ssize_t amph_do_pwrite(int fd, const void *buf, size_t len, off_t off)
 
     int err = amph_ip_client.fwd.pwrite(amph_ip_client.client, &of->file, off, buf, have, &done);
 
-    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
+    return transfer_end(of, err, done, true);
 }
 
 off_t amph_do_lseek(int fd, off_t off, int whence)
@@ -273,8 +289,7 @@ void amph_ip_scratch_return(void *memory, size_t len)
     amph_ip_give_back(memory, AMPH_IP_SCRATCH_BYTES);
 }
 
-/* Executes preadv2 or pwritev2 with flags.  Only the server's kernel knows what they mean, so they
- * go there unchanged. */
+/* Executes preadv2 or pwritev2 with flags. */
 static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, int flags)
 {
     struct amph_fd_file *of;
@@ -286,7 +301,7 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
     struct amph_fwd_client *c = amph_ip_client.client;
     struct amph_fwd_file file = of->file;
 
-    file.rwf = (uint32_t)flags;
+    file.rwf = (uint32_t)flags & AMPH_FWD_RWF_SENT;
 
     int err;
 
@@ -299,7 +314,7 @@ static ssize_t with_flags(int fd, bool write, void *buf, size_t len, off_t off, 
     else
         err = amph_ip_client.fwd.pread(c, &file, off, buf, len, &done);
 
-    return amph_ip_file_end(of, err) ? -1 : (ssize_t)done;
+    return transfer_end(of, err, done, write && !(flags & AMPH_FWD_RWF_NOSIGNAL));
 }
 
 static ssize_t read_at(int fd, void *buf, size_t len, off_t off, int flags)
@@ -326,9 +341,6 @@ off_t amph_ip_not_negative(off_t off)
 {
     return off < 0 ? -2 : off;
 }
-
-#define KNOWN_FLAGS \
-    255 /* flags that are sent; the server refuses those that its kernel does not know */
 
 static bool has_no_offset(int fd)
 {
@@ -372,7 +384,7 @@ ssize_t amph_do_preadv(int fd, const struct iovec *iov, int count, off_t off, in
         return amph_ip_may_read(have) ? 0 : amph_ip_fail(EBADF);
     }
 
-    if (flags & ~KNOWN_FLAGS)
+    if (flags & ~AMPH_FWD_RWF_KNOWN)
         return wrong_flags(fd, off, false);
     if (total == 0)
         return read_nowhere(fd, false, off);
@@ -406,7 +418,7 @@ ssize_t amph_do_pwritev(int fd, const struct iovec *iov, int count, off_t off, i
         return amph_ip_fail(EINVAL);
     if (iov_total(iov, count, false, &asked, &total) != 0)
         return -1;
-    if (asked && (flags & ~KNOWN_FLAGS))
+    if (asked && (flags & ~AMPH_FWD_RWF_KNOWN))
         return wrong_flags(fd, off, true);
     if (asked && total == 0)
         return write_nothing(fd, off);

@@ -820,7 +820,8 @@ int main(int argc, char **argv)
 {
     /* clang-format off */
     static const struct section sections[] = {
-        { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "limit", limit }, { "links", links },
+        { "memory", memory }, { "together", together }, { "marks", marks }, { "flagged", flagged }, { "lately", flagged_lately },
+        { "limit", limit }, { "links", links },
         { "untouched", untouched }, { "locked", locked },
         { "ranges", ranges }, { "many-files", many_files }, { "went-on", went_on }, { "cancelled", cancelled },
         { "cancelled-before", cancelled_before }, { "gone-on", gone_on }, { "held-by", held_by },

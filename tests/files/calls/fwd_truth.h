@@ -20,5 +20,7 @@ void held_by(void);
 void ranges(void);
 /* Many locked files of one process. */
 void many_files(void);
+/* Flags of preadv2 and pwritev2 that newer kernels have, and SIGPIPE, which one of them is about. */
+void flagged_lately(void);
 
 #endif

@@ -13,6 +13,7 @@ fwd_both "what is told beyond stat" "$truth" marks
 fwd_both "flags of one call" "$truth" flagged
 IOFWD_CONSISTENCY=session fwd_both "flags of one call, gathered" "$truth" flagged
 IOFWD_STRIPE=2:4K fwd_both "flags of one call, two servers" "$truth" flagged
+fwd_both "flags of newer kernels, and SIGPIPE" "$truth" lately
 fwd_both "flags that nobody knows" "$truth" unknown
 fwd_both "the limit of file sizes" "$truth" limit
 fwd_both "links that lead out" "$truth" links

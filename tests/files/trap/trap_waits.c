@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,6 +75,14 @@ static void fifo(void)
     close(in);
     signal(SIGPIPE, count);
     CHECK(write(out, "x", 1) == -1 && errno == EPIPE && signals == 1);
+
+    struct iovec x = { (char *)"x", 1 };
+    int local[2];
+
+    /* RWF_NOSIGNAL, which the kernel of a direct run may not know */
+    CHECK(pipe(local) == 0);
+    if (pwritev2(local[1], &x, 1, -1, 0x100) == 1)
+        CHECK(pwritev2(out, &x, 1, -1, 0x100) == -1 && errno == EPIPE && signals == 1);
 }
 
 static void fifo_interrupted(void)
