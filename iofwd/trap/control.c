@@ -48,13 +48,31 @@ static int get_flags(struct amph_trap_call *c, const struct target *t)
     if (!err && !(flags & O_PATH))
         flags |= fcntl(t->own_fd, F_GETFL) & ~O_ACCMODE;
 
+    if (t->file->direct)
+        flags |= O_DIRECT;
+
     c->value = flags;
     return err;
 }
 
+/* O_DIRECT is asked of the server, whose file system may refuse it, and then taken back: the buffers of
+ * this process are not aligned as the program's are. */
 static int set_flags(struct amph_trap_call *c, const struct target *t)
 {
-    return amph_fwd_setflags(CL, &t->file->file, I(2) & ~(O_DIRECT | O_CLOEXEC));
+    int flags = I(2) & ~O_CLOEXEC;
+    bool direct = flags & O_DIRECT;
+    int err = 0;
+
+    if (direct && !t->file->direct)
+        err = amph_fwd_setflags(CL, &t->file->file, flags);
+
+    if (!err)
+        err = amph_fwd_setflags(CL, &t->file->file, flags & ~O_DIRECT);
+
+    if (!err)
+        t->file->direct = direct;
+
+    return err;
 }
 
 static int lock(struct amph_trap_call *c, const struct target *t)

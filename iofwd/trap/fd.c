@@ -17,6 +17,10 @@
 #define I(i) AMPH_TRAP_INT(c, i)
 #define CL amph_trap.cl
 
+/* s390x numbers the last two otherwise */
+#define ADVICE_MAX \
+    (POSIX_FADV_NOREUSE > POSIX_FADV_DONTNEED ? POSIX_FADV_NOREUSE : POSIX_FADV_DONTNEED)
+
 int amph_trap_do_lseek(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;
@@ -158,13 +162,51 @@ int amph_trap_do_fchown(struct amph_trap_call *c)
     return amph_trap_done(file, amph_fwd_fchown(CL, &file->file, (uid_t)A(1), (gid_t)A(2)));
 }
 
-/* Advice on what will be read changes nothing that a program can see. */
-int amph_trap_do_advice(struct amph_trap_call *c)
+/* ---- advice on what will be read changes nothing that a program can see, but for errors ---- */
+
+/* Is the descriptor one for reading, writing or both, not O_PATH?  *flags_p: those of the open file. */
+static int used_for_data(struct amph_trap_file *file, int *flags_p)
+{
+    int err = amph_fwd_getflags(CL, &file->file, flags_p);
+
+    return !err && (*flags_p & O_PATH) ? EBADF : err;
+}
+
+int amph_trap_do_fadvise(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;
-    int err;
+    int advice = I(3);
+    struct stat st;
+    int flags, err;
 
-    return amph_trap_has_file(c, &file, &err) ? amph_trap_done(file, 0) : err;
+    if (!amph_trap_has_file(c, &file, &err))
+        return err;
+
+    err = used_for_data(file, &flags);
+    if (!err && amph_fwd_file_waits(&file->file) && amph_fwd_fstat(CL, &file->file, &st) == 0 &&
+        S_ISFIFO(st.st_mode))
+        err = ESPIPE;
+    if (!err && ((int64_t)A(2) < 0 || advice < POSIX_FADV_NORMAL || advice > ADVICE_MAX))
+        err = EINVAL;
+
+    return amph_trap_done(file, err);
+}
+
+int amph_trap_do_readahead(struct amph_trap_call *c)
+{
+    struct amph_trap_file *file;
+    int flags, err;
+
+    if (!amph_trap_has_file(c, &file, &err))
+        return err;
+
+    err = used_for_data(file, &flags);
+    if (!err && (flags & O_ACCMODE) == O_WRONLY)
+        err = EBADF;
+    if (!err && amph_fwd_file_type(&file->file) != S_IFREG)
+        err = EINVAL;
+
+    return amph_trap_done(file, err);
 }
 
 int amph_trap_do_invalid(struct amph_trap_call *c)

@@ -82,7 +82,7 @@ static bool fs_own(struct amph_trap_process *p, pid_t tid, struct amph_trap_fs *
 /* The fs that a thread shares with one that has its own, which has started it; or the process's. */
 static struct amph_trap_fs *fs_of_starter(struct amph_trap_process *p, pid_t tid)
 {
-    if (!p->own_fs || tid == p->pid || shares_fs(tid, p->pid))
+    if ((!p->own_fs && !p->left_fs) || tid == p->pid || shares_fs(tid, p->pid))
         return p->fs;
 
     for (const struct own_fs *own = p->own_fs; own; own = own->next)
@@ -91,7 +91,7 @@ static struct amph_trap_fs *fs_of_starter(struct amph_trap_process *p, pid_t tid
             return own->fs;
         }
 
-    return p->fs;
+    return p->left_fs ? p->left_fs : p->fs;
 }
 
 /* The fs of the calling thread, with the lock held. */
@@ -164,6 +164,7 @@ void amph_trap_fs_end(struct amph_trap_process *p)
         free(own);
     }
 
+    fs_put(p->left_fs);
     fs_put(p->fs);
 }
 
@@ -192,6 +193,29 @@ int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX])
     return 0;
 }
 
+int amph_trap_cwd_of(struct amph_trap_call *c, pid_t pid, char out[PATH_MAX])
+{
+    if (pid == (pid_t)c->n.pid)
+        return amph_trap_cwd(c, out);
+
+    out[0] = 0;
+    if (!atomic_load_explicit(&amph_trap.cwd_used, memory_order_relaxed))
+        return 0;
+
+    struct amph_trap_process *p = amph_trap_process_find(pid);
+
+    if (!p)
+        return 0;
+
+    pthread_mutex_lock(&lock);
+    if (p->fs->cwd)
+        snprintf(out, PATH_MAX, "%s", p->fs->cwd);
+
+    pthread_mutex_unlock(&lock);
+    amph_trap_process_put(p);
+    return 0;
+}
+
 int amph_trap_cwd_set(struct amph_trap_call *c, const char *path)
 {
     if (!path && !atomic_load(&amph_trap.cwd_used))
@@ -211,7 +235,7 @@ int amph_trap_cwd_set(struct amph_trap_call *c, const char *path)
     char *before = fs->cwd;
 
     if (path || before)
-        fs->changes++;
+        fs->changes = ++amph_trap.cwd_changes;
 
     fs->cwd = copy;
     pthread_mutex_unlock(&lock);
@@ -365,7 +389,11 @@ static int part_fs(struct amph_trap_call *c)
         /* the others keep the old one, and this one is found by the process's number */
         fs->changes = before->changes;
         p->fs = fs;
-        fs_put(before);
+        if (p->left_fs)
+            fs_put(before);
+        else
+            p->left_fs = before;
+
         free(own);
     } else {
         fs->changes = before->changes;

@@ -60,6 +60,7 @@ EXTRA_DIST += \
 	tests/files/trap/trap_go.go \
 	tests/files/trap/trap_lib.sh \
 	tests/files/trap/trap_other.c \
+	tests/files/trap/trap_places.c \
 	tests/files/trap/trap_waits.c
 
 if HAVE_CRITERION

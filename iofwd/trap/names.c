@@ -348,12 +348,7 @@ static int readlink_at(struct amph_trap_call *c, int dir, int at, int buf)
                              AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AMPH_TRAP_MAGIC_LINK, &p);
 
     if (!err && p.where == AMPH_TRAP_LOCAL) {
-        bool own_cwd = strcmp(p.raw, "/proc/self/cwd") == 0;
-
-        target[0] = 0;
-        if (own_cwd)
-            err = amph_trap_cwd(c, target);
-
+        err = amph_trap_cwd_named(c, p.raw, target);
         len = strlen(target);
         if (!err && !len)
             err = AMPH_TRAP_CONTINUE;

@@ -62,6 +62,7 @@ static int open_forwarded(struct amph_trap_call *c, const struct amph_trap_path 
     if (err)
         return err;
 
+    made->direct = flags & O_DIRECT;
     return amph_trap_number_reply(c, made, own_fd, 0, flags & O_CLOEXEC);
 }
 

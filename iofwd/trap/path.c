@@ -124,6 +124,80 @@ static int file_of_name(struct amph_trap_call *c, const struct named *named,
     return 0;
 }
 
+/* ---- names of working directories and roots ---- */
+
+/* /proc/PID/cwd or /proc/PID/root, and what follows. */
+struct proc_dir {
+    pid_t pid;
+    bool is_root;
+    bool slash;       /* follows, so it is not the link itself */
+    const char *rest; /* behind it */
+};
+
+/* Takes the number of a process or thread, and the slash behind it, off the text. */
+static bool take_process(const char **at_p, pid_t *pid_p)
+{
+    int end = 0;
+
+    if (!isdigit((unsigned char)**at_p) || sscanf(*at_p, "%d/%n", pid_p, &end) != 1 || !end)
+        return false;
+
+    *at_p += end;
+    return true;
+}
+
+static bool take_word(const char **at_p, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (strncmp(*at_p, word, len) != 0)
+        return false;
+
+    *at_p += len;
+    return true;
+}
+
+static bool names_proc_dir(struct amph_trap_call *c, const char *path, struct proc_dir *d_p)
+{
+    const char *at = path;
+
+    if (!take_word(&at, "/proc/"))
+        return false;
+
+    if (take_word(&at, "thread-self/"))
+        d_p->pid = (pid_t)c->n.pid;
+    else if (take_word(&at, "self/")) {
+        if (amph_trap_process_of(c, NULL) != 0)
+            return false;
+
+        d_p->pid = amph_trap_process_pid(c->process);
+    } else if (!take_process(&at, &d_p->pid)) {
+        return false;
+    }
+
+    if (take_word(&at, "task/") && !take_process(&at, &d_p->pid))
+        return false;
+
+    d_p->is_root = take_word(&at, "root");
+    if (!d_p->is_root && !take_word(&at, "cwd"))
+        return false;
+
+    d_p->slash = *at == '/';
+    d_p->rest = at + strspn(at, "/");
+    return !*at || d_p->slash;
+}
+
+int amph_trap_cwd_named(struct amph_trap_call *c, const char *path, char out[PATH_MAX])
+{
+    struct proc_dir d;
+
+    out[0] = 0;
+    if (!names_proc_dir(c, path, &d) || d.is_root || d.slash)
+        return 0;
+
+    return amph_trap_cwd_of(c, d.pid, out);
+}
+
 /* ---- local links that lead to a prefix ---- */
 
 /* The last part of path that is a link: its target, and where the part ends. */
@@ -348,6 +422,28 @@ static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int d
     return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, dir, flags);
 }
 
+static int below_proc_dir(struct amph_trap_call *c, struct amph_trap_path *p,
+                          const struct proc_dir *d)
+{
+    const char *rest = d->rest[0] ? d->rest : ".";
+    char base[PATH_MAX] = "";
+    char link[64];
+    int err = d->is_root ? 0 : amph_trap_cwd_of(c, d->pid, base);
+
+    if (err || base[0])
+        return err ? err : join(p, base, rest, false);
+
+    if (!amph_fwd_prefix_may_enter(&amph_trap.prefixes, rest))
+        return 0;
+
+    snprintf(link, sizeof link, "/proc/%d/%s", (int)d->pid, d->is_root ? "root" : "cwd");
+
+    ssize_t n = readlink(link, base, sizeof base - 1);
+
+    base[n > 0 ? n : 0] = 0;
+    return base[0] == '/' ? join(p, base, rest, true) : 0;
+}
+
 static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
 {
     struct named named;
@@ -357,6 +453,13 @@ static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p, int
         return err;
 
     bool follows = !(flags & AT_SYMLINK_NOFOLLOW) || (flags & AMPH_TRAP_MAGIC_LINK);
+    struct proc_dir proc;
+
+    if (names_proc_dir(c, p->raw, &proc) && (!(flags & AT_SYMLINK_NOFOLLOW) || proc.slash)) {
+        err = below_proc_dir(c, p, &proc);
+        if (err || p->where != AMPH_TRAP_LOCAL)
+            return err;
+    }
 
     if (names_descriptor(p->raw, &named) && (follows || named.rest[0])) {
         struct amph_trap_file *file;

@@ -318,6 +318,26 @@ void amph_trap_process_end(struct amph_trap_call *c)
     c->process = NULL;
 }
 
+struct amph_trap_process *amph_trap_process_find(pid_t pid)
+{
+    pthread_mutex_lock(&processes.lock);
+
+    struct amph_trap_process *p = find(pid);
+
+    if (p && is_alive(p))
+        atomic_fetch_add(&p->refs, 1);
+    else
+        p = NULL;
+
+    pthread_mutex_unlock(&processes.lock);
+    return p;
+}
+
+void amph_trap_process_put(struct amph_trap_process *p)
+{
+    process_put(p);
+}
+
 pid_t amph_trap_process_pid(const struct amph_trap_process *p)
 {
     return p->pid;

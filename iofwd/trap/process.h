@@ -30,6 +30,9 @@ struct amph_trap_process {
     /* fs.c, under its lock */
     struct amph_trap_fs *fs;
     struct own_fs *own_fs;
+    /* The first thread has left it (unshare) to those of its threads that have none of their own; else
+     * NULL. */
+    struct amph_trap_fs *left_fs;
     unsigned carried; /* the state of fs->changes that its placeholder carries */
 
     /* number.c */
@@ -38,6 +41,12 @@ struct amph_trap_process {
 
     struct amph_trap_mapper *mappers; /* map.c, under `numbering` */
 };
+
+/* ---- process.c ---- */
+
+/* A living process that the supervisor knows, or NULL.  The caller ends its reference. */
+struct amph_trap_process *amph_trap_process_find(pid_t pid);
+void amph_trap_process_put(struct amph_trap_process *p);
 
 /* ---- fs.c ---- */
 

@@ -125,6 +125,7 @@ struct amph_trap {
     _Atomic pid_t program;
     _Atomic bool low_used;    /* a forwarded file has been copied to one of the low descriptors */
     _Atomic bool limit_said;  /* that the program has lowered its limit of descriptors too far */
+    unsigned cwd_changes;     /* fs.c: number of the last change of a working directory */
     _Atomic bool cwd_used;    /* some process's working directory is ours to know */
     _Atomic unsigned mapping; /* processes with threads whose mmap may not be over (map.c) */
 };
@@ -215,13 +216,15 @@ void amph_trap_number_freed(struct amph_trap_process *p, int fd);
 /* Working directory and umask, which threads of a process, and some processes, share. */
 struct amph_trap_fs {
     _Atomic unsigned refs;
-    unsigned changes; /* how often cwd has changed */
+    unsigned changes; /* number of the last change of cwd; no two have the same */
     mode_t umask;
     char *cwd; /* absolute, in place of the kernel's; NULL: the kernel's */
 };
 
 /* The working directory, if it is not the kernel's: into out.  Else "" */
 int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX]);
+/* The same of another process, in its first thread. */
+int amph_trap_cwd_of(struct amph_trap_call *c, pid_t pid, char out[PATH_MAX]);
 /* Sets it; NULL: it is the kernel's from now on. */
 int amph_trap_cwd_set(struct amph_trap_call *c, const char *path);
 int amph_trap_umask(struct amph_trap_call *c, mode_t *mask_p);
@@ -253,6 +256,8 @@ struct amph_trap_file {
     char *name; /* absolute, at the open; "": none.  Of a carried directory: NULL, the kernel's */
     unsigned changes;
     int flags; /* of open */
+    _Atomic bool
+        direct; /* O_DIRECT, which F_GETFL shows; the data goes through buffers all the same */
     /* Who was the last to call close for it, by which descriptor: thread << 32 | descriptor.  0: nobody, or
      * a call has used it since. */
     _Atomic uint64_t closer;
@@ -316,6 +321,8 @@ int amph_trap_look(struct amph_trap_call *c, int dir, uint64_t path, int flags,
 int amph_trap_look_text(struct amph_trap_call *c, int dir, const char *text, int flags,
                         struct amph_trap_path *p);
 void amph_trap_look_end(struct amph_trap_path *p);
+/* If the path names a working directory (/proc/PID/cwd) that is not the kernel's: into out.  Else "" */
+int amph_trap_cwd_named(struct amph_trap_call *c, const char *path, char out[PATH_MAX]);
 /* The same of the path in argument `at`.  Returns true if it is forwarded; else the result of the call
  * is in *ret_p.  renamed: can the supervisor make the call itself? */
 bool amph_trap_leads(struct amph_trap_call *c, int dir, int at, int flags, bool renamed,

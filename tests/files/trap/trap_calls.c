@@ -532,119 +532,52 @@ static void local_links(void)
     CHECK(unlink("link") == 0 && rmdir(there) == 0);
 }
 
-/* ---- working directories ---- */
+/* ---- flags and advice ---- */
 
-static void at(const char *where, const char *below)
+static void advice(void)
 {
-    char now[4096], want[4096];
+    int fd = make("advice", "text");
+    int named = open("advice", O_PATH);
+    int writable = open("advice", O_WRONLY);
+    int dir = open(".", O_RDONLY | O_DIRECTORY);
 
-    CHECK(getcwd(now, sizeof now));
-    snprintf(want, sizeof want, "%s%s", where, below);
-    if (strcmp(now, want) != 0) {
-        fprintf(stderr, "in %s, not in %s\n", now, want);
-        exit(1);
-    }
+    CHECK(mkfifo("advised", 0600) == 0);
+
+    int fifo = open("advised", O_RDWR);
+
+    CHECK(readahead(fd, 0, 4) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED) == 0);
+    CHECK(readahead(named, 0, 4) == -1 && errno == EBADF);
+    CHECK(posix_fadvise(named, 0, 0, POSIX_FADV_WILLNEED) == EBADF);
+    CHECK(readahead(writable, 0, 4) == -1 && errno == EBADF);
+    CHECK(posix_fadvise(writable, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    CHECK(readahead(dir, 0, 4) == -1 && errno == EINVAL);
+    CHECK(readahead(fifo, 0, 4) == -1 && errno == EINVAL);
+    CHECK(posix_fadvise(fifo, 0, 0, POSIX_FADV_NORMAL) == ESPIPE);
+    CHECK(posix_fadvise(fd, 0, 0, 77) == EINVAL && posix_fadvise(fd, 0, -1, 0) == EINVAL);
 }
 
-static char base[4096];
-
-static int shares_directory(void *unused)
+/* Direct transfers can be switched on, if the file system has them. */
+static void direct_flag(void)
 {
-    return chdir("sub") != 0;
-}
+    int fd = make("direct", "text");
+    int before = fcntl(fd, F_GETFL);
 
-static void *shares_that_of_its_starter(void *unused)
-{
-    at(base, "/sub");
-    CHECK(chdir("..") == 0);
-    at(base, "");
-    CHECK(chdir("sub") == 0);
-    return NULL;
-}
-
-static void *has_own_directory(void *unused)
-{
-    pthread_t next;
-
-    CHECK(unshare(CLONE_FS) == 0 && chdir("sub") == 0);
-    at(base, "/sub");
-    CHECK(pthread_create(&next, NULL, shares_that_of_its_starter, NULL) == 0);
-    CHECK(pthread_join(next, NULL) == 0);
-    at(base, "/sub");
-    CHECK(close(open("by-thread", O_CREAT | O_WRONLY, 0600)) == 0);
-    return NULL;
-}
-
-static void working_directory(void)
-{
-    static char stack[1 << 16];
-    pthread_t thread;
-    int status;
-
-    CHECK(getcwd(base, sizeof base) && mkdir("sub", 0755) == 0);
-
-    /* a thread with a directory of its own */
-    CHECK(pthread_create(&thread, NULL, has_own_directory, NULL) == 0);
-    CHECK(pthread_join(thread, NULL) == 0 && access("sub/by-thread", F_OK) == 0);
-    at(base, "");
-
-    /* one that has been removed has no name */
-    if (fork() == 0) {
-        char now[4096];
-
-        CHECK(mkdir("removed", 0755) == 0 && chdir("removed") == 0 && rmdir("../removed") == 0);
-        CHECK(!getcwd(now, sizeof now) && errno == ENOENT);
-        _exit(0);
-    }
-    CHECK(wait(&status) > 0 && status == 0);
-
-    /* a forked child's is its own; a clone's with CLONE_FS is ours */
-    if (fork() == 0) {
-        CHECK(chdir("sub") == 0);
-        at(base, "/sub");
-        if (fork() == 0) {
-            at(base, "/sub");
-            CHECK(chdir("..") == 0);
-            at(base, "");
-            _exit(0);
-        }
-        CHECK(wait(&status) > 0 && status == 0);
-        at(base, "/sub");
-        _exit(0);
+    CHECK(before >= 0 && !(before & O_DIRECT));
+    if (fcntl(fd, F_SETFL, before | O_DIRECT) != 0) {
+        CHECK(errno == EINVAL && fcntl(fd, F_GETFL) == before);
+        return;
     }
 
-    CHECK(wait(&status) > 0 && status == 0);
-    at(base, "");
-    CHECK(clone(shares_directory, stack + sizeof stack, CLONE_FS | SIGCHLD, NULL) > 0);
-    CHECK(wait(&status) > 0 && status == 0);
-    at(base, "/sub");
+    CHECK(fcntl(fd, F_GETFL) == (before | O_DIRECT));
+    CHECK(fcntl(dup(fd), F_GETFL) == (before | O_DIRECT));
+    CHECK(fcntl(fd, F_SETFL, before) == 0 && fcntl(fd, F_GETFL) == before);
+    expect(fd, 0, "text");
 
-    /* out and in again */
-    int old = open("..", O_RDONLY);
+    int opened = open("direct", O_RDWR | O_DIRECT);
 
-    CHECK(chdir("/proc") == 0 && access("self/status", F_OK) == 0 && access("sub", F_OK) == -1);
-    CHECK(fchdir(old) == 0 && access("sub", F_OK) == 0);
-    at(base, "");
-    CHECK(chdir("none") == -1 && errno == ENOENT && chdir("sub/by-thread") == -1 &&
-          errno == ENOTDIR);
-    at(base, "");
-}
-
-static void masks(void)
-{
-    struct stat st;
-
-    umask(027);
-    close(open("masked", O_CREAT | O_WRONLY, 0666));
-    CHECK(stat("masked", &st) == 0 && (st.st_mode & 0777) == 0640);
-    if (fork() == 0) {
-        CHECK(umask(0) == 027);
-        close(open("open", O_CREAT | O_WRONLY, 0666));
-        _exit(0);
-    }
-
-    wait(NULL);
-    CHECK(stat("open", &st) == 0 && (st.st_mode & 0777) == 0666 && umask(022) == 027);
+    CHECK(opened >= 0 && (fcntl(opened, F_GETFL) & O_DIRECT));
+    CHECK(fcntl(opened, F_SETFL, before) == 0);
+    expect(opened, 0, "text");
 }
 
 /* ---- processes ---- */
@@ -722,8 +655,8 @@ int main(int argc, char **argv)
         { "copies", copies },
         { "directories", directories },
         { "local_links", local_links },
-        { "working_directory", working_directory },
-        { "masks", masks },
+        { "advice", advice },
+        { "direct_flag", direct_flag },
         { "leader_ends", leader_ends },
         { "cannot_be_seen", cannot_be_seen },
         { "execute", execute },

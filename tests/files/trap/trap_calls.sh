@@ -5,9 +5,13 @@
 trap_or_skip "iofwd-run -trap"
 build_static trap_calls
 cases="descriptors standard low_half openat2_errors local_in_range select_and_poll messages vectors bad_memory large mappings mapping_threads copies directories local_links
-working_directory masks leader_ends cannot_be_seen execute"
+advice direct_flag leader_ends cannot_be_seen execute"
 for case in $cases; do
     both trap_calls "$case"
+done
+build_static trap_places
+for case in working_directory proc_names first_thread_parts masks; do
+    both trap_places "$case"
 done
 said descriptors "cannot become descriptor 100 .* IOFWD_TRAP_FDS=0-100,512-1023"
 said descriptors "cannot become descriptor 1023 .* IOFWD_TRAP_FDS=0-2,512-1024"
