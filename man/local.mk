@@ -1,6 +1,6 @@
 dist_man_MANS += man/amphora-info.1
 dist_man_MANS += man/amphora-run.1
-dist_man_MANS += man/iofwd-server.1 man/iofwd-run.1 man/iofwd-mount.1 man/iofwd.3
+dist_man_MANS += man/iofwd-server.1 man/iofwd-run.1 man/iofwd-mount.1 man/iofwd-trap.1 man/iofwd.3
 dist_man_MANS += \
 	man/amudprun.1 \
 	man/gasnetrun.1 \

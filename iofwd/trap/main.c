@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -77,15 +78,32 @@ static void say_unbounded(void)
             "iofwd-run -mount PROGRAM keeps it");
 }
 
+/* Is the word the option with one or two dashes? */
+static bool is_option(const char *word, const char *name)
+{
+    return word && word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
+}
+
 int main(int argc, char **argv)
 {
     int pair[2];
 
     amph_standard_hold(O_CLOEXEC); /* the program finds them closed */
 
-    bool checks = argc == 2 && (strcmp(argv[1], "-check") == 0 || strcmp(argv[1], "--check") == 0);
+    const char *option = argc == 2 ? argv[1] : NULL;
+    bool checks = is_option(option, "check");
+    bool helps = is_option(option, "help") || is_option(option, "h");
 
-    bool helps = argc == 2 && (strcmp(argv[1], "-help") == 0 || strcmp(argv[1], "--help") == 0);
+    if (is_option(option, "version")) {
+        printf("iofwd-trap (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+        return 0;
+    }
+
+    if (option && option[0] == '-' && !checks && !helps) {
+        amph_trap_say("%s is not an option of iofwd-trap; it takes -check, -help and -version",
+                      option);
+        return WRONG;
+    }
 
     if (argc < 3 && !checks) {
         fprintf(helps ? stdout : stderr,

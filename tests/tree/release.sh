@@ -13,7 +13,7 @@ version=$("$builddir/amphora-info" -V | sed -n 's/^amphora //p')
 [ -n "$version" ] && [ ! -s "$mp_dir/out" ]
 mp_report $? "one version everywhere: $version" "$mp_dir/out"
 
-for program in amphora-run amphora-info amphora-perf amphora-upcc amphora-upcrun iofwd-run iofwd-server iofwd-mount iofwd-ctl iofwd-trace \
+for program in amphora-run amphora-info amphora-perf amphora-upcc amphora-upcrun iofwd-run iofwd-server iofwd-mount iofwd-trap iofwd-ctl iofwd-trace \
     iofwd-instrument nbmrw upc-bench upcxlate; do
     [ -x "$builddir/$program" ] || continue # iofwd-mount without libfuse3
     for option in -version --version; do
@@ -23,6 +23,22 @@ for program in amphora-run amphora-info amphora-perf amphora-upcc amphora-upcrun
 done >"$mp_dir/out"
 [ ! -s "$mp_dir/out" ]
 mp_report $? "every program prints the version" "$mp_dir/out"
+
+# Each program has its page, which names the options of its help; iofwd-attach is a part of iofwd-run.
+{
+    for program in $(cd "$srcdir" && cat ./*/local.mk ./*/*/local.mk | sed -n 's/^bin_PROGRAMS += *//p'); do
+        page=$srcdir/man/$program.1
+        [ $program = iofwd-attach ] || [ -f "$page" ] || echo "$program has no manual page"
+        [ -f "$page" ] && [ -x "$builddir/$program" ] || continue
+        # "-s, --sizes A" and "-json|-csv": each word that begins with a dash, but for what all programs have, and a library
+        for option in $("$builddir/$program" -help 2>/dev/null | grep -oE '(^|[][ |,])--?[a-zA-Z][a-zA-Z-]*' | tr -d '][ |,' | sort -u |
+            grep -vxE -e '-h|--?(help|version)|-lLIB'); do
+            sed 's/\\//g' "$page" | grep -qF -e "$option" || echo "man/$program.1 does not have $option of its help"
+        done
+    done
+} >"$mp_dir/out"
+[ ! -s "$mp_dir/out" ]
+mp_report $? "every program has a manual page, with its options" "$mp_dir/out"
 
 for heading in Added Changed Fixed; do
     grep -qx "$heading" "$srcdir/NEWS" || echo "no section $heading"
