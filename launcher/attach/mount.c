@@ -247,8 +247,8 @@ static long process_of(const char *name)
     return pid > 0 && !*end ? pid : 0;
 }
 
-/* Does the process of this entry live?  When an entry is read while it is written, it has no contents. */
-static bool lives(const char *path, long pid)
+/* When the process of this entry started; 0: the entry cannot be read, or is being written. */
+static unsigned long long noted_start(const char *path)
 {
     unsigned long long ticks = 0;
     FILE *f = fopen(path, "re");
@@ -259,7 +259,24 @@ static bool lives(const char *path, long pid)
     if (f)
         fclose(f);
 
+    return ticks;
+}
+
+/* Does the process of this entry live? */
+static bool lives(const char *path, long pid)
+{
+    unsigned long long ticks = noted_start(path);
+
     return ticks && started(pid) == ticks;
+}
+
+/* Has it ended?  Another process may have its number now. */
+static bool has_ended(const char *path, long pid)
+{
+    unsigned long long ticks = noted_start(path);
+    unsigned long long now = started(pid);
+
+    return now == 0 || (ticks && now != ticks);
 }
 
 /* Removes the lock of a list without entries, unless a process has just locked it. */
@@ -284,7 +301,7 @@ static void remove_if_left(const struct registry *r, const char *name, unsigned 
     long pid = process_of(name);
 
     snprintf(path, sizeof path, "%s/%s", r->dir, name);
-    if (pid && started(pid) == 0)
+    if (pid && has_ended(path, pid))
         unlink(path);
     else if (pid)
         ++*members_p;

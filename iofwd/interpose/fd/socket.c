@@ -6,7 +6,8 @@
  * bound in a folder of the user; its name there is made of the identity of the server's file, so
  * that every path to the file finds it.  A symbolic link beside it holds the name by which the
  * program has bound it, which getsockname and getpeername return.  Sockets that nobody has open any
- * more are removed when the user's next socket gets a name.
+ * more are removed when the user's next socket gets a name, and their links when no connection is left
+ * either.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread.
  */
@@ -35,9 +36,8 @@
 #define FOLDER "/tmp/iofwd-sockets-"
 #define PATH_AT offsetof(struct sockaddr_un, sun_path)
 #define LINK ".name"
-/* Age after which an unused link is removed: a link may be younger than its socket, and connections
- * that outlive the socket still use it. */
-#define OLD_S 3600
+/* Age after which an unused link is removed: for a moment a new one has no socket yet. */
+#define OLD_S 60
 #define PATH_BYTES sizeof((struct sockaddr_un *)0)->sun_path
 
 /* Returns the path of a socket's address if it may be below a prefix. */
@@ -167,6 +167,32 @@ static bool is_dead(const char *local)
     return dead;
 }
 
+/* Has a connection the name of a socket that is closed?  It needs the link.  (Those of other network name
+ * spaces are not found, and then have their name in the folder.) */
+static bool has_connection(const char *local)
+{
+    char buf[8192];
+    size_t kept = 0; /* the last bytes of what was read, for a name on the border */
+    size_t len = strlen(local);
+    bool found = false;
+    ssize_t n;
+    int fd = libc_open64("/proc/net/unix", O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return true;
+
+    while (!found && (n = libc_read(fd, buf + kept, sizeof buf - kept)) > 0) {
+        size_t have = kept + (size_t)n;
+
+        found = memmem(buf, have, local, len) != NULL;
+        kept = have < len ? have : len;
+        memmove(buf, buf + have - kept, kept);
+    }
+
+    libc_close(fd);
+    return found;
+}
+
 /* Removes one entry of the folder if it is not used: a socket, or the link of one. */
 static void sweep_one(const char *folder, size_t folder_len, const char *name)
 {
@@ -186,8 +212,13 @@ static void sweep_one(const char *folder, size_t folder_len, const char *name)
     if (len > tail && strcmp(path + len - tail, LINK) == 0)
         socket_path[len - tail] = 0;
 
+    bool is_link = strlen(socket_path) < len;
+
     clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec - st.st_mtim.tv_sec > OLD_S && is_dead(socket_path))
+    if (is_link && now.tv_sec - st.st_mtim.tv_sec <= OLD_S)
+        return;
+
+    if (is_dead(socket_path) && !(is_link && has_connection(socket_path)))
         libc_unlinkat(AT_FDCWD, path, 0);
 }
 

@@ -136,8 +136,14 @@ leaves_one_set() {
     for k in 1 2 3; do
         XDG_RUNTIME_DIR=$mp_dir/runtime IOFWD_TRACE=$mp_dir/lines$k run true || return 1
     done
+    # an entry of a process that has ended, and whose number this one has
+    for registry in "$mp_dir"/runtime/iofwd-mount-*; do
+        echo 1 >"$registry/0123456789abcdef.$$"
+        : >"$registry/0123456789abcdef.lock"
+    done
+    XDG_RUNTIME_DIR=$mp_dir/runtime IOFWD_TRACE=$mp_dir/lines4 run true || return 1
     ls "$mp_dir/runtime"/*
-    [ "$(ls "$mp_dir"/runtime/iofwd-mount-*/*.lock | wc -l)" = 1 ] && [ "$(ls "$mp_dir"/runtime/iofwd-mount-* | wc -l)" -le 2 ]
+    [ ! -e "$registry/0123456789abcdef.$$" ] && [ "$(ls "$mp_dir"/runtime/iofwd-mount-*/*.lock | wc -l)" = 1 ] && [ "$(ls "$mp_dir"/runtime/iofwd-mount-* | wc -l)" -le 2 ]
 }
 mp_try "files of ended namespaces are removed" leaves_one_set
 
