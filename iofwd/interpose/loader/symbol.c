@@ -64,12 +64,7 @@ static bool is_of_libc(const void *function)
            __atomic_load_n(&amph_ip_loader.libc_code_len, __ATOMIC_ACQUIRE);
 }
 
-bool amph_ip_has_own_malloc(void)
-{
-    return !is_of_libc(dlsym(RTLD_DEFAULT, "malloc"));
-}
-
-/* ---- is this library in front of the C library? ---- */
+/* ---- the order of the objects: is this library in front of the C library? ---- */
 
 /* Where the linker has put this library's first byte. */
 extern const char __ehdr_start[] AMPH_HIDDEN;
@@ -91,6 +86,57 @@ bool amph_ip_is_in_front(void)
 
     dl_iterate_phdr(find_first, &in_front);
     return in_front;
+}
+
+struct place {
+    unsigned before; /* objects so far */
+    bool found;
+};
+
+static int count_before(struct dl_phdr_info *info, size_t size, void *place_p)
+{
+    struct place *place = place_p;
+
+    place->found = info->dlpi_addr == (uintptr_t)__ehdr_start;
+
+    /* the kernel's page has a place in the list, and no functions that count */
+    bool counts = strncmp(info->dlpi_name, "linux-", 6) != 0;
+
+    place->before += !place->found && counts;
+    return place->found;
+}
+
+/* Is only the program in front of this library? */
+static bool is_second(void)
+{
+    struct place place = { 0, false };
+
+    dl_iterate_phdr(count_before, &place);
+    return place.found && place.before == 1;
+}
+
+/* ---- does the program have a malloc of its own? ---- */
+
+/* Is it the entry of the program for a function that it only calls?  That is the function's address everywhere in a
+ * program that is not position-independent and takes the address. */
+static bool is_programs_entry(const void *function)
+{
+    void *symbol = NULL;
+    Dl_info info;
+
+    return dladdr1(function, &info, &symbol, RTLD_DL_SYMENT) && symbol &&
+           ((const ElfW(Sym) *)symbol)->st_shndx == SHN_UNDEF;
+}
+
+bool amph_ip_has_own_malloc(void)
+{
+    const void *function = dlsym(RTLD_DEFAULT, "malloc");
+
+    /* the definition is behind the program, and so behind this library if no other is between */
+    if (is_programs_entry(function) && is_second())
+        function = dlsym(RTLD_NEXT, "malloc");
+
+    return !is_of_libc(function);
 }
 
 /* ---- what a program gets ---- */

@@ -13,7 +13,8 @@ job: a program that writes a file
 job: a program that inherits a directory and files
 job: as lines of JSON
 job over udp: a program that writes a file
-job over tcp: a sentence says that libfabric needs more than malloc"
+job over tcp: a sentence says that libfabric needs more than malloc
+the address of malloc is an entry of the program"
 if mp_sanitized asan; then
     fwd_skip_all "sanitizers have a malloc of their own"
 fi
@@ -60,4 +61,73 @@ warned() {
 
 export AMPHORA_CONDUIT=tcp
 mp_try "job over tcp: a sentence says that libfabric needs more than malloc" warned
+unset AMPHORA_SMP AMPHORA_CONDUIT
+
+# A program that is not position-independent and takes the address of the C library's malloc has an entry for it, which is not a malloc of
+# its own.  As in other programs, handlers of fork that its constructors have set may use forwarded files.
+cat >"$mp_dir/entry.c" <<'END'
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *(*volatile take)(size_t);
+
+static void say(const char *word)
+{
+    int fd = open("/fwd/entry", O_WRONLY | O_APPEND | O_CREAT, 0600);
+
+    if (fd < 0 || write(fd, word, strlen(word)) < 0 || close(fd) != 0)
+        perror(word);
+}
+
+static void before(void)
+{
+    say("before ");
+}
+
+static void in_child(void)
+{
+    say("in child ");
+}
+
+__attribute__((constructor)) static void early(void)
+{
+    take = malloc;
+    pthread_atfork(before, NULL, in_child);
+}
+
+int main(void)
+{
+    char text[64] = "";
+    pid_t child = fork();
+
+    if (child == 0) {
+        say("child\n");
+        _exit(0);
+    }
+
+    waitpid(child, NULL, 0);
+
+    int fd = open("/fwd/entry", O_RDONLY);
+
+    if (!take(1) || read(fd, text, sizeof text - 1) <= 0)
+        return 1;
+
+    fputs(text, stdout);
+    return 0;
+}
+END
+entry() {
+    # shellcheck disable=SC2086
+    ${CC:-gcc} -std=gnu11 -O1 -fno-pie -no-pie -o "$mp_dir/entry" "$mp_dir/entry.c" -lpthread || return
+    for near in 0 1; do
+        rm -f "$mp_dir/kept/entry"
+        FWD_STANDING=1 IOFWD_NEAR=$near prints "before in child child\n" timeout -s KILL 40 "$mp_dir/entry" || return
+    done
+}
+mp_try "the address of malloc is an entry of the program" entry
 mp_done
