@@ -3,9 +3,19 @@
 # How mounts end, and bad input: each with one sentence after at most 10 seconds, and never a call that hangs.
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
 mount_or_skip "the end of a mount"
-trap 'mount_end "$mp_dir/m" "$mp_dir/n"' EXIT
+trap 'quiet_end; mount_end "$mp_dir/m" "$mp_dir/n"' EXIT
 m=$mp_dir/m
 echo data >"$mp_dir/kept/f"
+
+# Servers that are stopped answer nobody: the start ends after its limit, beside the other cases.
+quiet_start
+mkdir "$mp_dir/q"
+(
+    begin=$(mp_now_ms)
+    timeout 60 "$MOUNT" -servers "$mp_dir/quiet" "$mp_dir/q" >"$mp_dir/silent" 2>&1 </dev/null
+    echo "$? $(($(mp_now_ms) - begin))" >"$mp_dir/silent.end"
+) &
+silent=$!
 
 serving() {
     pgrep -f "iofwd-mount -servers $addresses .*$1\$" >/dev/null
@@ -63,20 +73,6 @@ else
     mp_skip "no /dev/fuse" "no mount namespace without rights"
 fi
 
-# A server that is stopped answers nobody.
-silent() {
-    servers=$(pgrep -P "$(cat "$mp_dir/servers.pid")")
-    # shellcheck disable=SC2086
-    kill -STOP $servers
-    mkdir -p "$mp_dir/n"
-    one_sentence 1 "no I/O server has answered" "$MOUNT" -servers "$addresses" "$mp_dir/n"
-    code=$?
-    # shellcheck disable=SC2086
-    kill -CONT $servers
-    return $code
-}
-mp_try "servers that do not answer" silent
-
 # -o ro
 read_only() {
     mount_on "$mp_dir/n" -o ro && [ "$(cat "$mp_dir/n/f")" = data ] && LC_ALL=C touch "$mp_dir/n/new" 2>&1 | grep -q "Read-only file system"
@@ -122,6 +118,15 @@ after_death() {
     mp_until 10 mount_on "$mp_dir/n" && [ "$(timeout 20 cat "$mp_dir/n/f")" = data ]
 }
 mp_try "a mount at the restarted servers" after_death
+
+silent() {
+    wait $silent
+    quiet_end
+    cat "$mp_dir/silent" "$mp_dir/silent.end"
+    read -r code ms <"$mp_dir/silent.end"
+    [ "$code" = 1 ] && [ "$ms" -lt 11000 ] && [ "$(wc -l <"$mp_dir/silent")" = 1 ] && grep -q "no I/O server has answered" "$mp_dir/silent"
+}
+mp_try "servers that do not answer" silent
 
 ended() {
     kill "$(cat "$mp_dir/servers.pid")" && mp_until 20 gone "$mp_dir/n"

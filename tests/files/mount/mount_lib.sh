@@ -36,6 +36,23 @@ mount_end() {
     rm -rf "$mp_dir"
 }
 
+# quiet_start: other servers of the same directory, stopped, at $mp_dir/quiet.  A start waits for them until its limit, so a test that wants
+# that begins with it, and looks at the outcome at its end.
+quiet_start() {
+    mkdir -p "$mp_dir/kept"
+    "$builddir/iofwd-server" -daemon -servers 1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/quiet" -pid-file "$mp_dir/quiet.pid" \
+        >"$mp_dir/quiet.start" 2>&1 || { cat "$mp_dir/quiet.start"; exit 99; }
+    quiet_pids="$(cat "$mp_dir/quiet.pid") $(pgrep -P "$(cat "$mp_dir/quiet.pid")")"
+    # shellcheck disable=SC2086
+    kill -STOP $quiet_pids
+}
+
+quiet_end() {
+    # shellcheck disable=SC2086
+    [ -z "${quiet_pids:-}" ] || { kill -TERM $quiet_pids; kill -CONT $quiet_pids; } 2>/dev/null
+    quiet_pids=
+}
+
 # mount_run_or_skip WHAT: for tests of iofwd-run -mount, which has a runtime folder of its own here: ends the test with a skip where
 # it is not possible
 mount_run_or_skip() {

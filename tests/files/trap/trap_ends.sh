@@ -3,6 +3,16 @@
 # How runs of iofwd-run -trap end: exit codes, signals, deaths of its processes at any time, and what refuses to start.
 . "${srcdir:-.}/tests/files/trap/trap_lib.sh"
 trap_or_skip "iofwd-run -trap"
+trap 'quiet_end; mount_end' EXIT
+
+# Servers that do not answer: within 10 s the program is started without forwarding, beside the other cases.  It has not their mark.
+quiet_start
+(
+    IOFWD_OPTIONAL=1 timeout -k 5 30 "$builddir/iofwd-run" -servers "$mp_dir/quiet" -trap busybox sh -c 'echo out; exit 3' \
+        >"$mp_dir/silent.out" 2>&1
+    echo $? >"$mp_dir/silent.code"
+) &
+silent=$!
 mark=TRAP_TEST=$$.$(date +%N)
 export "${mark?}"
 
@@ -131,14 +141,12 @@ optional() {
     [ $code = 3 ] && grep -q out "$mp_dir/optional.out" && grep -q "goes on without forwarding" "$mp_dir/optional.out"
 }
 
-# The servers' host does not answer: within 10 s the program is started without forwarding.
 silent() {
-    kill -STOP $(cat "$mp_dir/servers.pid") $(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)
-    IOFWD_OPTIONAL=1 trap_limit=30 run busybox sh -c 'echo out; exit 3' >"$mp_dir/silent.out" 2>&1
-    code=$?
-    kill -CONT $(cat "$mp_dir/servers.pid") $(cat "/proc/$(cat "$mp_dir/servers.pid")/task/"*/children)
+    wait $silent
+    quiet_end
     cat "$mp_dir/silent.out"
-    [ $code = 3 ] && grep -q "no I/O server has answered in 10 s" "$mp_dir/silent.out" && grep -q out "$mp_dir/silent.out"
+    [ "$(cat "$mp_dir/silent.code")" = 3 ] && grep -q "no I/O server has answered in 10 s" "$mp_dir/silent.out" &&
+        grep -q out "$mp_dir/silent.out"
 }
 
 inside() {
