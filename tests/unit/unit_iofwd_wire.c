@@ -10,6 +10,7 @@
 #include "iofwd.h"
 #include "iofwd/client/client.h"
 #include "iofwd/server/internal.h"
+#include "iofwd/wire/file.h"
 #include "tests/unit/native_order.h"
 
 Test(table, services_are_found)
@@ -149,10 +150,10 @@ Test(head, other_words_are_refused)
 Test(head, other_pieces_are_refused)
 {
     static const struct amph_fwd_bulk bulks[] = {
-        { .where = FWD_RECEIVED, .flags = FWD_PIECE_ALL, .rwf = FWD_RWF_ALL },
+        { .where = FWD_RECEIVED, .flags = FWD_PIECE_ALL, .rwf = AMPH_FWD_RWF_SENT },
         { .where = FWD_DATA_LOCATIONS },
         { .flags = (uint8_t)(FWD_PIECE_ALL + 1) },
-        { .rwf = (uint16_t)(FWD_RWF_ALL + 1) }
+        { .rwf = (uint16_t)(AMPH_FWD_RWF_SENT + 1) }
     };
     uint8_t buf[64];
 
