@@ -33,18 +33,15 @@
 static struct amph_fwd_ref current(const struct amph_fwd_client *cl,
                                    const struct amph_fwd_file *file)
 {
-    struct amph_fwd_ref ref = file->part[0];
+    const struct amph_client_record *record = cl->failover ? amph_client_record_find(file) : NULL;
     struct amph_client_sigguard g;
 
-    if (!cl->failover)
-        return ref;
+    if (!record)
+        return file->part[0];
 
     amph_client_records_lock(&g);
 
-    const struct amph_client_record *record = amph_client_record_find(file);
-
-    if (record)
-        ref = record->held;
+    struct amph_fwd_ref ref = record->held;
 
     amph_client_records_unlock(&g);
     return ref;

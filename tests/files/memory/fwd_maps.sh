@@ -122,6 +122,38 @@ else
     fwd_skip "python's mmap, in pages" "there is no python3"
 fi
 
+# With failover: maps of before and after the death of the server are one memory.
+cat >"$mp_dir/failover.py" <<'X'
+import mmap, os, subprocess
+os.chdir("/fwd")
+f = open("m", "w+b", buffering=0)
+f.write(b"0" * 5000)
+m = mmap.mmap(f.fileno(), 5000)
+m[0:3] = b"one"
+servers = subprocess.run(["pgrep", "-P", str(os.getppid()), "iofwd-server"], capture_output=True, text=True).stdout.split()
+os.kill(int(servers[0]), 9)
+print(os.pread(f.fileno(), 3, 0))
+n = mmap.mmap(f.fileno(), 5000)
+g = open("m", "r+b", buffering=0)
+k = mmap.mmap(g.fileno(), 5000)
+m[10:13], n[20:23], k[30:33] = b"two", b"new", b"ggg"
+print([p[10:33] for p in (m, n, k)], g.read()[10:33])
+os.ftruncate(f.fileno(), 9000)
+print(m.flush(), os.fstat(g.fileno()).st_size)
+X
+if command -v python3 >/dev/null && command -v pgrep >/dev/null; then
+    mkdir "$mp_dir/failover"
+    timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -iofwd "/fwd=$mp_dir/failover" python3 "$mp_dir/failover.py" \
+        >"$mp_dir/out" 2>"$mp_dir/said"
+    both=two0000000new0000000ggg
+    printf "b'one'\n[b'%s', b'%s', b'%s'] b'%s'\nNone 9000\n" $both $both $both $both | diff - "$mp_dir/out" >"$mp_dir/diff" ||
+        cat "$mp_dir/said" >>"$mp_dir/diff"
+    ! [ -s "$mp_dir/diff" ]
+    mp_report $? "maps before and after a server's death (failover)" "$mp_dir/diff"
+else
+    mp_skip "maps before and after a server's death (failover)" "there is no python3, or no pgrep"
+fi
+
 # One process after the other adds to a counter; LMDB's lock file has mutexes that all of them share.
 cat >"$mp_dir/counter.py" <<'X'
 import lmdb, os, sys
