@@ -201,9 +201,33 @@ static void on_drain_late(void *arg)
          l->nliving[AMPH_SERVER], (unsigned)(DRAIN_NS / AMPH_NS_PER_S));
 }
 
+static bool survives_server_deaths(const struct amph_launch *l)
+{
+    return strcmp(l->o->on_server_death, "end") != 0;
+}
+
+/* Notes the servers that have died while the job ran, although their ends were not reported yet.  The kernel
+ * closes a killed process's connections at once, and takes longer to release its memory: the compute
+ * processes may go on with another server, and end, before that. */
+static void note_dead_servers(struct amph_launch *l)
+{
+    for (uint32_t i = l->job.nproc[AMPH_COMPUTE]; i < amph_boot_jobdesc_total(&l->job); i++) {
+        struct amph_lproc *p = &l->procs[i];
+
+        if (p->ended || !p->joined || p->left)
+            continue;
+
+        amph_launch_control_receive_event(p);
+        p->died_in_run = !p->conn && !p->left;
+    }
+}
+
 static void drain(struct amph_launch *l)
 {
     bool joined = false;
+
+    if (survives_server_deaths(l))
+        note_dead_servers(l);
 
     l->phase = AMPH_PHASE_DRAIN;
     amph_launch_control_event(l, AMPH_SERVER, false,
@@ -233,11 +257,6 @@ static bool all_orphans_gone(const struct amph_launch *l)
 }
 
 static void on_abort_due(void *arg);
-
-static bool survives_server_deaths(const struct amph_launch *l)
-{
-    return strcmp(l->o->on_server_death, "end") != 0;
-}
 
 /* Returns whether a process whose death ends the job is dying: its connection has closed, but its
  * end was not reported yet.  The kernel closes the connections of a killed process first, so
@@ -326,7 +345,8 @@ static void died(struct amph_lproc *p, int code, const char *how)
     amph_launch_control_event(l, AMPH_NGROUPS, true,
                               (struct amph_boot_event){ AMPH_BOOT_DEATH, p->rank, code });
 
-    if (p->group == AMPH_SERVER && survives_server_deaths(l) && l->phase < AMPH_PHASE_DRAIN)
+    if (p->group == AMPH_SERVER && survives_server_deaths(l) &&
+        (l->phase < AMPH_PHASE_DRAIN || p->died_in_run))
         amph_say("%s %s; %s", amph_launch_proc_name(p), how,
                  strcmp(l->o->on_server_death, "failover") == 0
                      ? "the next server takes over"

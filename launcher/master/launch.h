@@ -81,6 +81,7 @@ struct amph_lproc {
     pid_t pid;
     bool started, ended; /* ended: the agent has reported it, or the agent is gone */
     bool joined, left, exchanged;
+    bool died_in_run; /* a server whose connection was closed before it was told to end */
     bool aborted;           /* it has asked the launcher to end the job */
     bool signalled;         /* ended because the launcher asked for it */
     int death_code;         /* 0, or the code of the death event that is sent to the others */

@@ -45,4 +45,29 @@ for what in polled polled-long selected watched reads collective; do
     death $what AMPHORA_SMP=1
 done
 death polled AMPHORA_SMP=0
+
+# A killed server that takes long to end: the program goes on with the other one and ends before that, and the job succeeds.
+cat >"$mp_dir/late_server" <<'S'
+#!/bin/sh
+"$LATE_SERVER" "$@" &
+server=$!
+echo $server >"$LATE_DIR/server.$AMPHORA_RANK"
+wait $server
+code=$?
+while [ -e "/proc/$(cat "$LATE_DIR/program")" ]; do sleep 0.05; done
+exit $code
+S
+chmod +x "$mp_dir/late_server"
+late() {
+    mkdir "$mp_dir/late" "$mp_dir/late/kept"
+    # shellcheck disable=SC2016 # for the shell inside
+    LATE_DIR=$mp_dir/late LATE_SERVER=$builddir/iofwd-server timeout -k 5 50 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover \
+        -server-program "$mp_dir/late_server" -iofwd "/fwd=$mp_dir/late/kept" -timeout 40 sh -c 'echo $$ >"$LATE_DIR/program"
+            exec 5>/fwd/f && echo one >&5 && kill -9 "$(cat "$LATE_DIR/server.1")" && echo two >&5 && cat /fwd/f' >"$mp_dir/late.out" 2>&1
+    code=$?
+    cat "$mp_dir/late.out"
+    echo "exit code $code"
+    [ $code = 0 ] && grep -qx two "$mp_dir/late.out" && [ "$(grep -c 'the next server takes over' "$mp_dir/late.out")" = 1 ]
+}
+mp_try "a server that dies slowly" late
 mp_done
