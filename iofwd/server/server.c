@@ -205,6 +205,16 @@ __attribute__((constructor)) static void offer_to_serve(void)
     amph_job_serve = serve;
 }
 
+/* Does the job end, so that its launcher says why? */
+static bool job_ends(const struct amph_server *s, enum amph_status st)
+{
+    /* without boot the job ended before this server had joined it */
+    const bool launched = s->boot ? strcmp(amph_boot_kind(s->boot), "launcher") == 0
+                                  : amph_env_str(AMPH_ENV_JOB)[0] != 0;
+
+    return launched && st == AMPH_ERR_PEER;
+}
+
 enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **server_p)
 {
     struct amph_server *s = calloc(1, sizeof *s);
@@ -244,7 +254,7 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
     }
 
     if (st != AMPH_OK) {
-        amph_log(amph_log_error_said() ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
+        amph_log(amph_log_error_said() || job_ends(s, st) ? AMPH_LOG_INFO : AMPH_LOG_ERROR,
                  "the I/O server cannot start: %s", amph_status_text(st));
         amph_server_close(s);
         return st;

@@ -59,4 +59,39 @@ for conduit in ${CAUSE_LARGE:-smp}; do
     [ $conduit != smp ] || smp=1
     row "$conduit, many" 64 "kill exit3"
 done
+
+# A process ends while a server waits for another server, which never starts: that server says nothing, either.
+cat >"$mp_dir/server" <<EOF
+#!/bin/sh
+[ "\$AMPHORA_RANK" != 5 ] || exec sleep 60
+echo \$\$ >"$mp_dir/server_pid"
+exec "$builddir/iofwd-server" "\$@"
+EOF
+cat >"$mp_dir/early" <<EOF
+#!/bin/sh
+listens() {
+    read -r pid <"$mp_dir/server_pid" && for fd in /proc/\$pid/fd/*; do
+        inode=\$(readlink "\$fd" | sed -n 's/^socket:\[\([0-9]*\)\]\$/\1/p')
+        [ -z "\$inode" ] || ! grep -q " \$inode @amphora-control-" /proc/net/unix || return 0
+    done
+    return 1
+}
+if [ "\$AMPHORA_RANK" = 3 ]; then
+    until listens 2>/dev/null; do
+        sleep 0.02
+    done
+    kill -9 \$\$
+fi
+exec "\$@"
+EOF
+chmod +x "$mp_dir/server" "$mp_dir/early"
+
+while_a_server_starts() {
+    timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit smp -servers 2 -iofwd "/fwd=$mp_dir/kept" -server-program "$mp_dir/server" -timeout 50 \
+        "$mp_dir/early" "$program" 3 kill /fwd >"$mp_dir/one" 2>&1
+    rc=$?
+    echo "exit code $rc" && cat "$mp_dir/one"
+    [ $rc = 137 ] && [ "$(wc -l <"$mp_dir/one")" = 1 ] && grep -q '^amphora-run: compute 3 .* was killed by signal 9' "$mp_dir/one"
+}
+mp_try "a process ends while a server starts" while_a_server_starts
 mp_done
