@@ -179,6 +179,7 @@ preload_sources = \
 	iofwd/interpose/process/connections.c \
 	iofwd/interpose/process/connections.h \
 	iofwd/interpose/process/shells.c \
+	iofwd/interpose/path/root.c \
 	iofwd/interpose/process/untraceable.c \
 	iofwd/interpose/process/spawn.c \
 	iofwd/interpose/process/start.c \

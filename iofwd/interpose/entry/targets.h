@@ -242,6 +242,10 @@ void amph_ip_quick_exit_watch(void);
 /* Called once the client is loaded: functions of atexit run before all destructors then. */
 void amph_ip_exit_watch(void);
 
+/* path/root.c: open and readlink of a path below /proc, also in another root directory */
+int amph_ip_proc_open(const char *link, int flags);
+ssize_t amph_ip_proc_readlink(const char *link, char *target, size_t cap_bytes);
+
 /* process/untraceable.c */
 int amph_do_prctl(int option, unsigned long a1, unsigned long a2, unsigned long a3,
                   unsigned long a4);

@@ -162,7 +162,7 @@ static int open_again(int fd, int flags)
     char link[40];
 
     snprintf(link, sizeof link, "%s/%d", amph_ip_table_directory(), fd);
-    return amph_ip_kernel_openat(AT_FDCWD, link, flags, 0);
+    return amph_ip_proc_open(link, flags);
 }
 
 /* Returns the memfd from which the placeholders of a server's files are opened, one of our own

@@ -72,6 +72,9 @@ struct amph_ip_fds_state {
      * the high half, descriptor + 1 in the low; 0: none.  Each word is written once, atomically. */
     uint64_t stamps[AMPH_FWD_PARTS_MAX];
 
+    /* path/root.c: descriptor of /proc + 1; 0: none; atomically */
+    int proc_plus_one;
+
     void *copy_buffer; /* copy.c: a spare buffer, or NULL; taken and returned atomically */
     /* io.c: memory of AMPH_IP_SCRATCH_BYTES that no call uses at present, or NULL; the same */
     void *scratch[AMPH_IP_SCRATCH_SLOTS];

@@ -76,7 +76,7 @@ static const struct amph_ip_near_export *last_export_of(int fd, const char *know
     const char *rest;
     struct amph_ip_by_fd link;
     struct stat st;
-    ssize_t n = amph_ip_kernel_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
+    ssize_t n = amph_ip_proc_readlink(amph_ip_name_by_fd(fd, &link), real, sizeof real - 1);
 
     if (n <= 0 || !amph_ip_near_exports() || amph_ip_kernel_fstat(fd, &st) != 0)
         return NULL;

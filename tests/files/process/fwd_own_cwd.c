@@ -7,6 +7,7 @@
  *   clone    children that share the memory, with and without the directory of their parent
  *   many     eight threads change their directories all the time; none sees another's
  *   keys     a program that has taken all of the C library's keys for its threads' values
+ *   root     another root directory, without /proc: the working directory and descriptors lead where they led
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -307,19 +308,43 @@ static void without_keys(void)
     where();
 }
 
+/* ---- another root directory ---- */
+
+static const char *scratch;
+
+static void root(void)
+{
+    int top = open(".", O_RDONLY | O_DIRECTORY);
+    char text[8] = "";
+
+    T(chroot(scratch));
+
+    int fd = openat(top, "first", O_CREAT | O_RDWR, 0666);
+
+    T(fd < 0 ? -1 : write(fd, "first", 5));
+    T(pread(fd, text, 5, 0));
+    printf("%s\n", text);
+    make("second");
+    T(access("sub/sub2", F_OK));
+
+    T(chdir("/"));
+    T(access("second", F_OK));
+    T(fchdir(top));
+    T(access("second", F_OK));
+}
+
 int main(int argc, char **argv)
 {
     static const struct section sections[] = {
-        { "unshare", by_unshare },
-        { "clone", by_clone },
-        { "many", many },
-        { "keys", without_keys },
+        { "unshare", by_unshare }, { "clone", by_clone }, { "many", many },
+        { "keys", without_keys },  { "root", root },
     };
 
     if (argc != 4)
         return 2;
 
     dir = argv[2];
+    scratch = argv[3];
     end_after(60);
     umask(022);
     if (mkdir(in("sub"), 0755) != 0 || mkdir(in("sub/sub2"), 0755) != 0 || chdir(dir) != 0)
