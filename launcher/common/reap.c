@@ -61,6 +61,15 @@ static bool read_stat(const char *pid, struct entry *e)
     return true;
 }
 
+bool amph_reap_has_ended(pid_t pid)
+{
+    char name[24];
+    struct entry e;
+
+    snprintf(name, sizeof name, "%ld", (long)pid);
+    return !read_stat(name, &e) || e.dead;
+}
+
 static bool table_add(struct table *t, struct entry e)
 {
     if (t->n == t->cap) {

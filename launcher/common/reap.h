@@ -10,8 +10,12 @@
 #ifndef AMPH_LAUNCHER_REAP_H
 #define AMPH_LAUNCHER_REAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Has this process of this machine ended?  Its parent may not have noticed it yet. */
+bool amph_reap_has_ended(pid_t pid);
 
 /* Sends sig to every living descendant of the caller, except the processes `skip` and their
  * descendants.  Returns the number of signalled processes. */

@@ -516,12 +516,25 @@ void amph_launch_proc_failed_to_start(struct amph_lproc *p, int error)
     advance(l);
 }
 
+/* Will the agent report the end of the process?  On a busy machine that may take longer than LOST_NS. */
+static bool end_is_due(struct amph_lproc *p)
+{
+    const struct amph_lagent *agent = amph_launch_agent_of(p);
+
+    return !agent->remote && !agent->gone && (!p->started || amph_reap_has_ended(p->pid));
+}
+
 static void on_lost(void *arg)
 {
     struct amph_lproc *p = arg;
 
     if (p->ended || p->left)
         return;
+
+    if (end_is_due(p)) {
+        amph_timer_set(&p->launch->loop, &p->lost_timer, LOST_NS, on_lost, p);
+        return;
+    }
 
     died(p, 1,
          "closed its connection to the job without leaving it (its program was replaced, or "

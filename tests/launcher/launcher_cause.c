@@ -4,8 +4,9 @@
  * ends badly (launcher_cause.sh).
  *
  *   launcher_cause RANK HOW [DIR]   process RANK ends by HOW after some rounds: kill, abort, fatal,
- *                                   _exit0, _exit1, or exit3 (gasnet_exit); early: by kill, before
- *                                   it joins the job.  DIR: for files.
+ *                                   _exit0, _exit1, exit3 (gasnet_exit), stopped_agent (by kill, which
+ *                                   the agent reports late); early: by kill, before it joins the
+ *                                   job.  DIR: for files.
  */
 #define _GNU_SOURCE 1
 #include "gasnetex.h"
@@ -45,6 +46,22 @@ static void end_by_kill(void)
     raise(SIGKILL);
 }
 
+/* Its agent is stopped for longer than the launcher waits for a report.  A shell does it, because a child of this
+ * program would keep the connection to the launcher open. */
+static void end_by_kill_unseen(void)
+{
+    char order[128];
+
+    snprintf(order, sizeof order, "kill -STOP %ld; kill -KILL %ld; sleep 1; kill -CONT %ld",
+             (long)getppid(), (long)getpid(), (long)getppid());
+    if (fork() == 0) {
+        execl("/bin/sh", "sh", "-c", order, (char *)NULL);
+        _exit(127);
+    }
+
+    pause();
+}
+
 static void end_by_fatal(void)
 {
     gasnett_fatalerror("the program has found a mistake");
@@ -69,8 +86,10 @@ static const struct {
     const char *how;
     void (*end)(void);
 } ends[] = {
-    { "kill", end_by_kill },    { "abort", abort },         { "fatal", end_by_fatal },
-    { "_exit0", end_by_exit0 }, { "_exit1", end_by_exit1 }, { "exit3", end_by_gasnet_exit },
+    { "kill", end_by_kill },         { "abort", abort },
+    { "fatal", end_by_fatal },       { "stopped_agent", end_by_kill_unseen },
+    { "_exit0", end_by_exit0 },      { "_exit1", end_by_exit1 },
+    { "exit3", end_by_gasnet_exit },
 };
 
 static void end(const char *how)

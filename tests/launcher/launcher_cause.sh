@@ -94,4 +94,13 @@ while_a_server_starts() {
     [ $rc = 137 ] && [ "$(wc -l <"$mp_dir/one")" = 1 ] && grep -q '^amphora-run: compute 3 .* was killed by signal 9' "$mp_dir/one"
 }
 mp_try "a process ends while a server starts" while_a_server_starts
+
+# The end of a process is reported late, as on a busy machine: its connection to the launcher has been closed for a while.
+late_report() {
+    timeout -k 5 60 "$AMPHORA_RUN" -n 4 -conduit smp -timeout 50 "$program" 3 stopped_agent >"$mp_dir/one" 2>&1
+    rc=$?
+    echo "exit code $rc" && cat "$mp_dir/one"
+    [ $rc = 137 ] && [ "$(wc -l <"$mp_dir/one")" = 1 ] && grep -q '^amphora-run: compute 3 .* was killed by signal 9' "$mp_dir/one"
+}
+mp_try "the end of a process is reported late" late_report
 mp_done
