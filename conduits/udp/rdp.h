@@ -45,8 +45,9 @@
 #define RDP_OPS_MAX 256u     /* gets of one peer that are answered at the same time */
 #define RDP_COPY_BYTES 2048u /* payloads up to this are copied even if lc is given */
 #define RDP_NEVER UINT64_MAX
-/* The acknowledgement of a short packet waits as long for a message that takes it along. */
-#define RDP_ACK_WAIT_NS (400 * AMPH_NS_PER_US)
+/* The acknowledgement of a short packet waits as long for a message that takes it along: less than the shortest
+ * time-out. */
+#define RDP_ACK_WAIT_NS (150 * AMPH_NS_PER_US)
 /* A batch of packets is sent when it has this length: the kernel then copies what the hash has just
  * brought into the cache, and the receiver can begin. */
 #define RDP_BATCH_BYTES (60u << 10)
@@ -333,7 +334,6 @@ struct amph_rdp_conn {
     unsigned turn;
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
     uint64_t last_wanted_ns; /* when the newest packet that needs an acknowledgement was sent */
-    uint64_t ack_wait_ns;    /* how long its acknowledgement may wait for a message */
     uint32_t pto_count, reorder, probes;
     uint64_t timer_ns; /* earliest deadline of this peer, or RDP_NEVER */
     uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */

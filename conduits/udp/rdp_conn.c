@@ -507,7 +507,7 @@ void amph_rdp_rearm(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
         at = c->hellos ? c->last_sent_ns + hello_interval(r, c) : now;
     } else if (c->state == RDP_CONN_UP && waits) {
         /* Acknowledgements that this side sends do not postpone it. */
-        uint64_t due = c->last_wanted_ns + c->ack_wait_ns + ack_timeout(r, c);
+        uint64_t due = c->last_wanted_ns + ack_timeout(r, c);
 
         at = due < at ? due : at;
         at = c->loss_ns < at ? c->loss_ns : at;

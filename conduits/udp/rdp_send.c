@@ -381,7 +381,7 @@ void amph_rdp_send_bye(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now
 }
 
 static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg *s, size_t bytes,
-                                   uint64_t now, bool more, bool soon)
+                                   uint64_t now, bool more)
 {
     struct amph_rdp_rec *rec = amph_rdp_rec_new(c, now, bytes);
 
@@ -397,7 +397,6 @@ static struct amph_rdp_rec *record(struct amph_rdp_conn *c, struct amph_rdp_seg 
     c->out_packets++;
     c->next_pn++;
     c->last_wanted_ns = now;
-    c->ack_wait_ns = soon || bytes > RDP_COPY_BYTES ? 0 : RDP_ACK_WAIT_NS;
 
     return rec;
 }
@@ -435,7 +434,7 @@ void amph_rdp_send_ping(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t no
                             .type = RDP_DATA, .flags = RDP_F_PING | RDP_F_NOW, .pn = c->next_pn } };
     size_t bytes = emit(r, c, &p, c->any_received, c->next_pn, now);
 
-    record(c, NULL, bytes, now, false, true);
+    record(c, NULL, bytes, now, false);
     amph_rdp_rearm(r, c, now);
 }
 
@@ -463,7 +462,7 @@ static void send_segment(struct amph_rdp *r, struct amph_rdp_conn *c, struct amp
 
     size_t bytes = emit(r, c, &p, c->ack_packets > 0, c->next_pn, now);
 
-    record(c, s, bytes, now, more, flags & RDP_F_NOW);
+    record(c, s, bytes, now, more);
     s->state = RDP_SEG_OUT;
     r->out_bytes += bytes;
     if (r->out_bytes >= RDP_BATCH_BYTES)
@@ -552,6 +551,7 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
     for (bool more = has_more(c); more && (s = next_segment(r, c));) {
         size_t bytes = s->body_len + RDP_SEG_OVERHEAD;
         bool probe = c->probes > 0;
+        bool last_lost = s->state == RDP_SEG_LOST && !s->next_lost;
 
         if ((!probe && !amph_rdp_cc_may_send(c, bytes, now, &when)) || !may_record(c))
             break;
@@ -567,7 +567,7 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now)
 
         more = has_more(c);
 
-        bool last = probe || (s->lane == RDP_PUT && !more) ||
+        bool last = probe || last_lost || (s->lane == RDP_PUT && !more) ||
                     (more && !amph_rdp_cc_may_send(c, 2 * bytes, now, &ignore));
 
         send_segment(r, c, s, last ? RDP_F_NOW : 0, more, now);
