@@ -195,6 +195,7 @@ struct amph_client_thread {
     uint64_t traced_calls;                      /* trace.c: printed or recorded */
     struct amph_fwd_trace_sum *trace_sum;       /* trace.c: of the call that it traces, or NULL */
     struct amph_client_passed_call passed_call; /* data/passthrough.c: the innermost one */
+    unsigned passed_moves;                      /* data/passthrough.c: it is moving versions */
     struct amph_client_lock_wait lock_wait;     /* data/record_locks.c: the innermost one */
     struct {
         unsigned depth;   /* depth of nested guarded sections */

@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -497,31 +499,62 @@ static const call_fn call_fns[AMPH_FWD_NCALLS] = {
 #undef X
 };
 
-static void begin(const struct amph_client_passed_call *c)
+/*
+ * A signal handler may fork in the midst of a call, and its child may return from the handler. The parent ends the
+ * call then; the child, whose descriptor is closed, moves nothing, unless it was in the midst of a move, which it makes
+ * to its end in memory of its own (leave_moves).
+ */
+static bool is_mover(const struct amph_client_passed_call *c)
 {
-    if (!c->data && !c->attributes)
-        return;
-
-    atomic_fetch_add(c->claims, 1);
-    if (c->data)
-        amph_fwd_version_begin(c->data);
-    if (c->attributes)
-        amph_fwd_version_begin(c->attributes);
+    return (c->data || c->attributes) && c->claims && c->forks == amph_client_passthrough.forks;
 }
 
-/* Not in a child that a signal handler has forked during the call, and that returns from the handler: the parent ends
- * it. */
+static void begin(const struct amph_client_passed_call *c)
+{
+    amph_client_thread.passed_moves++;
+    atomic_signal_fence(memory_order_seq_cst);
+
+    if (is_mover(c)) {
+        atomic_fetch_add(c->claims, 1);
+        if (c->data)
+            amph_fwd_version_begin(c->data);
+        if (c->attributes)
+            amph_fwd_version_begin(c->attributes);
+    }
+
+    atomic_signal_fence(memory_order_seq_cst);
+    amph_client_thread.passed_moves--;
+}
+
 static void end(const struct amph_client_passed_call *c)
 {
-    if ((!c->data && !c->attributes) || c->forks != amph_client_passthrough.forks)
+    amph_client_thread.passed_moves++;
+    atomic_signal_fence(memory_order_seq_cst);
+
+    if (is_mover(c)) {
+        if (c->attributes)
+            amph_fwd_version_end(c->attributes);
+        if (c->data)
+            amph_fwd_version_end(c->data);
+
+        atomic_fetch_sub(c->claims, 1);
+    }
+
+    atomic_signal_fence(memory_order_seq_cst);
+    amph_client_thread.passed_moves--;
+}
+
+/* In a forked child, in the midst of a move. Servers pass it no descriptors. */
+static void leave_moves(struct amph_client_passthrough *pt)
+{
+    if (!pt->versions)
         return;
 
-    if (c->attributes)
-        amph_fwd_version_end(c->attributes);
-    if (c->data)
-        amph_fwd_version_end(c->data);
+    void *at = mmap(pt->versions, sizeof *pt->versions, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
-    atomic_fetch_sub(c->claims, 1);
+    if (at == MAP_FAILED)
+        amph_warn("a forked child shares versions of files with its parent: %s", strerror(errno));
 }
 
 /* The frame is set last and cleared first, since a signal handler may leave this function by a jump. */
@@ -587,16 +620,17 @@ static int make_call(struct passed_file *e, struct amph_fwd_call *call)
     struct amph_client_passed_call own = {
         .frame = frame,
         .e = e,
-        .data = desc->versions & FWD_VERSION_DATA ? e->data : NULL,
-        .attributes = desc->versions & FWD_VERSION_ATTRIBUTES ? e->attributes : NULL,
-        .claims = amph_client_passthrough.claims,
-        .forks = amph_client_passthrough.forks,
+        .forks = amph_client_passthrough.forks, /* read first: see is_mover */
     };
     struct amph_client_data d;
     size_t moved = 0;
 
     /* A thread that is cancelled here would leave changes under way, and its reference of the file. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &own.cancel);
+    atomic_signal_fence(memory_order_seq_cst);
+    own.claims = amph_client_passthrough.claims;
+    own.data = desc->versions & FWD_VERSION_DATA ? e->data : NULL;
+    own.attributes = desc->versions & FWD_VERSION_ATTRIBUTES ? e->attributes : NULL;
     begin(&own);
     set_passed_call(&own);
 
@@ -770,6 +804,8 @@ static void passthrough_event(const struct amph_layer *self, enum amph_layer_eve
     amph_client_thread.passed_call.frame = NULL;
     amph_client_passthrough.claims = NULL;
     amph_client_passthrough.forks++;
+    if (amph_client_thread.passed_moves)
+        leave_moves(&amph_client_passthrough);
 
     /* it has memory of its own, which the parent does not share */
     for (unsigned i = 0; i < PASSED_FILES; i++)
