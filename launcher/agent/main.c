@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
@@ -28,6 +29,7 @@
 #include "launcher/common/record_pack.h"
 
 #define ORPHAN_GRACE_NS (200 * AMPH_NS_PER_MS)
+#define ORPHANS_LIMIT_NS (2 * AMPH_NS_PER_S) /* before records are compressed */
 enum {
     KILL_LIMIT_MS = 10000
 };
@@ -271,6 +273,17 @@ static void on_clock(struct amph_agent *a, struct amph_rd *r)
     amph_agent_send(a, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
 }
 
+/* The records of a process that still runs are not compressed. After a failed job, processes that it has left behind have
+ * got their signal, but may not have ended yet. */
+static void await_orphans(struct amph_agent *a)
+{
+    const struct timespec between = { .tv_nsec = 2 * (long)AMPH_NS_PER_MS };
+    const uint64_t end_ns = amph_now_ns() + ORPHANS_LIMIT_NS;
+
+    while (signal_orphans(a, SIGKILL) > 0 && amph_now_ns() < end_ns)
+        nanosleep(&between, NULL);
+}
+
 static void on_pack(struct amph_agent *a, struct amph_rd *r)
 {
     size_t len;
@@ -278,6 +291,7 @@ static void on_pack(struct amph_agent *a, struct amph_rd *r)
     uint64_t min_bytes = amph_rd_u64(r);
     char *text = r->bad ? NULL : strndup(dir, len);
 
+    await_orphans(a);
     a->packs = text ? amph_record_pack_begin(text, min_bytes, a->inherit) : -1;
     free(text);
     if (a->packs <= 0)
