@@ -11,7 +11,7 @@ seconds=${FUZZ_SECONDS:-1}
 # the I/O server behind its connections
 server_sources="$(find "$srcdir/iofwd/server" -name '*.c' | grep -Ev '/(daemon|listener|main|workers|server)\.c$')
     $srcdir/iofwd/wire/handshake.c $srcdir/iofwd/wire/patience.c $srcdir/iofwd/wire/encode.c $srcdir/iofwd/wire/marshal.c $srcdir/iofwd/wire/header.c
-    $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/versions.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/writers.c
+    $srcdir/iofwd/wire/ranges.c $srcdir/iofwd/wire/repair.c $srcdir/iofwd/wire/versions.c $srcdir/iofwd/wire/watch.c $srcdir/iofwd/wire/writers.c
     $srcdir/iofwd/wire/request_name.c $builddir/iofwd/calls/table.c $builddir/iofwd/calls/server_dispatch.c"
 
 # row NAME: sources (instrumented), libraries, flags

@@ -87,7 +87,7 @@ rm "$mp_dir/first"
 expect "or ends the job" 3 "server 1 .* ended with exit code 3; the job ends" \
     "$run" -n 1 -servers 2 -timeout 20 -iofwd "/fwd=$mp_dir" -server-program "$mp_dir/servers" sh -c 'cat /fwd/said; sleep 15' </dev/null
 unset SECOND
-expect "-grace takes seconds" 1 "it takes a number of seconds, 0 or more" "$run" -grace soon true </dev/null
+expect "-grace takes seconds" 1 "it takes a number of seconds from 0 on" "$run" -grace soon true </dev/null
 expect "the time limit" 124 "time limit of 0.5 s" "$run" -n 2 -timeout 0.5 sleep 30 </dev/null
 expect "a reader that goes away" 141 "signal 13" sh -c "{ $run -n 1 yes; echo \$? >$mp_dir/rc; } | head -n 1 >/dev/null; exit \$(cat $mp_dir/rc)" </dev/null
 
