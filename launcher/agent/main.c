@@ -273,8 +273,8 @@ static void on_clock(struct amph_agent *a, struct amph_rd *r)
     amph_agent_send(a, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
 }
 
-/* The records of a process that still runs are not compressed. After a failed job, processes that it has left behind have
- * got their signal, but may not have ended yet. */
+/* The records of a process that still runs are not compressed. After a failed job, processes that it has left behind
+ * have got their signal, but may not have ended yet. */
 static void await_orphans(struct amph_agent *a)
 {
     const struct timespec between = { .tv_nsec = 2 * (long)AMPH_NS_PER_MS };
