@@ -216,13 +216,14 @@ static bool is_open(const struct amph_ip_near_writing *e, uint32_t number)
            st.st_ino == atomic_load_explicit(&e->ino, memory_order_relaxed);
 }
 
-/* Gives up an entry whose descriptor was closed unseen.  It looks again when it has taken one: until then another
- * thread can have given it to another file with the same number. */
+/* Is it the number of an entry that has a descriptor, and that no thread fills in or gives up? */
 static bool is_descriptor(uint32_t number)
 {
     return number != 0 && number < AMPH_IP_NEAR_NUMBER_MAPPED;
 }
 
+/* Gives up an entry whose descriptor was closed unseen.  It looks again when it has taken one: until then another
+ * thread can have given it to another file with the same number. */
 static void sweep_one(struct amph_ip_near_writing *e)
 {
     uint32_t number = atomic_load(&e->number);
