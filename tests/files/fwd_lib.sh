@@ -95,7 +95,7 @@ fwd_counted() {
         for (i = 2; i <= NF; i++)
             if (substr($i, index($i, " ") + 1) == what)
                 sum += $i
-    } END { print sum + 0 }' "${2:-$mp_dir/stats}"
+    } END { printf "%.0f\n", sum }' "${2:-$mp_dir/stats}" # mawk's print makes 2.14748e+09 of larger ones
 }
 
 # fwd_skip NAME REASON: in the place of fwd_both, as many cases

@@ -98,7 +98,9 @@ hard_limit() {
 mp_try "a hard limit below them is named" hard_limit
 same "static bash" 'bash-static -c "echo data >f; read -r x <f; echo \$x; echo more >>f; [ -s f ] && echo full"'
 else
-    mp_skip "static bash" "there is no bash-static"
+    for name in "a soft limit below the numbers of forwarded files" "a hard limit below them is named" "static bash"; do
+        mp_skip "$name" "there is no bash-static"
+    done
 fi
 same "python3" 'python3 -c "
 import os, shutil, mmap
