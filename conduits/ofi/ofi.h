@@ -55,6 +55,8 @@ struct amph_ofi_provider {
     bool needs_kicks; /* see amph_ofi_rx_kick */
     /* each message needs its own receive buffer, because the provider mixes up shared ones */
     bool own_buffers;
+    /* bytes of its header in front of the data of a put: of all, and of each remote part; 0: not known */
+    uint8_t put_head_bytes, put_part_bytes;
     /* used instead of a card, to run the code for cards on a machine without one; see
      * stand_in_wanted */
     bool stand_in;

@@ -49,8 +49,10 @@ static bool verbs_present(char *why, size_t why_len)
  * buffer. */
 /* clang-format off */
 static const struct amph_ofi_provider tcp_providers[] = {
-    { .name = "tcp", .wait = OFI_WAIT_INNER, .cq_sleeps = true, .mixed_order = true, .needs_kicks = true },
-    { .name = "net", .wait = OFI_WAIT_INNER, .mixed_order = true, .needs_kicks = true },
+    { .name = "tcp", .wait = OFI_WAIT_INNER, .cq_sleeps = true, .mixed_order = true, .needs_kicks = true,
+      .put_head_bytes = 16, .put_part_bytes = 24 },
+    { .name = "net", .wait = OFI_WAIT_INNER, .mixed_order = true, .needs_kicks = true,
+      .put_head_bytes = 16, .put_part_bytes = 24 },
     { .name = "tcp;ofi_rxm", .wait = OFI_WAIT_CQ, .own_buffers = true },
     { .name = NULL },
 };

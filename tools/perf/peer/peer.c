@@ -49,10 +49,15 @@ static size_t blocks(bool each)
 
 static void collectives(const struct coll *c, size_t bytes, unsigned long count)
 {
+    const unsigned size =
+        peer_size(); /* not in the loops: a library may need longer for it than another */
+    const size_t sent = bytes * blocks(c->sends_each);
+    const size_t received = bytes * blocks(c->receives_each);
+
     for (unsigned long i = 0; i < count; i++) {
-        memset(src, (int)i, bytes * blocks(c->sends_each));
-        peer_collective(c->kind, (unsigned)(i % peer_size()), dst, src, bytes);
-        for (size_t at = 0; at < bytes * blocks(c->receives_each); at += LINE)
+        memset(src, (int)i, sent);
+        peer_collective(c->kind, (unsigned)(i % size), dst, src, bytes);
+        for (size_t at = 0; at < received; at += LINE)
             sink = dst[at];
     }
 }
