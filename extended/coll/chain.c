@@ -35,7 +35,7 @@ static void open_down(struct amph_coll_op *op, uint32_t from, bool sent_on)
     struct amph_net *net = &op->net;
 
     if (sent_on)
-        amph_coll_mail_in_pieces(op->coll, PORT_DOWN, from, net->dst, net->len);
+        amph_coll_mail_in_pieces(op->coll, PORT_DOWN, from, net->dst, net->len, net->count);
     else
         amph_coll_mail_in(op->coll, PORT_DOWN, from, net->dst, net->len);
 }
@@ -85,8 +85,8 @@ static void begin_up(struct amph_coll_op *op, uint32_t shift, bool has_result)
                                                                                    : net->scratch;
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (!last)
-        amph_coll_mail_in_pieces(op->coll, PORT_UP, rank_at(op, pos + 1, shift), net->acc,
-                                 net->len);
+        amph_coll_mail_in_pieces(op->coll, PORT_UP, rank_at(op, pos + 1, shift), net->acc, net->len,
+                                 net->count);
 
     if (pos)
         amph_coll_mail_out(op->coll, rank_at(op, pos - 1, shift), PORT_UP,
@@ -225,7 +225,7 @@ void amph_coll_chain_scan(struct amph_coll_op *op)
 
     if (net->me)
         amph_coll_mail_in_pieces(op->coll, PORT_DOWN, amph_coll_net_rank(op, net->me - 1),
-                                 net->scratch, net->len);
+                                 net->scratch, net->len, net->count);
 
     if (net->me + 1 < net->count)
         amph_coll_mail_out(op->coll, amph_coll_net_rank(op, net->me + 1), PORT_DOWN, net->dst,

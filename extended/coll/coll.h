@@ -338,9 +338,10 @@ void amph_coll_mail_begin(struct amph_coll *c, uint32_t seq, uint32_t nin, uint3
                           uint32_t piece);
 /* Opens a port: len bytes from rank `from` are to be stored in buf. */
 void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *buf, size_t len);
-/* The same for a receiver that uses the first pieces (amph_coll_mail_prefix) while others are still arriving. */
+/* The same for a receiver that uses the first pieces (amph_coll_mail_prefix) while others are still arriving.
+ * count: number of participants of the chain along which the data travels. */
 void amph_coll_mail_in_pieces(struct amph_coll *c, uint32_t port, uint32_t from, void *buf,
-                              size_t len);
+                              size_t len, uint32_t count);
 /* Ports for data of len bytes each will be opened in these bytes. */
 void amph_coll_mail_area(struct amph_coll *c, void *base, size_t bytes, size_t len);
 /* Adds a message to a port of rank `to`.  ready: the bytes that may be sent now.  Returns its

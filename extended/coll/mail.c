@@ -38,7 +38,10 @@ enum {
 /* A copy of more takes longer than to notice that the data has been sent.  Stages that may end before that send less
  * or as much (coll/star.c). */
 #define IN_PLACE_BYTES 8192u
-#define PIECES_IN_PUT 2u /* for a receiver that uses the first ones while others are arriving */
+/* For a receiver that uses the first pieces while others are arriving.  Long puts take less time; along a chain of many
+ * participants short ones do, since each sends on what it has. */
+#define PIECES_IN_CHAIN 16u
+#define PIECES_IN_PUT_MIN 2u
 #define AHEAD_MAX (UINT32_C(1) << 30)
 
 /* A message that arrived before its port was opened or its team created. */
@@ -523,9 +526,14 @@ void amph_coll_mail_in(struct amph_coll *c, uint32_t port, uint32_t from, void *
 }
 
 void amph_coll_mail_in_pieces(struct amph_coll *c, uint32_t port, uint32_t from, void *buf,
-                              size_t len)
+                              size_t len, uint32_t count)
 {
-    open_port(c, port, from, buf, len, PIECES_IN_PUT * c->mail.piece);
+    uint32_t pieces = PIECES_IN_CHAIN / count;
+
+    if (pieces < PIECES_IN_PUT_MIN)
+        pieces = PIECES_IN_PUT_MIN;
+
+    open_port(c, port, from, buf, len, pieces * c->mail.piece);
 }
 
 void amph_coll_mail_area(struct amph_coll *c, void *base, size_t bytes, size_t len)
