@@ -178,7 +178,7 @@ static ssize_t take_held(void *buf, size_t len)
     return -1;
 }
 
-/* Decides which connection is hot.  room: what libfabric had room for. */
+/* Decides which connection is hot.  room: what libfabric had room for; 0: in several parts of a long message. */
 static void note_received(int fd, size_t room, ssize_t n)
 {
     struct watched *w = watched_of(fd);
@@ -211,10 +211,7 @@ static ssize_t held_or_recv(int fd, void *buf, size_t len, int flags)
 
 static ssize_t held_or_recvmsg(int fd, struct msghdr *msg, int flags)
 {
-    ssize_t n = 0;
-
-    if (AMPH_LIKELY(!holds(fd)))
-        return recvmsg(fd, msg, flags);
+    ssize_t n = AMPH_UNLIKELY(holds(fd)) ? 0 : recvmsg(fd, msg, flags);
 
     for (size_t i = 0; i < msg->msg_iovlen && holds(fd) && n >= 0; i++) {
         ssize_t part = take_held(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
@@ -222,6 +219,7 @@ static ssize_t held_or_recvmsg(int fd, struct msghdr *msg, int flags)
         n = part < 0 ? part : n + part;
     }
 
+    note_received(fd, 0, n);
     return n;
 }
 
