@@ -126,13 +126,14 @@ static const void *definer(const void *function)
     return ((const ElfW(Sym) *)entry)->st_shndx == SHN_UNDEF ? NULL : info.dli_fbase;
 }
 
-/* libfabric frees by free what it has from posix_memalign. */
+/* libfabric frees by free what it has from posix_memalign.  A malloc whose memory the C library frees (OpenFOAM's calls
+ * __libc_malloc) does no harm. */
 static void check_malloc(void)
 {
-    const void *ours = definer(dlsym(RTLD_DEFAULT, "malloc"));
+    const void *frees = definer(dlsym(RTLD_DEFAULT, "free"));
     const void *aligned = definer(dlsym(RTLD_DEFAULT, "posix_memalign"));
 
-    if (ours && aligned && ours != aligned)
+    if (frees && aligned && frees != aligned)
         amph_warn("this program has a malloc of its own, but no posix_memalign that belongs to it, "
                   "as libfabric needs; it may crash over tcp and verbs: choose "
                   "AMPHORA_CONDUIT=udp");

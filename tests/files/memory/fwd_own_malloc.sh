@@ -14,6 +14,7 @@ job: a program that inherits a directory and files
 job: as lines of JSON
 job over udp: a program that writes a file
 job over tcp: a sentence says that libfabric needs more than malloc
+job over tcp: no sentence about a malloc that calls the C library's
 the address of malloc is an entry of the program"
 if mp_sanitized asan; then
     fwd_skip_all "sanitizers have a malloc of their own"
@@ -61,6 +62,32 @@ warned() {
 
 export AMPHORA_CONDUIT=tcp
 mp_try "job over tcp: a sentence says that libfabric needs more than malloc" warned
+
+# As in OpenFOAM: what this malloc gives is freed by the C library.
+cat >"$mp_dir/calls.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+
+extern void *__libc_malloc(size_t len_bytes);
+static int calls;
+
+void *malloc(size_t len_bytes)
+{
+    calls++;
+    return __libc_malloc(len_bytes);
+}
+
+int main(void)
+{
+    FILE *file = fopen("/fwd/calls", "w");
+
+    return !file || fprintf(file, "written\n") < 0 || fclose(file) != 0 || calls == 0;
+}
+END
+calls_c_library() {
+    ${CC:-gcc} -std=gnu11 -O1 -o "$mp_dir/calls" "$mp_dir/calls.c" && prints "written\n" sh -c '"$1" && cat /fwd/calls' sh "$mp_dir/calls"
+}
+mp_try "job over tcp: no sentence about a malloc that calls the C library's" calls_c_library
 unset AMPHORA_SMP AMPHORA_CONDUIT
 
 # A program that is not position-independent and takes the address of the C library's malloc has an entry for it, which is not a malloc of
