@@ -128,8 +128,6 @@ static enum amph_status pmix_open(struct amph_kvs **kvs_p)
         return AMPH_ERR_NOMEM;
 
     p->base.ops = &amph_boot_kvs_pmix;
-    if (amph_env_int(AMPH_ENV_SERVERS) > 0)
-        setenv(PMIX_STORE_SETTING, PMIX_STORE_MODULE, 0);
 
     enum amph_status st = load() ? greet(p) : AMPH_ERR_NOENT;
 
@@ -164,8 +162,8 @@ static enum amph_status pmix_get(struct amph_kvs *kvs, uint32_t owner, const cha
 {
     struct pmix_proc from = own(kvs)->self;
 
-    /* the fence has delivered all values to this host's PMIx server: a missing one has not been put */
-    struct pmix_info here = { .key = "pmix.immediate",
+    /* the fence has delivered all values: a missing one has not been put */
+    struct pmix_info here = { .key = "pmix.optional",
                               .value = { .type = PMIX_TYPE_BOOL, .data.flag = true } };
     struct pmix_value *value = NULL;
 

@@ -78,10 +78,4 @@ typedef int pmix_fence_nb_fn(const struct pmix_proc *procs, size_t nprocs,
                              const struct pmix_info *info, size_t ninfo,
                              void (*done)(int status, void *arg), void *arg);
 
-/* How the processes of a job with I/O servers get PMIx's data: by messages.  By default (ds21, shared memory) libpmix
- * gives the job's data only to the first process of a rank, and MPI_Init fails in the program that a shell starts after
- * it has used forwarded files.  All processes of a job must use the same module.  A setting of the user's is kept. */
-#define PMIX_STORE_SETTING "PMIX_MCA_gds"
-#define PMIX_STORE_MODULE "hash"
-
 #endif

@@ -76,8 +76,6 @@ int PMIx_Init(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo)
 
     if (!amph_ip_inside)
         amph_ip_mpi_job_check();
-    if (amph_ip_state.rank_guarded && amph_ip_state.mpi_space)
-        setenv(PMIX_STORE_SETTING, PMIX_STORE_MODULE, 0);
 
     return init(proc, info, ninfo);
 }

@@ -71,13 +71,6 @@ all_ways() {
     [ -z "$carry" ] && return
     same "$library, $(basename "$program"), with iofwd-server as the second program" env AMPHORA_SERVERS=2 \
         "IOFWD_PREFIX=/fwd=$mp_dir/kept" $launcher $carry -n 3 "$run" "$program" /fwd : $carry -n 2 "$server"
-
-    # the shell joins the job by PMIx, and so does the program after it
-    for start in exec ""; do
-        same "$library, $(basename "$program"), there after a shell's cd${start:+, by exec}" env AMPHORA_SERVERS=2 \
-            "IOFWD_PREFIX=/fwd=$mp_dir/kept" $launcher $carry -n 3 "$run" sh -c "cd /fwd && $start \"\$0\" /fwd" "$program" : \
-            $carry -n 2 "$server"
-    done
 }
 
 # compiled LIBRARY COMPILER LAUNCHER: false: it is not there, as a line says
