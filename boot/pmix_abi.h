@@ -70,6 +70,7 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct pmix_info) == 552,
                "the layout of the standard's types");
 
 typedef int pmix_init_fn(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo);
+typedef int pmix_finalize_fn(const struct pmix_info *info, size_t ninfo);
 typedef int pmix_get_fn(const struct pmix_proc *proc, const char *key, const struct pmix_info *info,
                         size_t ninfo, struct pmix_value **value_p);
 typedef int pmix_fence_fn(const struct pmix_proc *procs, size_t nprocs,

@@ -430,6 +430,7 @@ static int open_client(const sigset_t *program_mask)
         return err;
 
     amph_ip_client.fwd.set_program_mask(program_mask);
+    amph_ip_mpi_hold();
     err = find_client();
 
     if (err == ENOTCONN && amph_ip_state.in_server_slot && !amph_ip_client.fwd.join_mpmd(true))

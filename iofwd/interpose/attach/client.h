@@ -66,6 +66,9 @@ bool amph_ip_client_is_there(void);
 void amph_ip_client_join(void);
 void amph_ip_rank_end(void);
 
+/* Has a process of this rank joined that job? */
+bool amph_ip_rank_has_joined(void);
+
 /* Finds inherited placeholders among all open descriptors and enters them in the table.  Opens the
  * client if there are any. */
 void amph_ip_client_adopt(void);

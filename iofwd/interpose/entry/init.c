@@ -343,17 +343,25 @@ static void guard_rank(char **env)
         amph_fdtab_mark((int)pmi, FDTAB_OWN);
 }
 
+bool amph_ip_rank_has_joined(void)
+{
+    char byte;
+
+    return recv(amph_ip_state.rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 /* A rank that has not used a forwarded file joins the job when it ends, because the servers and the
  * other ranks wait for all ranks. */
 void amph_ip_rank_end(void)
 {
-    char byte;
+    if (!amph_ip_inside)
+        amph_ip_mpi_release();
 
     if (amph_ip_state.rank.pid != amph_ip_kernel_getpid() || amph_ip_inside)
         return;
 
     amph_ip_state.rank.pid = 0;
-    if (recv(amph_ip_state.rank.result, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+    if (!amph_ip_rank_has_joined())
         amph_ip_client_join();
 }
 

@@ -27,6 +27,7 @@
 #include "iofwd/interpose/process/connections.h"
 #include "iofwd/interpose/process/linker_check.h"
 #include "iofwd/interpose/process/relay.h"
+#include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/interpose/process/start.h"
 #include "iofwd/interpose/entry/targets.h"
 #include "iofwd/interpose/path/resolve.h"
@@ -137,6 +138,7 @@ int amph_ip_execve(enum amph_client_route way, const char *path, char *const arg
         return execve_by(way, path, argv, amph_ip_env_plain(envp));
 
     end_if_lost();
+    amph_ip_mpi_release();
     if (!can_read_lists(argv, envp))
         return refuse_lists(way, path, argv, envp);
 
@@ -173,6 +175,7 @@ int amph_do_execvpe(const char *file, char *const argv[], char *const envp[])
         return libc_execvpe(file, argv, amph_ip_env_plain(envp));
 
     end_if_lost();
+    amph_ip_mpi_release();
     if (!can_read_lists(argv, envp))
         return libc_execvpe(file, argv, envp);
 
@@ -261,6 +264,7 @@ int amph_ip_execveat(enum amph_client_route way, int dir, const char *path, char
         return amph_ip_fail(EINVAL);
 
     end_if_lost();
+    amph_ip_mpi_release();
     if (!can_read_lists(argv, envp))
         return amph_ip_at(dir, path) ? amph_ip_fail(EFAULT)
                                      : execveat_by(way, dir, path, argv, envp, flags);

@@ -10,8 +10,13 @@
  * process that is no rank of such a job.  The rank joins the servers at the first fence: they wait
  * for every rank, and after MPI_Finalize it would be too late.  Amphora's own use of the library
  * does not pass here.
+ *
+ * Open MPI's process manager forgets a rank when a process of it has left PMIx, so that MPI_Init
+ * fails afterwards.  A process that joins the servers before MPI_Init, because it reads a forwarded
+ * file, therefore stays in PMIx until it ends.  A later process of the rank cannot be helped.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +24,7 @@
 #include "boot/pmix_abi.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/libc/kernel.h"
 #include "iofwd/interpose/process/die.h"
 #include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/calls/names.h"
@@ -69,6 +75,53 @@ static void cut_list(char *list)
     *to = 0;
 }
 
+void amph_ip_mpi_hold(void)
+{
+    struct pmix_proc self;
+
+    if (AMPH_LIKELY(!amph_ip_state.mpi_ranks) || amph_ip_process.pmix_holder ||
+        amph_ip_rank_has_joined())
+        return;
+
+    /* without the library, joining fails and says so */
+    if (!dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL))
+        return;
+
+    pmix_init_fn *init = (pmix_init_fn *)library("PMIx_Init");
+
+    if (init(&self, NULL, 0) == PMIX_OK)
+        amph_ip_process.pmix_holder = amph_ip_kernel_getpid();
+}
+
+void amph_ip_mpi_release(void)
+{
+    if (AMPH_LIKELY(!amph_ip_process.pmix_holder) ||
+        amph_ip_process.pmix_holder != amph_ip_kernel_getpid())
+        return;
+
+    pmix_finalize_fn *finalize = (pmix_finalize_fn *)library("PMIx_Finalize");
+    int saved = errno;
+
+    amph_ip_process.pmix_holder = 0;
+    amph_ip_inside++;
+    finalize(NULL, 0);
+    amph_ip_inside--;
+    errno = saved;
+}
+
+/* Says why MPI_Init fails, once. */
+static void explain_lost_rank(void)
+{
+    if (__atomic_exchange_n(&amph_ip_process.pmix_lost_said, true, __ATOMIC_RELAXED))
+        return;
+
+    amph_ip_die_say("%s calls MPI_Init after another process of its rank, such as a shell that "
+                    "has changed its directory, has used forwarded files; Open MPI has forgotten "
+                    "the rank then: start the servers by iofwd-server -daemon (see mpi.md), or "
+                    "let the MPI program itself make the first call",
+                    program_invocation_name);
+}
+
 /* By this call Open MPI looks for its job; it may be loaded later than the program. */
 int PMIx_Init(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo)
 {
@@ -85,6 +138,10 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
 {
     pmix_get_fn *get = (pmix_get_fn *)library("PMIx_Get");
     int status = get(proc, key, info, ninfo, value_p);
+
+    if (status != 0 && amph_ip_state.mpi_ranks && !amph_ip_inside && key &&
+        strcmp(key, "pmix.lrank") == 0 && amph_ip_rank_has_joined())
+        explain_lost_rank();
 
     if (status != 0 || !amph_ip_state.mpi_ranks || !key || !*value_p)
         return status;

@@ -53,6 +53,8 @@ struct amph_ip_process_state {
 
     /* mpi.c: all ranks of the program, for the fences, made at the first one; or NULL. */
     struct pmix_proc *ranks;
+    long pmix_holder;    /* mpi.c: the process that stays in PMIx until it ends, or 0 */
+    bool pmix_lost_said; /* mpi.c: why MPI_Init fails was printed */
 
     /* mpi_job.c: written by the constructor. */
     struct {

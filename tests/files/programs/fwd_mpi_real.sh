@@ -25,6 +25,27 @@ int main(int argc, char **argv)
 }
 END
 
+# early DIR: reads a file before MPI_Init
+cat >"$mp_dir/early.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char path[4200], word[20] = "";
+    int rank, size;
+    snprintf(path, sizeof path, "%s/input", argv[1]);
+    FILE *f = fopen(path, "r");
+    if (!f || fscanf(f, "%19s", word) != 1 || fclose(f) != 0)
+        return perror(path), 1;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d of %d: %s\n", rank, size, word);
+    MPI_Finalize();
+    return 0;
+}
+END
+
 # expect COMMAND...: what the others are compared with; the command gets one more argument, a local directory
 expect() {
     rm -rf "$mp_dir/l"
@@ -73,6 +94,28 @@ all_ways() {
         "IOFWD_PREFIX=/fwd=$mp_dir/kept" $launcher $carry -n 3 "$run" "$program" /fwd : $carry -n 2 "$server"
 }
 
+# early LIBRARY: $launcher and $carry are set.  Forwarded calls before MPI_Init, by the program itself and by a shell that starts it.
+early() {
+    rm -rf "$mp_dir/kept/"*
+    echo read >"$mp_dir/kept/input"
+    second="$carry -n 2 $server"
+    export AMPHORA_SERVERS=2 "IOFWD_PREFIX=/fwd=$mp_dir/kept"
+    timeout -k 5 60 $launcher $carry -n 2 "$run" "$mp_dir/early" /fwd : $second >"$mp_dir/out" 2>"$mp_dir/errors" </dev/null &&
+        printf 'rank 0 of 2: read\nrank 1 of 2: read\n' >"$mp_dir/wanted" && sort "$mp_dir/out" | diff "$mp_dir/wanted" - >>"$mp_dir/errors"
+    mp_report $? "$1, with iofwd-server as the second program: a file is read before MPI_Init" "$mp_dir/errors"
+
+    # shellcheck disable=SC2016 # for the shell inside
+    timeout -k 5 60 $launcher $carry -n 2 "$run" sh -c 'cd /fwd && exec "$@"' sh cat input : $second >"$mp_dir/out" 2>"$mp_dir/errors" </dev/null &&
+        printf 'read\nread\n' | diff - "$mp_dir/out" >>"$mp_dir/errors"
+    mp_report $? "$1, with iofwd-server as the second program: a shell uses files and executes another program" "$mp_dir/errors"
+
+    # shellcheck disable=SC2016
+    timeout -k 5 60 $launcher $carry -n 2 "$run" sh -c 'cd /fwd && "$@"' sh "$mp_dir/hello" : $second >"$mp_dir/out" 2>&1 </dev/null
+    test $? != 0 && grep -q 'calls MPI_Init after another process of its rank' "$mp_dir/out"
+    mp_report $? "$1, with iofwd-server as the second program: a shell uses files before the MPI program: a sentence" "$mp_dir/out"
+    unset AMPHORA_SERVERS IOFWD_PREFIX
+}
+
 # compiled LIBRARY COMPILER LAUNCHER: false: it is not there, as a line says
 compiled() {
     for tool in "$2" "$3"; do
@@ -81,7 +124,8 @@ compiled() {
         return 1
     done
     {
-        "$2" -O1 -o "$mp_dir/hello" "$mp_dir/hello.c" && "$2" -O1 -o "$mp_dir/files" "$srcdir/tests/files/programs/fwd_mpi.c"
+        "$2" -O1 -o "$mp_dir/hello" "$mp_dir/hello.c" && "$2" -O1 -o "$mp_dir/early" "$mp_dir/early.c" &&
+            "$2" -O1 -o "$mp_dir/files" "$srcdir/tests/files/programs/fwd_mpi.c"
     } >"$mp_dir/out" 2>&1
     compiled_code=$?
     [ $compiled_code = 0 ] || mp_report $compiled_code "$1: the programs are compiled" "$mp_dir/out"
@@ -125,6 +169,7 @@ if compiled "Open MPI" mpicc.openmpi mpirun.openmpi; then
         for program in hello files; do
             all_ways "Open MPI ($pml)" "$mp_dir/$program"
         done
+        early "Open MPI ($pml)"
     done
 fi
 kill "$(cat "$mp_dir/pid")"
