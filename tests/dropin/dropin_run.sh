@@ -68,6 +68,7 @@ says "-spawner mpi" 2 'sum 3 over tcp .* args x y 100%$' "$bin/gasnetrun_tcp" -n
 says "GASNET_TCP_SPAWNER" 1 'gasnetrun_tcp: .* -n 2 ' env GASNET_TCP_SPAWNER=pmi "$bin/gasnetrun_tcp" -n 2 -t "$jobs"
 unset PMIRUN_CMD MPIRUN_CMD
 says "-help" 1 '^usage: gasnetrun_tcp -n N' "$bin/gasnetrun_tcp" -help
+says "-version" 1 '^amphora-run .*[0-9]$' "$bin/gasnetrun_tcp" -version
 refuses "no program" 'no program was given' "$bin/gasnetrun_tcp" -n 2
 refuses "no number" 'say how many processes' "$bin/gasnetrun_tcp" "$jobs"
 refuses "a bad number" '-n takes a number above 0, not "many"' "$bin/gasnetrun_tcp" -n many "$jobs"

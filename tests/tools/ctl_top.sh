@@ -80,6 +80,20 @@ mp_report $? "top by client, and as text" "$mp_dir/out"
 } >"$mp_dir/out" 2>&1
 mp_report $? "options that a command does not take are refused" "$mp_dir/out"
 
+# Before it looks for servers: none are there.
+{
+    said 2 "is not what top sorts by" "$ctl" top -servers "$mp_dir/none" -by user && said 2 "is no column" "$ctl" top -servers "$mp_dir/none" -sort SIZE &&
+        said 2 "is not an interval" "$ctl" top -servers "$mp_dir/none" -interval 0 &&
+        said 2 "is not a number of tables" "$ctl" top -servers "$mp_dir/none" -count 0 &&
+        said 2 "is not an interval" "$ctl" progress -servers "$mp_dir/none" -interval x
+    if "$ctl" metrics -listen 1 -servers "$mp_dir/none" 2>&1 | grep -q "built without"; then
+        said 1 "built without" "$ctl" metrics -servers "$mp_dir/none" -listen 0
+    else
+        said 2 "-listen takes" "$ctl" metrics -servers "$mp_dir/none" -listen 0
+    fi
+} >"$mp_dir/out" 2>&1
+mp_report $? "wrong values are refused where there are no servers, too" "$mp_dir/out"
+
 # On a terminal.
 pane() {
     tmux -S "$mp_dir/tmux" capture-pane -p 2>/dev/null

@@ -24,18 +24,29 @@ done >"$mp_dir/out"
 [ ! -s "$mp_dir/out" ]
 mp_report $? "every program prints the version" "$mp_dir/out"
 
-# Each program has its page, which names the options of its help; iofwd-attach is a part of iofwd-run.
+# Each program has its page, which names the options of its help, and -help and -version where it takes them (iofwd-cc leaves these to the
+# compiler); iofwd-attach is a part of iofwd-run.
+# named PAGE OPTION...: further options are in a help text on standard input, "-s, --sizes A" and "-json|-csv": each word that begins with a
+# dash, but for a short form of all programs, and a library
+named() {
+    page=$1
+    shift
+    for option in $(grep -oE '(^|[][ |,])--?[a-zA-Z][a-zA-Z-]*' | tr -d '][ |,' | sed -E 's/^--(help|version)$/-\1/' |
+        { cat && printf '%s\n' "$@"; } | sort -u | grep -vxE -e '-h|-lLIB'); do
+        sed 's/\\//g' "$srcdir/man/$page.1" | grep -qF -e "$option" || echo "man/$page.1 does not have $option of its help"
+    done
+}
 {
     for program in $(cd "$srcdir" && cat ./*/local.mk ./*/*/local.mk | sed -n 's/^bin_PROGRAMS += *//p'); do
         page=$srcdir/man/$program.1
         [ $program = iofwd-attach ] || [ -f "$page" ] || echo "$program has no manual page"
         [ -f "$page" ] && [ -x "$builddir/$program" ] || continue
-        # "-s, --sizes A" and "-json|-csv": each word that begins with a dash, but for what all programs have, and a library
-        for option in $("$builddir/$program" -help 2>/dev/null | grep -oE '(^|[][ |,])--?[a-zA-Z][a-zA-Z-]*' | tr -d '][ |,' | sort -u |
-            grep -vxE -e '-h|--?(help|version)|-lLIB'); do
-            sed 's/\\//g' "$page" | grep -qF -e "$option" || echo "man/$program.1 does not have $option of its help"
-        done
+        always=
+        ! "$builddir/$program" -version 2>/dev/null | grep -q " $version$" || always='-help -version'
+        # shellcheck disable=SC2086
+        "$builddir/$program" -help 2>/dev/null | named "$program" $always
     done
+    sed -n '/^usage: /,/^END/p' "$srcdir/dropin/gasnetrun.in" | named gasnetrun
 } >"$mp_dir/out"
 [ ! -s "$mp_dir/out" ]
 mp_report $? "every program has a manual page, with its options" "$mp_dir/out"

@@ -49,16 +49,9 @@ static bool is_left(const struct sockaddr_un *sun)
 static int listen_unix(const char *path)
 {
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
-
-    if (strlen(path) >= sizeof sun.sun_path) {
-        ctl_fail("%s is too long for a socket's name (at most %zu bytes)", path,
-                 sizeof sun.sun_path - 1);
-        return -1;
-    }
-
-    strcpy(sun.sun_path, path);
-
     struct stat st;
+
+    strcpy(sun.sun_path, path); /* its length was checked by ctl_metrics_can_listen */
 
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && is_left(&sun))
         unlink(path);
@@ -79,18 +72,36 @@ static int listen_unix(const char *path)
     return -1;
 }
 
-/* -1: after a sentence. */
-static long port_of(const char *text)
+static bool is_path(const char *where)
+{
+    return strchr(where, '/') != NULL;
+}
+
+/* The port, or 0: this is none. */
+static uint16_t port_of(const char *text)
 {
     char *end;
     long port = strtol(text, &end, 10);
 
-    if (!*end && port >= 1 && port <= 65535)
-        return port;
+    return (uint16_t)(!*end && port >= 1 && port <= 65535 ? port : 0);
+}
 
-    ctl_fail("-listen takes a socket's path (with a slash) or a port from 1 to 65535, not %s",
-             text);
-    return -1;
+int ctl_metrics_can_listen(const char *where)
+{
+    const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
+
+    if (is_path(where) && strlen(where) <= path_max)
+        return 0;
+    if (!is_path(where) && port_of(where))
+        return 0;
+
+    if (is_path(where))
+        ctl_fail("%s is too long for a socket's name (at most %zu bytes)", where, path_max);
+    else
+        ctl_fail("-listen takes a socket's path (with a slash) or a port from 1 to 65535, not %s",
+                 where);
+
+    return CTL_WRONG;
 }
 
 static int listen_port(uint16_t port)
@@ -166,7 +177,6 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 
 int ctl_metrics_listen(struct ctl_set *set, const char *where)
 {
-    bool is_path = strchr(where, '/') != NULL;
     sigset_t ends;
     int sig;
 
@@ -176,12 +186,7 @@ int ctl_metrics_listen(struct ctl_set *set, const char *where)
     sigprocmask(SIG_BLOCK, &ends, NULL); /* before the thread is created, which inherits the mask */
     signal(SIGPIPE, SIG_IGN);
 
-    long port = is_path ? 0 : port_of(where);
-
-    if (port < 0)
-        return CTL_WRONG;
-
-    int fd = is_path ? listen_unix(where) : listen_port((uint16_t)port);
+    int fd = is_path(where) ? listen_unix(where) : listen_port(port_of(where));
 
     if (fd < 0)
         return 1;
@@ -199,7 +204,7 @@ int ctl_metrics_listen(struct ctl_set *set, const char *where)
         close(fd);
     }
 
-    if (is_path)
+    if (is_path(where))
         unlink(where);
 
     return daemon ? 0 : 1;
@@ -207,11 +212,17 @@ int ctl_metrics_listen(struct ctl_set *set, const char *where)
 
 #else
 
-int ctl_metrics_listen(struct ctl_set *set, const char *where)
+int ctl_metrics_can_listen(const char *where)
 {
-    (void)set, (void)where;
+    (void)where;
     return ctl_fail("this iofwd-ctl was built without libmicrohttpd (libmicrohttpd-dev); leave "
                     "-listen out, and the metrics are printed once");
+}
+
+int ctl_metrics_listen(struct ctl_set *set, const char *where)
+{
+    (void)set;
+    return ctl_metrics_can_listen(where);
 }
 
 #endif

@@ -63,6 +63,8 @@ struct given {
     const char *json, *all; /* flags: NULL if not given */
     char **word;            /* what follows the command; ends with NULL */
     int nwords;
+    double interval_s; /* 0: not given */
+    struct ctl_top top;
 };
 
 /* ---- orders ---- */
@@ -86,7 +88,7 @@ static uint32_t order(struct ctl_set *set, enum amph_fwd_watch query, const char
     return failed;
 }
 
-static int do_drain(struct ctl_set *set, const struct given *g)
+static int do_drain(struct ctl_set *set, struct given *g)
 {
     uint64_t left = 0;
 
@@ -113,7 +115,7 @@ static int do_drain(struct ctl_set *set, const struct given *g)
     return 0;
 }
 
-static int do_stop(struct ctl_set *set, const struct given *g)
+static int do_stop(struct ctl_set *set, struct given *g)
 {
     struct ctl_rows rows;
     bool ok = false;
@@ -137,7 +139,7 @@ static int do_stop(struct ctl_set *set, const struct given *g)
     return 0;
 }
 
-static int do_reload(struct ctl_set *set, const struct given *g)
+static int do_reload(struct ctl_set *set, struct given *g)
 {
     uint32_t failed = 0;
 
@@ -150,7 +152,7 @@ static int do_reload(struct ctl_set *set, const struct given *g)
     return failed ? 1 : 0;
 }
 
-static int do_loglevel(struct ctl_set *set, const struct given *g)
+static int do_loglevel(struct ctl_set *set, struct given *g)
 {
     char text[64];
 
@@ -160,17 +162,17 @@ static int do_loglevel(struct ctl_set *set, const struct given *g)
 
 /* ---- queries ---- */
 
-static int do_status(struct ctl_set *set, const struct given *g)
+static int do_status(struct ctl_set *set, struct given *g)
 {
     return ctl_status(set, g->json, g->all);
 }
 
-static int do_clients(struct ctl_set *set, const struct given *g)
+static int do_clients(struct ctl_set *set, struct given *g)
 {
     return ctl_list(set, FWD_WATCH_CLIENTS, g->json);
 }
 
-static int do_files(struct ctl_set *set, const struct given *g)
+static int do_files(struct ctl_set *set, struct given *g)
 {
     return ctl_list(set, FWD_WATCH_FILES, g->json);
 }
@@ -183,71 +185,82 @@ static int wrong(const char *word, const char *why)
     return WRONG;
 }
 
-/* Reads -interval.  false: after a sentence. */
-static bool take_interval(const struct given *g, double *seconds_p)
+/* Reads -interval.  Returns 0, or the exit code after a sentence. */
+static int check_interval(struct given *g)
 {
     char *end;
 
     if (!g->interval)
-        return true;
+        return 0;
 
-    *seconds_p = strtod(g->interval, &end);
-    if (end != g->interval && !*end && *seconds_p >= 0.1 && *seconds_p <= 86400)
-        return true;
+    g->interval_s = strtod(g->interval, &end);
+    if (end != g->interval && !*end && g->interval_s >= 0.1 && g->interval_s <= 86400)
+        return 0;
 
-    wrong(g->interval, "is not an interval of 0.1 to 86400 seconds");
-    return false;
+    return wrong(g->interval, "is not an interval of 0.1 to 86400 seconds");
 }
 
-static bool take_count(const struct given *g, unsigned long *count_p)
+static int check_count(const struct given *g, unsigned long *count_p)
 {
     char *end;
 
     if (!g->count)
-        return true;
+        return 0;
 
     *count_p = strtoul(g->count, &end, 10);
     if (g->count[0] >= '0' && g->count[0] <= '9' && !*end && *count_p > 0)
-        return true;
+        return 0;
 
-    wrong(g->count, "is not a number of tables, from 1 on");
-    return false;
+    return wrong(g->count, "is not a number of tables, from 1 on");
 }
 
-static int do_top(struct ctl_set *set, const struct given *g)
+static int check_top(struct given *g)
 {
-    struct ctl_top top = { .set = set, .interval_s = 2, .json = g->json };
+    struct ctl_top *top = &g->top;
     enum amph_fwd_watch query = ctl_top_view_named(g->by ? g->by : "server");
+    int code = query ? check_interval(g)
+                     : wrong(g->by, "is not what top sorts by: server, client or file");
 
-    if (!query)
-        return wrong(g->by, "is not what top sorts by: server, client or file");
-    if (!take_interval(g, &top.interval_s) || !take_count(g, &top.count))
-        return WRONG;
+    if (!code)
+        code = check_count(g, &top->count);
+    if (code)
+        return code;
 
-    ctl_view_begin(&top.view, query);
-    if (g->sort && !ctl_view_sort_by(&top.view, g->sort))
+    ctl_view_begin(&top->view, query);
+    if (g->sort && !ctl_view_sort_by(&top->view, g->sort))
         return wrong(g->sort, "is no column of this table");
 
-    return ctl_top(&top);
+    top->interval_s = g->interval_s > 0 ? g->interval_s : 2;
+    top->json = g->json;
+    return 0;
 }
 
-static int do_progress(struct ctl_set *set, const struct given *g)
+static int do_top(struct ctl_set *set, struct given *g)
 {
-    double interval_s = isatty(STDERR_FILENO) ? 1 : 10;
+    g->top.set = set;
+    return ctl_top(&g->top);
+}
+
+static int do_progress(struct ctl_set *set, struct given *g)
+{
+    double usual_s = isatty(STDERR_FILENO) ? 1 : 10;
     struct ctl_set ending;
 
-    if (!take_interval(g, &interval_s))
-        return WRONG;
     if (!ctl_open(g->file, &ending))
         return 1;
 
-    int code = ctl_progress(set, &ending, interval_s);
+    int code = ctl_progress(set, &ending, g->interval_s > 0 ? g->interval_s : usual_s);
 
     ctl_close(&ending);
     return code;
 }
 
-static int do_metrics(struct ctl_set *set, const struct given *g)
+static int check_metrics(struct given *g)
+{
+    return g->listen ? ctl_metrics_can_listen(g->listen) : 0;
+}
+
+static int do_metrics(struct ctl_set *set, struct given *g)
 {
     if (g->listen)
         return ctl_metrics_listen(set, g->listen);
@@ -268,18 +281,19 @@ static const struct {
     const char *name;
     int min_words, max_words;
     const char *options; /* its options besides -servers, each with a space before and after it */
-    int (*run)(struct ctl_set *set, const struct given *g);
+    int (*check)(struct given *g); /* of the options' values: 0, or the exit code after a sentence */
+    int (*run)(struct ctl_set *set, struct given *g);
 } commands[] = {
-    { "status", 0, 0, " all json ", do_status },
-    { "clients", 0, 0, " json ", do_clients },
-    { "files", 0, 0, " json ", do_files },
-    { "top", 0, 0, " by sort interval count json ", do_top },
-    { "progress", 0, 0, " interval ", do_progress },
-    { "metrics", 0, 0, " listen ", do_metrics },
-    { "drain", 0, 0, " ", do_drain },
-    { "stop", 0, 0, " ", do_stop },
-    { "reload", 0, 16, " ", do_reload },
-    { "loglevel", 1, 1, " ", do_loglevel },
+    { "status", 0, 0, " all json ", NULL, do_status },
+    { "clients", 0, 0, " json ", NULL, do_clients },
+    { "files", 0, 0, " json ", NULL, do_files },
+    { "top", 0, 0, " by sort interval count json ", check_top, do_top },
+    { "progress", 0, 0, " interval ", check_interval, do_progress },
+    { "metrics", 0, 0, " listen ", check_metrics, do_metrics },
+    { "drain", 0, 0, " ", NULL, do_drain },
+    { "stop", 0, 0, " ", NULL, do_stop },
+    { "reload", 0, 16, " ", NULL, do_reload },
+    { "loglevel", 1, 1, " ", NULL, do_loglevel },
 };
 /* clang-format on */
 
@@ -373,6 +387,10 @@ static int run(size_t command, char **argv)
         return wrong(commands[command].name, "needs an argument");
     if (g.nwords > commands[command].max_words)
         return wrong(g.word[commands[command].max_words], "is one word too many");
+
+    code = commands[command].check ? commands[command].check(&g) : 0;
+    if (code)
+        return code;
     if (!ctl_open(g.file, &set))
         return 1;
 

@@ -17,8 +17,12 @@
 /* Asks all servers and writes the metrics.  Returns how many servers could not be reached. */
 uint32_t ctl_metrics_write(struct ctl_set *set, FILE *out);
 
+/* Can the metrics be served there?  Returns 0, or the exit code after a sentence. */
+int ctl_metrics_can_listen(const char *where);
+
 /* Serves the metrics by HTTP at /metrics until SIGINT or SIGTERM: on a Unix socket (where contains
- * a slash), or on a port of the loopback interface.  Returns the exit code. */
+ * a slash), or on a port of the loopback interface.  ctl_metrics_can_listen has allowed it.  Returns
+ * the exit code. */
 int ctl_metrics_listen(struct ctl_set *set, const char *where);
 
 #endif
