@@ -431,6 +431,73 @@ static void copies(void)
     CHECK(read(pipe_of[0], buf, 16) == 10 && strcmp(buf, "0123456789") == 0);
 }
 
+#define FAILS(call, err) CHECK((call) == -1 && errno == (err))
+
+/* Between two file systems the kernel copies nothing. */
+static void range_errors_of(int in, int wronly)
+{
+    off_t end = 10;
+    off_t negative = -5;
+
+    FAILS(copy_file_range(in, &negative, wronly, NULL, 4, 0), EINVAL);
+    FAILS(copy_file_range(in, &negative, wronly, NULL, 5, 0), EOVERFLOW);
+    CHECK(copy_file_range(in, &end, wronly, NULL, 5, 0) == 0 && end == 10);
+}
+
+/* The kernel looks at the descriptors before it looks whether there is anything to copy. */
+static void copy_errors_of(int in, int wronly, int rdonly, int append, int dir)
+{
+    off_t end = 10;
+    off_t last = INT64_MAX;
+    off_t negative = -5;
+    int end_of_pipe[2];
+
+    FAILS(copy_file_range(in, &end, rdonly, NULL, 5, 0), EBADF);
+    FAILS(copy_file_range(in, &end, append, NULL, 5, 0), EBADF);
+    FAILS(copy_file_range(wronly, &end, wronly, NULL, 5, 0), EBADF);
+    FAILS(copy_file_range(dir, NULL, wronly, NULL, 5, 0), EISDIR);
+    FAILS(copy_file_range(in, &end, wronly, NULL, 5, 1 << 30), EINVAL);
+
+    FAILS(sendfile(rdonly, in, &end, 5), EBADF);
+    FAILS(sendfile(append, in, &end, 5), EINVAL);
+    FAILS(sendfile(wronly, wronly, &end, 5), EBADF);
+    FAILS(sendfile(rdonly, in, &negative, 5), EINVAL);
+    FAILS(sendfile(rdonly, in, &last, 5), EINVAL);
+    FAILS(sendfile(wronly, dir, NULL, 5), EINVAL);
+    CHECK(sendfile(wronly, in, &end, 5) == 0 && end == 10);
+
+    CHECK(pipe(end_of_pipe) == 0);
+    FAILS(splice(end_of_pipe[0], NULL, rdonly, NULL, 5, 0), EBADF);
+    FAILS(splice(wronly, NULL, end_of_pipe[1], NULL, 5, 0), EBADF);
+    CHECK(splice(wronly, NULL, rdonly, NULL, 0, 0) == 0);
+    FAILS(sendfile(wronly, end_of_pipe[0], &end, 5), ESPIPE);
+    FAILS(copy_file_range(in, NULL, end_of_pipe[1], NULL, 5, 0), EINVAL);
+    close(end_of_pipe[0]);
+    close(end_of_pipe[1]);
+}
+
+static void copy_errors(void)
+{
+    char local[64];
+    const char *const name[] = { "f", local };
+
+    snprintf(local, sizeof local, "/proc/self/fd/%d", memfd_create("local", 0));
+
+    for (int from = 0; from < 2; from++)
+        for (int to = 0; to < 2; to++) {
+            int in = make(name[from], "0123456789");
+            int out = make(name[to], "0123456789");
+
+            CHECK(close(out) == 0);
+            out = open(name[to], O_WRONLY);
+            if (from == to)
+                range_errors_of(in, out);
+
+            copy_errors_of(in, out, open(name[to], O_RDONLY), open(name[to], O_RDWR | O_APPEND),
+                           open(from ? "/" : ".", O_RDONLY));
+        }
+}
+
 /* ---- names ---- */
 
 static void directories(void)
@@ -653,6 +720,7 @@ int main(int argc, char **argv)
         { "mappings", mappings },
         { "mapping_threads", mapping_threads },
         { "copies", copies },
+        { "copy_errors", copy_errors },
         { "directories", directories },
         { "local_links", local_links },
         { "advice", advice },
