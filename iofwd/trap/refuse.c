@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/aio_abi.h>
 #include <unistd.h>
 
 #define A(i) AMPH_TRAP_ARG(c, i)
@@ -101,38 +100,10 @@ int amph_trap_do_mount(struct amph_trap_call *c)
     return refuse_at(c, AT_FDCWD, 1, EPERM);
 }
 
-/* A ring's calls on files come past every filter. */
-int amph_trap_do_ring(struct amph_trap_call *c)
+/* A ring's calls on files come past every filter.  Those of io_submit name descriptors in memory, and the program gets
+ * their ends from a ring that the kernel alone can fill.  Programs learn here that there is neither, and use other
+ * calls. */
+int amph_trap_do_asynchronous(struct amph_trap_call *c)
 {
     return ENOSYS;
-}
-
-/* The kernel's asynchronous calls name descriptors in memory. */
-int amph_trap_do_io_submit(struct amph_trap_call *c)
-{
-    for (uint64_t i = 0; i < A(1) && i < 4096; i++) {
-        struct amph_trap_file *file;
-        struct iocb block;
-        uint64_t at;
-        int err = amph_trap_get(c, &at, A(2) + i * sizeof at, sizeof at);
-
-        if (!err)
-            err = amph_trap_get(c, &block, at, sizeof block);
-
-        if (err == EFAULT)
-            return AMPH_TRAP_CONTINUE;
-
-        if (!err)
-            err = amph_trap_file_of(c, (int)block.aio_fildes, &file, NULL);
-
-        if (err)
-            return err;
-
-        if (file) {
-            amph_trap_file_put(file);
-            return EINVAL;
-        }
-    }
-
-    return AMPH_TRAP_CONTINUE;
 }

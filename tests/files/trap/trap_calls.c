@@ -498,6 +498,15 @@ static void copy_errors(void)
         }
 }
 
+/* A program learns when it begins that there are no asynchronous calls. */
+static void asynchronous(void)
+{
+    unsigned long context = 0;
+    long result = syscall(SYS_io_setup, 8, &context);
+
+    CHECK(forwarded ? result == -1 && errno == ENOSYS && !context : result == 0);
+}
+
 /* ---- names ---- */
 
 static void directories(void)
@@ -721,6 +730,7 @@ int main(int argc, char **argv)
         { "mapping_threads", mapping_threads },
         { "copies", copies },
         { "copy_errors", copy_errors },
+        { "asynchronous", asynchronous },
         { "directories", directories },
         { "local_links", local_links },
         { "advice", advice },

@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/files/trap/trap_lib.sh"
 trap_or_skip "iofwd-run -trap"
 build_static trap_calls
-cases="descriptors standard low_half openat2_errors local_in_range select_and_poll messages vectors bad_memory large mappings mapping_threads copies copy_errors directories local_links
+cases="descriptors standard low_half openat2_errors local_in_range select_and_poll messages vectors bad_memory large mappings mapping_threads copies copy_errors asynchronous directories local_links
 advice direct_flag leader_ends cannot_be_seen execute"
 for case in $cases; do
     both trap_calls "$case"
