@@ -18,10 +18,13 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -95,14 +98,6 @@ static bool write_rest(int fd, const struct iovec *iov, int count, size_t done, 
 
 static ssize_t write_all(int fd, const struct iovec *iov, int count, off_t off, int flags)
 {
-    int how = amph_ip_fd_flags(fd);
-
-    if (how < 0)
-        return -1;
-    /* if the kernel has no room for the event, the program submits the request again */
-    if (how & O_APPEND || flags & RWF_APPEND)
-        return amph_ip_fail(EINVAL);
-
     ssize_t n = amph_do_pwritev(fd, iov, count, off, flags);
 
     if (n < 0)
@@ -116,7 +111,23 @@ static ssize_t write_all(int fd, const struct iovec *iov, int count, off_t off, 
     return n == total || write_rest(fd, iov, count, (size_t)n, off) ? total : -1;
 }
 
-/* Executes a request.  Returns the bytes moved, or -1 with errno. */
+/* A regular file or directory is always ready.  Returns the events, as the number that the program gets as result. */
+static ssize_t poll_ready(const struct iocb *rq)
+{
+    const ssize_t ready = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM;
+    ssize_t events = (uint16_t)rq->aio_buf & ready;
+    struct stat st;
+
+    if (rq->aio_buf >> 16 || rq->aio_offset || rq->aio_nbytes || rq->aio_rw_flags)
+        return amph_ip_fail(EINVAL);
+    if (amph_ip_fd_stat((int)rq->aio_fildes, &st) != 0)
+        return -1;
+
+    /* others would have to wait for the server, and so would requests that a file never meets */
+    return (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && events ? events : amph_ip_fail(EINVAL);
+}
+
+/* Executes a request.  Returns the bytes moved, or the events, or -1 with errno. */
 static ssize_t execute(const struct iocb *rq)
 {
     int fd = (int)rq->aio_fildes;
@@ -141,9 +152,68 @@ static ssize_t execute(const struct iocb *rq)
     case IOCB_CMD_PWRITEV:
         return off < 0 || too_many ? amph_ip_fail(EINVAL)
                                    : write_all(fd, many, (int)rq->aio_nbytes, off, flags);
-    default: /* IOCB_CMD_POLL would have to wait for the server */
+    case IOCB_CMD_POLL:
+        return poll_ready(rq);
+    default:
         return amph_ip_fail(EINVAL);
     }
+}
+
+/* ---- appends ---- */
+
+/* If the kernel has no room for the event of a request, the program submits it again.  That does no harm to a file,
+ * unless the request appends; so what was appended is remembered. */
+
+static bool appends(const struct iocb *rq)
+{
+    bool writes = rq->aio_lio_opcode == IOCB_CMD_PWRITE || rq->aio_lio_opcode == IOCB_CMD_PWRITEV;
+    int how = writes ? amph_ip_fd_flags((int)rq->aio_fildes) : 0;
+
+    return writes && (rq->aio_rw_flags & RWF_APPEND || (how > 0 && how & O_APPEND));
+}
+
+static void lock_kept(void)
+{
+    while (__atomic_exchange_n(&amph_ip_fds.libaio.keeping, true, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static void unlock_kept(void)
+{
+    __atomic_store_n(&amph_ip_fds.libaio.keeping, false, __ATOMIC_RELEASE);
+}
+
+static void keep(const struct iocb *rq, ssize_t n)
+{
+    lock_kept();
+
+    unsigned i = amph_ip_fds.libaio.next++ % AMPH_IP_LIBAIO_KEPT;
+
+    amph_ip_fds.libaio.kept[i].at = rq;
+    amph_ip_fds.libaio.kept[i].request = *rq;
+    amph_ip_fds.libaio.kept[i].n = n;
+    unlock_kept();
+}
+
+/* Has the request been executed before?  *n_p: its result, which is forgotten. */
+static bool take_kept(const struct iocb *rq, ssize_t *n_p)
+{
+    bool found = false;
+
+    lock_kept();
+    for (unsigned i = 0; i < AMPH_IP_LIBAIO_KEPT && !found; i++) {
+        struct iocb *was = &amph_ip_fds.libaio.kept[i].request;
+
+        was->aio_key = rq->aio_key; /* the kernel's mark */
+        found = amph_ip_fds.libaio.kept[i].at == rq && memcmp(was, rq, sizeof *rq) == 0;
+        if (found) {
+            *n_p = amph_ip_fds.libaio.kept[i].n;
+            amph_ip_fds.libaio.kept[i].at = NULL;
+        }
+    }
+
+    unlock_kept();
+    return found;
 }
 
 /* ---- its event ---- */
@@ -189,6 +259,7 @@ long amph_ip_events(long result)
 void amph_ip_libaio_forked(void)
 {
     amph_ip_fds.libaio.changed = 0;
+    amph_ip_fds.libaio.keeping = false;
 }
 
 /* ---- io_submit ---- */
@@ -219,9 +290,20 @@ static long submit_forwarded(long context, struct iocb **at)
     if (null < 0)
         return amph_ip_fail(EINVAL);
 
-    ssize_t n = execute(*at);
+    bool once = appends(*at);
+    ssize_t n;
 
-    return n < 0 ? -1 : submit_event(context, at, n, null);
+    if (!once || !take_kept(*at, &n))
+        n = execute(*at);
+    if (n < 0)
+        return -1;
+
+    long result = submit_event(context, at, n, null);
+
+    if (once && result < 0 && errno == EAGAIN)
+        keep(*at, n);
+
+    return result;
 }
 
 long amph_ip_submit(const long *a)

@@ -10,6 +10,7 @@
 #ifndef AMPH_IOFWD_INTERPOSE_FD_STATE_H
 #define AMPH_IOFWD_INTERPOSE_FD_STATE_H
 
+#include <linux/aio_abi.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ struct amph_ip_table_child;
 #define AMPH_IP_EPOLL_SETS 64
 #define AMPH_IP_EPOLL_NAMES 256
 #define AMPH_IP_EPOLL_NOTIFIERS 8 /* servers of one set */
+#define AMPH_IP_LIBAIO_KEPT 16
 #define AMPH_IP_TABLE_SLOTS 64
 #define AMPH_IP_SCRATCH_SLOTS 4
 #define AMPH_IP_SCRATCH_BYTES ((size_t)1 << 20)
@@ -92,6 +94,15 @@ struct amph_ip_fds_state {
     struct {
         int null_plus_one; /* descriptor of /dev/null + 1; 0: none yet */
         int changed;       /* requests of the program that describe the write to it */
+
+        /* the rest under `keeping`: the last appends for whose event the kernel had no room */
+        bool keeping;
+        unsigned next;
+        struct {
+            const struct iocb *at; /* the program's; NULL: unused */
+            struct iocb request;
+            ssize_t n;
+        } kept[AMPH_IP_LIBAIO_KEPT];
     } libaio;
 
     /* epoll.c: the program's sets with forwarded files; under the lock. */

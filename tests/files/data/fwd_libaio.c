@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -118,7 +119,6 @@ static void fails(void)
 {
     char text[] = "text";
     int fd = make(forwarded, O_TRUNC);
-    int appends = make(forwarded, O_APPEND);
     char path[4096];
 
     snprintf(path, sizeof path, "%s/aio", forwarded);
@@ -129,9 +129,9 @@ static void fails(void)
     IS(RUN(reads, IOCB_CMD_PWRITE, text, 4, 0), -EBADF);
     IS(RUN(fd, IOCB_CMD_PWRITE, text, 4, -1), -EINVAL);
     IS(RUN(fd, IOCB_CMD_PREAD, (void *)8, 4, 0), -EFAULT);
-    IS(RUN(fd, IOCB_CMD_POLL, NULL, 0, 0), -EINVAL);
+    IS(RUN(fd, IOCB_CMD_POLL, (void *)POLLIN, 1, 0), -EINVAL);
+    IS(RUN(fd, IOCB_CMD_POLL, (void *)(1 << 20), 0, 0), -EINVAL);
     IS(RUN(fd, 77, text, 4, 0), -EINVAL);
-    IS(RUN(appends, IOCB_CMD_PWRITE, text, 4, 0), -EINVAL);
 
     struct stat st;
 
@@ -143,7 +143,71 @@ static void fails(void)
     IS(submit(0, NULL), 0);
     close(fd);
     close(reads);
-    close(appends);
+}
+
+/* Regular files are always ready; forwarded ones as those of the kernel. */
+static void polls(const char *where)
+{
+    int fd = make(where, O_TRUNC);
+
+    IS(RUN(fd, IOCB_CMD_POLL, (void *)POLLIN, 0, 0), POLLIN);
+    IS(RUN(fd, IOCB_CMD_POLL, (void *)(POLLOUT | POLLPRI), 0, 0), POLLOUT);
+    IS(RUN(fd, IOCB_CMD_POLL, (void *)(POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM), 0, 0),
+       POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM);
+    close(fd);
+}
+
+/* What is submitted again, because there was no room for its event, is appended once. */
+static void appends(const char *where)
+{
+    enum {
+        REQUESTS = 4000 /* more than there is room for */
+    };
+
+    static struct iocb rq[REQUESTS];
+    static struct io_event event[REQUESTS];
+    static char text[REQUESTS][4];
+    int fd = make(where, O_TRUNC | O_APPEND);
+    long got = 0;
+    long full = 0;
+    char last[5] = "";
+
+    IS(RUN(fd, IOCB_CMD_PWRITE, "abcd", 4, 1000), 4);
+    IS(RUN(fd, IOCB_CMD_PWRITEV, ((struct iovec[]){ { "ef", 2 }, { "gh", 2 } }), 2, 0), 4);
+    IS(RUN(fd, IOCB_CMD_PWRITE, "abcd", 4, -1), -EINVAL);
+    for (long i = 0; i < REQUESTS;) {
+        struct iocb *at = &rq[i];
+
+        snprintf(text[i], sizeof text[i], "%03ld", i % 1000);
+        *at = request(fd, IOCB_CMD_PWRITE, text[i], 4, 0);
+
+        long n = submit(1, &at);
+
+        if (n == -EAGAIN) {
+            full++;
+            got += events(1, REQUESTS, event);
+        } else {
+            IS(n, 1);
+            i++;
+        }
+    }
+
+    while (got < REQUESTS)
+        got += events(1, REQUESTS, event);
+
+    IS(full > 0, 1);
+    IS(lseek(fd, 0, SEEK_END), 8 + 4 * REQUESTS);
+    IS(pread(fd, last, 4, 4 + 4 * REQUESTS), 4);
+    IS(strcmp(last, text[REQUESTS - 1]), 0);
+    close(fd);
+}
+
+static void appends_and_polls(void)
+{
+    polls(local);
+    polls(forwarded);
+    appends(local);
+    appends(forwarded);
 }
 
 /* Requests of local and forwarded files in one call; the first one that fails is the last. */
@@ -293,8 +357,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = { { "moves", moves },       { "fails", fails }, { "mixes", mixes },
-                  { "notifies", notifies }, { "reaps", reaps }, { "forks", forks } };
+    } parts[] = { { "moves", moves }, { "fails", fails },       { "appends", appends_and_polls },
+                  { "mixes", mixes }, { "notifies", notifies }, { "reaps", reaps },
+                  { "forks", forks } };
 
     if (argc != 4)
         return 2;

@@ -22,6 +22,7 @@ part() {
 
 part moves "reads, writes, vectors, fsync: data and events"
 part fails "what fails is io_submit's error, and changes nothing"
+part appends "appends, once each; polls of regular files"
 part mixes "local and forwarded files in one call"
 part notifies "eventfd, and events in the program's memory"
 part reaps "another thread gets the events: requests are as they were made"
