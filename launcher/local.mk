@@ -59,7 +59,7 @@ bin_PROGRAMS += amphora-run iofwd-run
 # The whole iofwd-run has what it needs of base and boot in itself: libamphora and what that needs would take half of its time.
 attach_sources = base/log.c base/os/descriptors.c base/os/limits.c base/settings/env.c base/settings/env_parse.c base/status.c boot/address_file.c \
 	boot/jobfile.c boot/present.c boot/process.c base/program/leave_preload.c base/program/leave_preload.h launcher/attach/main.c launcher/attach/mount.c \
-	launcher/attach/exported.h launcher/attach/mount.h launcher/attach/options.c launcher/attach/options.h launcher/attach/root.c launcher/attach/root.h launcher/attach/way.c launcher/attach/way.h
+	launcher/attach/exported.h launcher/attach/mount.h launcher/attach/namespace.c launcher/attach/namespace.h launcher/attach/options.c launcher/attach/options.h launcher/attach/root.c launcher/attach/root.h launcher/attach/way.c launcher/attach/way.h
 if QUICK_START
 # The quick start is iofwd-run, a program without a C library, linked without libtool, whose libraries it has no use for.  It executes
 # the whole one where it does not suffice.

@@ -130,6 +130,25 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         free_open(open_of(fi));
 }
 
+/* Another user gets a file that it has made itself only.  Of one that another client has just made, the
+ * kernel checks the permissions: after ESTALE it looks the name up again. */
+static int create_file(fuse_req_t req, const struct amph_fwd_file *dir, const char *name,
+                       mode_t mode, const struct fuse_file_info *fi, struct amph_fwd_file *file_p)
+{
+    bool other = amph_mount_is_of_other(req);
+    bool alone = other || fi->flags & O_EXCL;
+    int flags = server_flags(fi->flags) | O_CREAT | O_NOFOLLOW | (alone ? O_EXCL : 0);
+    int err = amph_fwd_open(amph_mount.cl, dir, name, flags,
+                            amph_fwd_new_mode(mode, fuse_req_ctx(req)->umask), file_p);
+
+    if (err == EEXIST && !(fi->flags & O_EXCL))
+        return ESTALE;
+    if (!err)
+        amph_mount_give_file(req, dir, file_p, mode);
+
+    return err;
+}
+
 static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
 {
@@ -137,7 +156,6 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     struct amph_fwd_file file;
     struct fuse_entry_param e;
     struct stat st;
-    int flags = server_flags(fi->flags) | O_CREAT | O_NOFOLLOW | (fi->flags & O_EXCL);
     int err = amph_mount_node_pin(amph_mount_node_of(parent), &dir);
 
     if (err) {
@@ -145,8 +163,7 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
         return;
     }
 
-    err = amph_fwd_open(amph_mount.cl, &dir->file, name, flags,
-                        amph_fwd_new_mode(mode, fuse_req_ctx(req)->umask), &file);
+    err = create_file(req, &dir->file, name, mode, fi, &file);
     amph_mount_handle_put(dir);
     if (err) {
         fuse_reply_err(req, err);
@@ -290,6 +307,9 @@ static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
         appending.rwf |= RWF_APPEND;
         file = &appending;
     }
+
+    if (!err)
+        amph_mount_end_rights(ino, file);
 
     while (!err && done < size) {
         size_t n = 0;

@@ -21,6 +21,8 @@
 
 #include "iofwd/mount/mount.h"
 
+#define WRITE_ENDS_RIGHTS (1 << 2) /* FUSE_WRITE_KILL_SUIDGID, which had another name */
+
 /* The thread that reads a request works on it until it reads the next one. */
 static void note_request(int fd, const struct fuse_in_header *head, size_t len)
 {
@@ -29,6 +31,10 @@ static void note_request(int fd, const struct fuse_in_header *head, size_t len)
     if (len < sizeof *head)
         return;
 
+    const struct fuse_write_in *w = (const void *)(head + 1);
+
+    amph_mount_thread.ends_rights = head->opcode == FUSE_WRITE && len >= sizeof *head + sizeof *w &&
+                                    w->write_flags & WRITE_ENDS_RIGHTS;
     amph_fwd_set_caller((struct amph_fwd_caller){ (pid_t)head->pid, -1 });
     if (head->opcode != FUSE_INTERRUPT) {
         struct amph_mount_request *r = amph_mount_request_of_thread(NULL);
@@ -63,7 +69,8 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
     if (n >= (ssize_t)min &&
         !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
-        amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+        amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2 &&
+                                      !amph_mount.o.allow_other;
 
     return n;
 }

@@ -13,6 +13,7 @@ iofwd_mount_files = \
 	iofwd/mount/name.c \
 	iofwd/mount/node.c \
 	iofwd/mount/options.c \
+	iofwd/mount/owner.c \
 	iofwd/mount/servers.c \
 	iofwd/mount/waiting.c \
 	iofwd/mount/xattr.c
@@ -33,7 +34,8 @@ mount_scripts = \
 	tests/files/mount/mount_hung.sh \
 	tests/files/mount/mount_locks.sh \
 	tests/files/mount/mount_programs.sh \
-	tests/files/mount/mount_run.sh
+	tests/files/mount/mount_run.sh \
+	tests/files/mount/mount_users.sh
 dist_check_SCRIPTS += $(mount_scripts)
 TESTS += $(mount_scripts)
 # mount_figures.sh is a part of doc/figures.md.

@@ -204,6 +204,14 @@ static void on_init(void *unused, struct fuse_conn_info *conn)
                             FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ASYNC_DIO | FUSE_CAP_IOCTL_DIR;
 
     conn->want = conn->capable & wanted;
+
+    /* The kernel checks permissions, by access lists too.  A server, which writes in the name of root, leaves a
+     * set-uid file as it is. */
+    if (amph_mount.o.allow_other) {
+        conn->want |= conn->capable & FUSE_CAP_POSIX_ACL;
+        conn->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
+    }
+
     if (amph_mount.o.cache == AMPH_MOUNT_CACHE_ALWAYS) {
         conn->want &= ~(unsigned)FUSE_CAP_AUTO_INVAL_DATA;
         conn->want |= conn->capable & FUSE_CAP_CACHE_SYMLINKS;

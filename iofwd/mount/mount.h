@@ -12,6 +12,7 @@
  *   main.c      command line, start, end
  *   servers.c   address file and prefix; detects the end of the servers
  *   options.c   the words of -o, what each cache mode means, messages
+ *   owner.c     new files of other users than this process's
  *   node.c      inodes that the kernel knows: identity, names, handles at the server
  *   name.c      calls on names and attributes
  *   xattr.c     extended attributes
@@ -118,6 +119,8 @@ struct amph_mount_thread {
     size_t buf_bytes;
     struct amph_mount_waiting *waiting; /* waiting.c: the call that the thread executes, or NULL */
     struct amph_mount_request *request; /* abandon.c */
+    bool
+        ends_rights; /* exchange.c: its request is a write that ends set-user-id and set-group-id */
 };
 
 extern _Thread_local struct amph_mount_thread amph_mount_thread;
@@ -283,6 +286,20 @@ void amph_mount_flag_calls(struct fuse_lowlevel_ops *ops);
 /* lock.c: a descriptor of the process `owner` has been closed: releases its record locks on the
  * node. */
 void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
+
+/* ---- owner.c ---- */
+
+/* Is the request one of another user or group than the servers act for? */
+bool amph_mount_is_of_other(fuse_req_t req);
+/* Gives the file, which the request has made in dir, to the user of the request. */
+void amph_mount_give_file(fuse_req_t req, const struct amph_fwd_file *dir,
+                          const struct amph_fwd_file *file, mode_t mode);
+/* The same of the name, which is of this type (S_IFMT). */
+void amph_mount_give_name(fuse_req_t req, const struct amph_fwd_file *dir, const char *name,
+                          mode_t type);
+/* The thread's request is about to write the file: takes set-user-id and set-group-id away, if the kernel leaves it
+ * to this process. */
+void amph_mount_end_rights(fuse_ino_t ino, const struct amph_fwd_file *file);
 
 /* ---- exchange.c ---- */
 

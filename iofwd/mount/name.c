@@ -184,6 +184,22 @@ static mode_t new_mode(fuse_req_t req, mode_t mode)
     return amph_fwd_new_mode(mode, fuse_req_ctx(req)->umask);
 }
 
+/* A regular file of another user. */
+static int make_file(fuse_req_t req, const struct amph_mount_handle *dir, const char *name,
+                     mode_t mode)
+{
+    struct amph_fwd_file file;
+    int err = amph_fwd_open(amph_mount.cl, &dir->file, name,
+                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, new_mode(req, mode), &file);
+
+    if (err)
+        return err;
+
+    amph_mount_give_file(req, &dir->file, &file, mode);
+    amph_fwd_close(amph_mount.cl, &file);
+    return 0;
+}
+
 static void do_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
     struct amph_mount_handle *dir;
@@ -194,7 +210,14 @@ static void do_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
         return;
     }
 
-    err = amph_fwd_mknod(amph_mount.cl, &dir->file, name, new_mode(req, mode), dev);
+    if (S_ISREG(mode) && amph_mount_is_of_other(req)) {
+        err = make_file(req, dir, name, mode);
+    } else {
+        err = amph_fwd_mknod(amph_mount.cl, &dir->file, name, new_mode(req, mode), dev);
+        if (!err)
+            amph_mount_give_name(req, &dir->file, name, mode & S_IFMT);
+    }
+
     if (err)
         fuse_reply_err(req, err);
     else
@@ -214,6 +237,9 @@ static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     }
 
     err = amph_fwd_mkdir(amph_mount.cl, &dir->file, name, new_mode(req, mode));
+    if (!err)
+        amph_mount_give_name(req, &dir->file, name, S_IFDIR);
+
     if (err)
         fuse_reply_err(req, err);
     else
@@ -233,6 +259,9 @@ static void do_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
     }
 
     err = amph_fwd_symlink(amph_mount.cl, target, &dir->file, name);
+    if (!err)
+        amph_mount_give_name(req, &dir->file, name, S_IFLNK);
+
     if (err)
         fuse_reply_err(req, err);
     else

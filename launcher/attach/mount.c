@@ -4,11 +4,15 @@
  * later programs join it.
  *
  * The first program creates it.  It starts iofwd-mount outside, one process for each prefix, which
- * will serve the mounts.  Then it enters a new user and mount namespace, in which its user keeps
- * its number, opens /dev/fuse there, mounts, and passes the descriptor to iofwd-mount.  A later
- * program joins by setns.  All share one user namespace, so that they may read each other's memory,
- * as ranks of MPI do.  A directory of the user lists the members by process number.  The namespace
- * ends with its last process, and the mounts and the processes that serve them end with it.
+ * will serve the mounts.  Then it enters a new mount namespace, opens /dev/fuse there, mounts, and
+ * passes the descriptor to iofwd-mount.  A later program joins by setns.  A directory of the user
+ * lists the members by process number.  The namespace ends with its last process, and the mounts and
+ * the processes that serve them end with it.
+ *
+ * Who may mount (CAP_SYS_ADMIN, as root has it) enters no user namespace, so that programs may change
+ * their user; the kernel then checks permissions.  Others enter a user namespace, in which the user
+ * keeps its number and is the only one.  Their programs share it, so that they may read each other's
+ * memory, as ranks of MPI do.
  *
  * Layer: launcher.  Thread rule: one thread.
  */
@@ -20,13 +24,11 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -36,6 +38,7 @@
 #include "base/os/clock.h"
 #include "base/os/descriptors.h"
 #include "base/settings/env.h"
+#include "launcher/attach/namespace.h"
 #include "launcher/attach/root.h"
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"
@@ -135,8 +138,11 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
 
     snprintf(r->dir, sizeof r->dir, "%s/iofwd-mount-%lu", top && top[0] == '/' ? top : "/tmp",
              (unsigned long)geteuid());
-    snprintf(r->name, sizeof r->name, "%016" PRIx64,
-             hash_of_traces(hash(hash(0xcbf29ce484222325u, address_file), prefixes)));
+    uint64_t h = hash(hash(0xcbf29ce484222325u, address_file), prefixes);
+
+    /* who has several users in its namespaces does not join one of a single user */
+    h = hash(h, amph_attach_may_mount() ? "\nusers" : "");
+    snprintf(r->name, sizeof r->name, "%016" PRIx64, hash_of_traces(h));
 
     if ((mkdir(r->dir, 0700) != 0 && errno != EEXIST) || lstat(r->dir, &st) != 0) {
         amph_say("-mount: %s cannot be made: %s", r->dir, strerror(errno));
@@ -216,25 +222,7 @@ static bool join_process(long pid, char *const *prefix)
     if (stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &mine) == 0 && mine.st_ino == its.st_ino)
         return true; /* this process is in that namespace already */
 
-    int mnt = open(path, O_RDONLY | O_CLOEXEC);
-
-    snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
-
-    int user = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = mnt >= 0 && user >= 0 && setns(user, CLONE_NEWUSER) == 0;
-
-    if (ok && setns(mnt, CLONE_NEWNS) != 0) {
-        amph_say("-mount: the namespace of process %ld cannot be joined: %s", pid, strerror(errno));
-        ok = false;
-    }
-
-    if (mnt >= 0)
-        close(mnt);
-
-    if (user >= 0)
-        close(user);
-
-    return ok;
+    return amph_attach_enter(pid);
 }
 
 /* The process of an entry HASH.PID of a list; 0: the name is another one. */
@@ -372,17 +360,19 @@ struct outside {
     int ready;  /* receives a byte when the mount works */
 };
 
-static bool send_fd(int socket, int fd)
+/* Sends the descriptor of /dev/fuse, and whether there are several users in the namespace. */
+static bool send_fd(int socket, int fd, bool has_users)
 {
     struct amph_descriptors_room room;
-    struct iovec iov = { "", 1 };
+    char byte = has_users;
+    struct iovec iov = { &byte, 1 };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
     amph_descriptors_attach(&msg, &room, fd);
     return sendmsg(socket, &msg, MSG_NOSIGNAL) == 1;
 }
 
-static int receive_fd(int socket)
+static int receive_fd(int socket, bool *has_users_p)
 {
     struct amph_descriptors_room room;
     char byte;
@@ -390,7 +380,11 @@ static int receive_fd(int socket)
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
     amph_descriptors_expect(&msg, &room);
-    return recvmsg(socket, &msg, 0) == 1 ? amph_descriptors_detach(&msg) : -1;
+    if (recvmsg(socket, &msg, 0) != 1)
+        return -1;
+
+    *has_users_p = byte;
+    return amph_descriptors_detach(&msg);
 }
 
 struct mounting {
@@ -403,7 +397,8 @@ static void become_server(const struct mounting *m, const char *program, const c
                           int socket, int ready)
 {
     char target[32], ready_text[16], owner_text[16];
-    int fd = receive_fd(socket);
+    bool has_users;
+    int fd = receive_fd(socket, &has_users);
 
     if (fd < 0)
         _exit(0); /* the program has printed a message and ended */
@@ -416,7 +411,8 @@ static void become_server(const struct mounting *m, const char *program, const c
     snprintf(ready_text, sizeof ready_text, "%d", ready);
     snprintf(owner_text, sizeof owner_text, "%ld", (long)m->owner);
     execl(program, "iofwd-mount", "-servers", m->address_file, "-iofwd", prefix, "-ready-fd",
-          ready_text, "-owner", owner_text, target, (char *)NULL);
+          ready_text, "-owner", owner_text, "-o", has_users ? "allow_other" : "rw", target,
+          (char *)NULL);
     amph_say("-mount: %s: %s", program, strerror(errno));
     _exit(1);
 }
@@ -464,150 +460,9 @@ static bool start_outside(const struct mounting *m, const char *program, const c
     return true;
 }
 
-/* ---- the namespace ---- */
-
-static bool write_text(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    if (fd >= 0)
-        close(fd);
-
-    return ok;
-}
-
-/* Enters a new user and mount namespace, in which the user keeps its number.  Returns 0, or an errno
- * value; *made_p: the namespace exists, and its preparation failed. */
-static int make_namespace(bool *made_p)
-{
-    char map[64];
-    uid_t uid = geteuid();
-    gid_t gid = getegid();
-
-    *made_p = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!*made_p)
-        return errno;
-
-    snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)uid, (unsigned long)uid);
-
-    bool ok = write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny");
-
-    snprintf(map, sizeof map, "%lu %lu 1\n", (unsigned long)gid, (unsigned long)gid);
-    ok = ok && write_text("/proc/self/gid_map", map);
-    ok = ok && mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0;
-    return ok ? 0 : errno;
-}
-
-static bool enter_new(void)
-{
-    bool made;
-    int err = make_namespace(&made);
-
-    if (err && made)
-        amph_say("-mount: the namespace cannot be prepared: %s", strerror(err));
-    else if (err)
-        amph_say("-mount: user namespaces are forbidden here (%s); use iofwd-mount, or iofwd-run "
-                 "without -mount",
-                 strerror(err));
-
-    return err == 0;
-}
-
-/* Calls mount with the options for an open /dev/fuse. */
-static int mount_fuse(int fd, const char *source, const char *target)
-{
-    char words[128];
-
-    snprintf(words, sizeof words, "fd=%d,rootmode=40000,user_id=%lu,group_id=%lu", fd,
-             (unsigned long)geteuid(), (unsigned long)getegid());
-    return mount(source, target, "fuse.iofwd", MS_NOSUID | MS_NODEV, words) == 0 ? 0 : errno;
-}
-
-/* ---- whether this host allows it ---- */
-
-enum {
-    STEP_NAMESPACE = 1, /* exit codes of the process that tries */
-    STEP_PREPARATION,
-    STEP_DEVICE,
-    STEP_MOUNT
-};
-
-/* Tries each step, and stores the errno value of the one that fails in *err_p.  Nobody serves the
- * mount, which ends with this process. */
-static int try_steps(int *err_p)
-{
-    bool made;
-
-    *err_p = make_namespace(&made);
-    if (*err_p)
-        return made ? STEP_PREPARATION : STEP_NAMESPACE;
-
-    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-
-    *err_p = fd < 0 ? errno : mount_fuse(fd, "iofwd", "/");
-    if (fd < 0)
-        return STEP_DEVICE;
-
-    return *err_p ? STEP_MOUNT : 0;
-}
-
-bool amph_attach_can_mount(char *why, size_t cap)
-{
-    static const char *const phrases[] = {
-        [STEP_NAMESPACE] = "user namespaces are forbidden here",
-        [STEP_PREPARATION] = "a user namespace cannot be prepared",
-        [STEP_DEVICE] = "/dev/fuse cannot be opened",
-        [STEP_MOUNT] = "the kernel forbids mounts in a user namespace",
-    };
-    char *program = amph_program_own("iofwd-mount");
-    bool installed = program != NULL;
-    int pair[2], err = 0, status = 0;
-
-    free(program);
-    if (!installed) {
-        snprintf(why, cap, "iofwd-mount is not part of this installation");
-        return false;
-    }
-
-    if (access("/dev/fuse", R_OK | W_OK) != 0) {
-        snprintf(why, cap, "%s (%s)", phrases[STEP_DEVICE], strerror(errno));
-        return false;
-    }
-
-    if (pipe2(pair, O_CLOEXEC) != 0) {
-        snprintf(why, cap, "no pipe can be made (%s)", strerror(errno));
-        return false;
-    }
-
-    pid_t child = fork();
-
-    if (child == 0) {
-        int step = try_steps(&err);
-
-        _exit(write(pair[1], &err, sizeof err) == sizeof err ? step : STEP_PREPARATION);
-    }
-
-    close(pair[1]);
-    if (child < 0 || read(pair[0], &err, sizeof err) != sizeof err)
-        err = err ? err : EAGAIN;
-
-    close(pair[0]);
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-
-    int step = child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : STEP_PREPARATION;
-
-    if (step)
-        snprintf(why, cap, "%s (%s)", phrases[step <= STEP_MOUNT ? step : STEP_PREPARATION],
-                 strerror(err));
-
-    return step == 0;
-}
-
 /* ---- mounting ---- */
 
-static bool mount_prefix(const char *prefix, const struct outside *o)
+static bool mount_prefix(const char *prefix, const struct outside *o, bool has_users)
 {
     char source[PATH_MAX + 8];
     int err = amph_attach_make_dir(prefix);
@@ -621,11 +476,11 @@ static bool mount_prefix(const char *prefix, const struct outside *o)
     int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
     snprintf(source, sizeof source, "iofwd:%s", prefix);
-    err = fd < 0 ? errno : mount_fuse(fd, source, prefix);
+    err = fd < 0 ? errno : amph_attach_mount_fuse(fd, source, prefix, has_users);
     if (err)
         amph_say("-mount: %s cannot be mounted: %s", prefix, strerror(err));
 
-    bool ok = !err && send_fd(o->socket, fd);
+    bool ok = !err && send_fd(o->socket, fd, has_users);
 
     if (fd >= 0)
         close(fd);
@@ -685,14 +540,17 @@ static bool make_new(const struct mounting *m, char *const *prefix, bool *inside
     /* enters the working directory again, because "/" may have been replaced */
     char *cwd = getcwd(NULL, 0);
 
-    if (!enter_new()) {
+    bool has_users;
+
+    if (!amph_attach_enter_new(&has_users)) {
         free(cwd);
         return false;
     }
 
     *inside_p = true;
     for (size_t i = 0; i < n; i++)
-        if (!mount_prefix(prefix[i], &outside[i]) || !await_ready(&outside[i], prefix[i])) {
+        if (!mount_prefix(prefix[i], &outside[i], has_users) ||
+            !await_ready(&outside[i], prefix[i])) {
             free(cwd);
             return false;
         }

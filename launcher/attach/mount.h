@@ -5,7 +5,8 @@
  * Layer: launcher.  Thread rule: one thread.
  *
  * The room's files: main.c (iofwd-run), way.c, .h (which way into the program, and what it needs), mount.c,
- * .h (the namespace, and who is in it), root.c, .h (mount points that the host does not have).
+ * .h (who is in the namespace), namespace.c, .h (the namespace itself), root.c, .h (mount points that the host
+ * does not have).
  */
 #ifndef AMPH_LAUNCHER_MOUNT_H
 #define AMPH_LAUNCHER_MOUNT_H
@@ -13,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Moves this process into the user and mount namespace in which `prefixes` (PATH[:PATH]...) of the
+/* Moves this process into the namespace in which `prefixes` (PATH[:PATH]...) of the
  * servers of address_file are mounted; creates it if no other program of this user is in it.  The
  * namespace lives as long as this process, after its exec too, and its children.  Returns false
  * after a message; *inside_p: the process is in a namespace without mounts and must end. */

@@ -17,6 +17,7 @@
 #include "base/settings/env.h"
 #include "base/program/program_image.h"
 #include "launcher/attach/mount.h"
+#include "launcher/attach/namespace.h"
 #include "launcher/common/message.h"
 #include "launcher/common/program.h"
 
@@ -177,13 +178,14 @@ bool amph_attach_way_choose(const struct amph_way_question *q, enum amph_way *wa
 
     /* A set-uid program gains no rights in a namespace of one user, and a filter prevents that it
      * gains any. */
-    bool other = amph_image_evades(&image) && image.kind != AMPH_IMAGE_PRIVILEGED &&
-                 !q->only_preload;
+    bool gains = image.kind == AMPH_IMAGE_PRIVILEGED;
+    bool other = amph_image_evades(&image) && !q->only_preload;
 
     *way_p = AMPH_WAY_PRELOAD;
-    if (other && amph_attach_can_mount(no.mount, sizeof no.mount))
+    if (other && (!gains || amph_attach_may_mount()) &&
+        amph_attach_can_mount(no.mount, sizeof no.mount))
         *way_p = AMPH_WAY_MOUNT;
-    else if (other && can_trap(&image, no.trap, sizeof no.trap))
+    else if (other && !gains && can_trap(&image, no.trap, sizeof no.trap))
         *way_p = AMPH_WAY_TRAP;
 
     bool evades = *way_p == AMPH_WAY_PRELOAD && amph_image_evades(&image);

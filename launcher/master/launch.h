@@ -40,7 +40,8 @@
  *                  options.c    its command line
  *                  exported.h   do the servers export what -iofwd names?
  *                  way.c, .h    which way into the program, and what it needs
- *                  mount.c      the namespace of iofwd-run -mount
+ *                  mount.c      who is in the namespace of iofwd-run -mount
+ *                  namespace.c, .h   how it is made and entered
  *                  root.c       mount points that the host does not have
  *
  * May include: the launcher's other rooms, am, conduits, boot, base.  All writable state is in struct amph_launch,
