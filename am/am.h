@@ -435,13 +435,19 @@ enum amph_status amph_job_start(bool threaded);
 enum amph_status amph_am_page_negotiate(const uint32_t *page_bytes, size_t n, uint32_t *job_page_p,
                                         size_t *clash_a_p, size_t *clash_b_p);
 
-/* Gathers len_bytes from each member of the group to all members, over active messages.  Blocks.
- * all: size * len_bytes. */
+/* Gathers len_bytes from each member of the group to all members, over active messages.  Blocks; does not
+ * return if a member has died (amph_job_await_cause).  all: size * len_bytes. */
 enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *all);
 
 /* Returns amph_status_text(st), for the message of an amph_fatal, and remembers AMPH_ERR_PEER: the
  * launcher may report the cause (am/exit.c).  Any thread. */
 const char *amph_job_failure_text(enum amph_status st);
+
+/* st is AMPH_ERR_PEER, by which a step of the start has failed: if the launcher knows of a death that explains it, it
+ * says so and ends the job, and this does not return, so that this process says nothing (man amphora-run, HOW A
+ * JOB ENDS).  Any other status: returns at once. */
+void amph_job_await_cause(enum amph_status st);
+
 /* Ends the process and the job with code, as gasnet_exit does: flushes the standard streams,
  * informs the launcher, waits up to GASNET_EXITTIMEOUT for the other members to exit, and calls
  * _exit. Callable from handlers and from any thread. */

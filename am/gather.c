@@ -321,7 +321,10 @@ enum amph_status amph_job_allgather(const void *mine, size_t len_bytes, void *al
     if (len_bytes == 0)
         return AMPH_OK;
 
-    return amph_am_gather_run(amph_job.gather, &group, NULL, mine, len_bytes, all);
+    enum amph_status st = amph_am_gather_run(amph_job.gather, &group, NULL, mine, len_bytes, all);
+
+    amph_job_await_cause(st);
+    return st;
 }
 
 enum amph_status amph_am_gather_setup(void)

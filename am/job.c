@@ -330,9 +330,7 @@ static bool any_narrow(const struct amph_jobdesc *desc)
     return false;
 }
 
-/* A member that has died before this process could reach it: the launcher says so and ends the job, and
- * this process says nothing (man amphora-run, HOW A JOB ENDS). */
-static void await_cause(enum amph_status st)
+void amph_job_await_cause(enum amph_status st)
 {
     if (st != AMPH_ERR_PEER || !amph_fatal_hooks.await_cause)
         return;
@@ -355,7 +353,7 @@ static enum amph_status add_member(const struct amph_jobdesc *desc, uint32_t sel
     enum amph_status st = amph_am_add_peer(amph_job.ep, i, addr, addr_len, amph_job.rank, self,
                                            amph_job.first + i, &why);
 
-    await_cause(st);
+    amph_job_await_cause(st);
     if (st != AMPH_OK && why.text[0])
         amph_error("%s", why.text);
     else if (st != AMPH_OK)
@@ -481,7 +479,7 @@ enum amph_status amph_job_start(bool threaded)
     if (st == AMPH_OK) {
         amph_am_set_tick(amph_job.ep, tick);
         st = exchange(desc, self, group);
-        await_cause(st);
+        amph_job_await_cause(st);
     }
 
     return st;

@@ -255,6 +255,7 @@ static enum amph_status sync_members(struct amph_gex *g)
     if (st == AMPH_OK && amph_job.size > 1)
         st = amph_job_allgather(&seen, sizeof seen, met); /* all have mapped it */
 
+    amph_job_await_cause(st);
     free(all);
     free(met);
     return st;

@@ -191,6 +191,7 @@ static enum amph_status import(struct amph_gex *g, uint32_t i, struct amph_rd *r
 
     enum amph_status st = amph_am_mem_import(g->ep.am, i, key, key_len, rmem);
 
+    amph_job_await_cause(st);
     if (st != AMPH_OK) {
         amph_error("the segment of process %u cannot be reached: %s", i, amph_status_text(st));
         return st;

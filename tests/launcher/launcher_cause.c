@@ -6,7 +6,8 @@
  *   launcher_cause RANK HOW [DIR]   process RANK ends by HOW after some rounds: kill, abort, fatal,
  *                                   _exit0, _exit1, exit3 (gasnet_exit), stopped_agent (by kill, which
  *                                   the agent reports late); early: by kill, before it joins the
- *                                   job.  DIR: for files.
+ *                                   job; attach: by kill, while the others attach their segments.
+ *                                   DIR: for files.
  */
 #define _GNU_SOURCE 1
 #include "gasnetex.h"
@@ -23,12 +24,14 @@
 enum {
     H_ASK = 200,
     H_ANSWER,
+    H_ATTACHES,
     LAST_ROUND = 30,
     PEERS_A_ROUND = 8,
     BYTES = 4096
 };
 
 static gex_TM_t tm;
+static gex_Rank_t attaching; /* processes that have said so */
 
 static void ask(gex_Token_t token, gex_AM_Arg_t round)
 {
@@ -39,6 +42,12 @@ static void answer(gex_Token_t token, gex_AM_Arg_t round)
 {
     (void)token;
     (void)round;
+}
+
+static void attaches(gex_Token_t token)
+{
+    (void)token;
+    attaching++;
 }
 
 static void end_by_kill(void)
@@ -136,11 +145,25 @@ static void work(gex_Rank_t me, gex_Rank_t n, unsigned round, const char *dir)
         gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
 }
 
+static void meet_before_attach(gex_Rank_t victim)
+{
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0)); /* all have their handlers */
+    if (gex_TM_QueryRank(tm) != victim) {
+        gex_AM_RequestShort0(tm, victim, H_ATTACHES, 0);
+        return;
+    }
+
+    GASNET_BLOCKUNTIL(attaching == gex_TM_QuerySize(tm) - 1);
+    end_by_kill();
+}
+
 int main(int argc, char **argv)
 {
     gex_AM_Entry_t table[] = {
         { H_ASK, (gex_AM_Fn_t)ask, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 1, NULL, "ask" },
         { H_ANSWER, (gex_AM_Fn_t)answer, GEX_FLAG_AM_REPLY | GEX_FLAG_AM_SHORT, 1, NULL, "answer" },
+        { H_ATTACHES, (gex_AM_Fn_t)attaches, GEX_FLAG_AM_REQUEST | GEX_FLAG_AM_SHORT, 0, NULL,
+          "attaches" },
     };
     gex_Client_t client;
     gex_EP_t ep;
@@ -154,9 +177,16 @@ int main(int argc, char **argv)
         return 9;
 
     gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table);
-    gex_Segment_Attach(&segment, tm, 1 << 20);
 
     const gex_Rank_t me = gex_TM_QueryRank(tm);
+
+    if (strcmp(argv[2], "attach") == 0)
+        meet_before_attach((gex_Rank_t)atoi(argv[1]));
+    if (gex_Segment_Attach(&segment, tm, 1 << 20) != GASNET_OK) {
+        fprintf(stderr, "launcher_cause: process %u has no segment\n", (unsigned)me);
+        return 9;
+    }
+
     const gex_Rank_t n = gex_TM_QuerySize(tm);
 
     for (unsigned round = 0;; round++) {

@@ -9,7 +9,7 @@ mkdir "$mp_dir/kept"
 # cause HOW PROCESSES: 0 if the job is right; uses victim, conduit, smp, options, dir
 cause() {
     case $1 in
-    kill | early) code=137 says='was killed by signal 9 (Killed)' ;;
+    kill | early | attach) code=137 says='was killed by signal 9 (Killed)' ;;
     abort | fatal) code=134 says='was killed by signal 6 (Aborted)' ;;
     _exit0) code=1 says='ended with exit code 0 without leaving the job' ;;
     _exit1) code=1 says='ended with exit code 1' ;;
@@ -39,7 +39,7 @@ row() {
     mp_report $bad "$1, $2 processes: $3" "$mp_dir/out"
 }
 
-all="early kill abort fatal _exit0 _exit1 exit3"
+all="early attach kill abort fatal _exit0 _exit1 exit3"
 victim=3
 for conduit in smp tcp udp; do
     smp=0 options='' dir=''
