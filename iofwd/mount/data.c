@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,10 +209,12 @@ static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
     struct amph_mount_open *open = open_of(fi);
 
+    amph_mount_lock_release(open);
     open->put_off.run = release_now;
     if (!amph_mount_put_off(&open->put_off))
         free_open(open);
 
+    atomic_fetch_sub(&amph_mount.releases, 1);
     fuse_reply_err(req, 0);
 }
 

@@ -35,6 +35,9 @@ static void note_request(int fd, const struct fuse_in_header *head, size_t len)
 
     amph_mount_thread.ends_rights = head->opcode == FUSE_WRITE && len >= sizeof *head + sizeof *w &&
                                     w->write_flags & WRITE_ENDS_RIGHTS;
+    if (head->opcode == FUSE_RELEASE)
+        atomic_fetch_add(&amph_mount.releases, 1);
+
     amph_fwd_set_caller((struct amph_fwd_caller){ (pid_t)head->pid, -1 });
     if (head->opcode != FUSE_INTERRUPT) {
         struct amph_mount_request *r = amph_mount_request_of_thread(NULL);

@@ -7,7 +7,8 @@
  * open file description, so they exclude those of every other owner, of other mounts, of preload
  * clients and of programs on the server's host.  Closing that file releases the locks, as POSIX
  * requires of any close by the process. flock belongs to the open file, which the server has
- * already.
+ * already.  A lock of an open file description (F_OFD_SETLK) has an owner, too, which is the
+ * description: the kernel says nothing of it at the last close, so it is released there.
  *
  * A process that gets a lock must see earlier writes, so the kernel then drops the file's pages.
  *
@@ -25,12 +26,15 @@
 #include "base/os/clock.h"
 #include "iofwd/mount/mount.h"
 
+#define RELEASE_LOOKS 100
+
 /* The locks of one process on one file.  Guarded by the lock of the tables. */
 struct amph_mount_owner {
     struct amph_mount_owner *next; /* of its node */
     uint64_t number;
     pid_t pid;
     struct amph_mount_handle *handle;
+    const struct amph_mount_open *open; /* by which it got its first lock */
 };
 
 /* ---- owners ---- */
@@ -90,7 +94,7 @@ static int owner_of(const struct amph_mount_open *open, uint64_t number, pid_t p
             *handle_p = amph_mount_handle_get(other->handle);
 
     if (!*handle_p) {
-        *o = (struct amph_mount_owner){ node->owners, number, pid, fresh };
+        *o = (struct amph_mount_owner){ node->owners, number, pid, fresh, open };
         node->owners = o;
         *handle_p = amph_mount_handle_get(fresh);
         o = NULL;
@@ -103,19 +107,38 @@ static int owner_of(const struct amph_mount_open *open, uint64_t number, pid_t p
     return 0;
 }
 
-void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
+/* Takes the owner of that number, or (open not NULL) one of that open file, out of its list; NULL: there is none. */
+static struct amph_mount_owner *take_owner(struct amph_mount_node *node, uint64_t number,
+                                           const struct amph_mount_open *open)
 {
     struct amph_mount_owner *gone = NULL;
 
     amph_mount_lock();
     for (struct amph_mount_owner **at = &node->owners; *at; at = &(*at)->next)
-        if ((*at)->number == number) {
+        if (open ? (*at)->open == open : (*at)->number == number) {
             gone = *at;
             *at = gone->next;
             break;
         }
 
     amph_mount_unlock();
+    return gone;
+}
+
+static void end_owner(struct amph_mount_owner *gone)
+{
+    /* another thread's request may still wait with this handle */
+    struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+    amph_fwd_setlock(amph_mount.cl, &gone->handle->file, &all);
+    amph_mount_handle_put(gone->handle);
+    free(gone);
+}
+
+void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
+{
+    struct amph_mount_owner *gone = take_owner(node, number, NULL);
+
     if (!gone)
         return;
 
@@ -123,12 +146,32 @@ void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t number)
     if (amph_mount_thread.request)
         amph_mount_suspect(atomic_load(&amph_mount_thread.request->unique));
 
-    /* another thread's request may still wait with this handle */
-    struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+    end_owner(gone);
+}
 
-    amph_fwd_setlock(amph_mount.cl, &gone->handle->file, &all);
-    amph_mount_handle_put(gone->handle);
-    free(gone);
+/* A process that has locks by this open file has dropped them when it closed its descriptor; what is left belongs to
+ * the open file itself. */
+void amph_mount_lock_release(const struct amph_mount_open *open)
+{
+    struct amph_mount_owner *gone;
+
+    while ((gone = take_owner(open->node, 0, open)) != NULL)
+        end_owner(gone);
+}
+
+/* The end of an open file is reported to no one who waits, but before the requests that follow it.  So a lock that is
+ * refused may be one whose end is on its way.  Returns true if it was. */
+static bool await_releases(void)
+{
+    const struct timespec pause = { .tv_nsec = AMPH_NS_PER_MS / 4 };
+    bool any = false;
+
+    for (int i = 0; i < RELEASE_LOOKS && atomic_load(&amph_mount.releases) > 0; i++) {
+        any = true;
+        nanosleep(&pause, NULL);
+    }
+
+    return any;
 }
 
 /* Returns the only other process of this mount with locks on the file; 0 if there are several,
@@ -233,6 +276,9 @@ static void carry_out(fuse_req_t req, const struct lock_call *call, int type, bo
 {
     int err = attempt(call, false);
     struct lock_call *c = NULL;
+
+    if (err == EAGAIN && await_releases())
+        err = attempt(call, false);
 
     if (err == EAGAIN && waits) {
         c = malloc(sizeof *c);

@@ -98,6 +98,8 @@ struct amph_mount {
 
     /* lock.c: lock requests that wait at the servers now */
     _Atomic unsigned lock_waits;
+    /* lock.c: ends of open files that have been read (exchange.c) and not been carried out (data.c) */
+    _Atomic unsigned releases;
 
     /* servers.c: the prefixes that are served, and the connections that end with the servers */
     struct amph_fwd_prefixes served;
@@ -286,6 +288,8 @@ void amph_mount_flag_calls(struct fuse_lowlevel_ops *ops);
 /* lock.c: a descriptor of the process `owner` has been closed: releases its record locks on the
  * node. */
 void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
+/* The last descriptor of an open file has been closed: releases the locks that belong to it. */
+void amph_mount_lock_release(const struct amph_mount_open *open);
 
 /* ---- owner.c ---- */
 

@@ -107,4 +107,49 @@ all_say() {
 }
 case_of "posix: 70 waiters keep neither the unlock nor a read out" many_waiters posix
 case_of "flock: 70 waiters keep neither the unlock nor a read out" many_waiters flock
+# A lock of an open file description ends with the description, not with the process that took it; flock does, too.
+cat >"$mp_dir/description.py" <<'P'
+import errno, fcntl, os, struct, subprocess, sys
+path, ofd = sys.argv[1], 37
+def lock(fd, kind):
+    if kind == "flock":
+        return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.fcntl(fd, ofd, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+def is_free(kind):
+    fd = os.open(path, os.O_RDWR)
+    try:
+        lock(fd, kind)
+        return True
+    except OSError as e:
+        assert e.errno in (errno.EAGAIN, errno.EACCES)
+        return False
+    finally:
+        os.close(fd)
+for kind in "ofd", "flock":
+    for i in range(10):
+        fd = os.open(path, os.O_RDWR)
+        lock(fd, kind)
+        assert not is_free(kind), (kind, i, "not held")
+        other = os.open(path, os.O_RDWR)
+        os.close(other)
+        assert not is_free(kind), (kind, i, "lost at another close")
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[fd])
+        os.close(fd)
+        assert not is_free(kind), (kind, i, "lost while a child has it")
+        if i % 2:
+            child.kill()
+        else:
+            child.stdin.close()
+        child.wait()
+        assert is_free(kind), (kind, i, "held after the end")
+print("ended")
+P
+: >"$mp_dir/kept/d"
+description() {
+    timeout 60 python3 "$mp_dir/description.py" "$1/d" >"$mp_dir/ended" 2>&1
+    cat "$mp_dir/ended"
+    grep -qx ended "$mp_dir/ended"
+}
+mp_try "locks of open file descriptions, locally" description "$mp_dir/kept"
+mp_try "locks of open file descriptions end with them" description "$mp_dir/m"
 mp_done
