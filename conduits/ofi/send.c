@@ -351,11 +351,12 @@ static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *ds
 
 /* In how many remote parts a put goes, which follow each other in the target's memory.
  *
- * The kernel copies the provider's header and the data, one behind the other, into pages of its own, the first of which
- * it fills from its beginning if the receiver has read all that came before.  Processors copy long strings only half
- * as fast if the place in a page to which they copy is 1 to 63 bytes behind the place from which they do (measured: the call
- * that sends 1 MiB took 163 to 208 us with a header of 8 to 60 bytes, and 127 with one of 64).  A header of one part
- * has 40 bytes, and data often begin with a page.  Each part more makes it longer. */
+ * The kernel copies the provider's header and the data, one behind the other, into pages of its own, the
+ * first of which it fills from its beginning if the receiver has read all that came before.  Processors
+ * copy long strings only half as fast if the place in a page to which they copy is 1 to 63 bytes behind
+ * the place from which they do (measured: the call that sends 1 MiB took 163 to 208 us with a header of
+ * 8 to 60 bytes, and 127 with one of 64).  A header of one part has 40 bytes, and data often begin with a
+ * page.  Each part more makes it longer. */
 static unsigned put_parts(const struct amph_ofi_cx *cx, const void *src, size_t len_bytes)
 {
     const size_t limit = cx->info->tx_attr->rma_iov_limit;
