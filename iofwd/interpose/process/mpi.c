@@ -13,7 +13,8 @@
  *
  * Open MPI's process manager forgets a rank when a process of it has left PMIx, so that MPI_Init
  * fails afterwards.  A process that joins the servers before MPI_Init, because it reads a forwarded
- * file, therefore stays in PMIx until it ends.  A later process of the rank cannot be helped.
+ * file, therefore stays in PMIx until it ends.  A later process of the rank takes PMIx's data in another way,
+ * which serves jobs of one host only (store_by_messages).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -115,11 +116,31 @@ static void explain_lost_rank(void)
     if (__atomic_exchange_n(&amph_ip_process.pmix_lost_said, true, __ATOMIC_RELAXED))
         return;
 
-    amph_ip_die_say("%s calls MPI_Init after another process of its rank, such as a shell that "
-                    "has changed its directory, has used forwarded files; Open MPI has forgotten "
-                    "the rank then: start the servers by iofwd-server -daemon (see mpi.md), or "
-                    "let the MPI program itself make the first call",
-                    program_invocation_name);
+    amph_ip_die_say(
+        "%s calls MPI_Init after another process of its rank, such as a shell that "
+        "has changed its directory, has used forwarded files; on several hosts Open MPI "
+        "has forgotten the rank then: start the servers by iofwd-server -daemon (see "
+        "mpi.md), or let the MPI program itself make the first call",
+        program_invocation_name);
+}
+
+/* Are all processes of this job on this host, as Open MPI's launcher says? */
+static bool is_on_one_host(void)
+{
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE");
+
+    return here && all && strcmp(here, all) == 0;
+}
+
+/* A second session of a rank, after a shell that has used forwarded files and has left PMIx, takes the
+ * job's data by messages: PMIx's store in shared memory (ds21, ds12) gives it to the first only.  Between
+ * hosts MPI_Init would wait for ever then. */
+static void store_by_messages(void)
+{
+    if (amph_ip_state.mpi_ranks && !amph_ip_process.pmix_holder && amph_ip_rank_has_joined() &&
+        is_on_one_host())
+        setenv("PMIX_GDS_MODULE", "hash", 1);
 }
 
 /* By this call Open MPI looks for its job; it may be loaded later than the program. */
@@ -127,8 +148,10 @@ int PMIx_Init(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo)
 {
     pmix_init_fn *init = (pmix_init_fn *)library("PMIx_Init");
 
-    if (!amph_ip_inside)
+    if (!amph_ip_inside) {
         amph_ip_mpi_job_check();
+        store_by_messages();
+    }
 
     return init(proc, info, ninfo);
 }

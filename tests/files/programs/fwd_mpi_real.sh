@@ -110,9 +110,17 @@ early() {
     mp_report $? "$1, with iofwd-server as the second program: a shell uses files and executes another program" "$mp_dir/errors"
 
     # shellcheck disable=SC2016
-    timeout -k 5 60 $launcher $carry -n 2 "$run" sh -c 'cd /fwd && "$@"' sh "$mp_dir/hello" : $second >"$mp_dir/out" 2>&1 </dev/null
+    timeout -k 5 60 $launcher $carry -n 2 "$run" sh -c 'cd /fwd && "$@" && "$@"' sh "$mp_dir/hello" : $second >"$mp_dir/out" 2>"$mp_dir/errors" \
+        </dev/null && printf 'rank 0 of 2: sum 1\nrank 0 of 2: sum 1\nrank 1 of 2: sum 1\nrank 1 of 2: sum 1\n' >"$mp_dir/wanted" &&
+        sort "$mp_dir/out" | diff "$mp_dir/wanted" - >>"$mp_dir/errors"
+    mp_report $? "$1, with iofwd-server as the second program: a shell uses files before two MPI programs" "$mp_dir/errors"
+
+    # as on several hosts
+    # shellcheck disable=SC2016
+    timeout -k 5 60 $launcher $carry -n 2 "$run" sh -c 'cd /fwd && OMPI_COMM_WORLD_LOCAL_SIZE=1 "$@"' sh "$mp_dir/hello" : $second \
+        >"$mp_dir/out" 2>&1 </dev/null
     test $? != 0 && grep -q 'calls MPI_Init after another process of its rank' "$mp_dir/out"
-    mp_report $? "$1, with iofwd-server as the second program: a shell uses files before the MPI program: a sentence" "$mp_dir/out"
+    mp_report $? "$1, with iofwd-server as the second program: on several hosts that is a sentence" "$mp_dir/out"
     unset AMPHORA_SERVERS IOFWD_PREFIX
 }
 
