@@ -327,6 +327,7 @@
     FOREIGN(PMI_JOBID, "PMI_JOBID", "name of the job under PMI-2") \
     FOREIGN(PMIX_NAMESPACE, "PMIX_NAMESPACE", "name of the job under PMIx") \
     FOREIGN(OMPI_SIZE, "OMPI_COMM_WORLD_SIZE", "number of processes of an Open MPI program") \
+    FOREIGN(OMPI_LOCAL_SIZE, "OMPI_COMM_WORLD_LOCAL_SIZE", "number of those on this host") \
     FOREIGN(SLURM_TASKS, "SLURM_STEP_NUM_TASKS", "number of processes of a Slurm step") \
     FOREIGN(LIBRARY_PATH, "LD_LIBRARY_PATH", \
             "folders in which the dynamic linker looks for libraries") \

@@ -319,6 +319,7 @@ static void count_ranks(char **env)
     int64_t n = size - amph_ip_setting_int(env, AMPH_ENV_SERVERS);
     const char *space = amph_ip_foreign_text(env, AMPH_IP_FOREIGN_PMIX_NAMESPACE);
 
+    amph_ip_state.mpi_one_host = amph_ip_foreign_int(env, AMPH_IP_FOREIGN_OMPI_LOCAL_SIZE) == size;
     amph_ip_state.mpi_space = space ? amph_ip_keep_text(space) : NULL;
     if (amph_ip_state.mpi_space && n > 0 && n < size && !dl_iterate_phdr(has_note, NULL))
         amph_ip_state.mpi_ranks = (uint32_t)n;

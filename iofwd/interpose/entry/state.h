@@ -58,6 +58,7 @@ struct amph_ip_state {
     /* A process of another launcher's job (mpi.c); written by the constructor. */
     const char *mpi_space; /* PMIx's name of the job, or NULL */
     uint32_t mpi_ranks;    /* ranks of the program by PMIx; 0: not known */
+    bool mpi_one_host;     /* all its processes and its servers are on this host */
     bool rank_guarded;     /* some descriptors are marked FDTAB_OWN */
     uint8_t trace;         /* IOFWD_TRACE (trace.h); 0: off */
     bool debug;            /* AMPHORA_LOG=debug */

@@ -124,22 +124,13 @@ static void explain_lost_rank(void)
         program_invocation_name);
 }
 
-/* Are all processes of this job on this host, as Open MPI's launcher says? */
-static bool is_on_one_host(void)
-{
-    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    const char *all = getenv("OMPI_COMM_WORLD_SIZE");
-
-    return here && all && strcmp(here, all) == 0;
-}
-
 /* A second session of a rank, after a shell that has used forwarded files and has left PMIx, takes the
  * job's data by messages: PMIx's store in shared memory (ds21, ds12) gives it to the first only.  Between
  * hosts MPI_Init would wait for ever then. */
 static void store_by_messages(void)
 {
     if (amph_ip_state.mpi_ranks && !amph_ip_process.pmix_holder && amph_ip_rank_has_joined() &&
-        is_on_one_host())
+        amph_ip_state.mpi_one_host)
         setenv("PMIX_GDS_MODULE", "hash", 1);
 }
 
