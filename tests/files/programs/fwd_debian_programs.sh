@@ -62,7 +62,10 @@ wim wimcapture
 ext2 genext2fs
 ntfs mkntfs
 chunks casync
-duplicates rdfind'
+duplicates rdfind
+lammps lmp
+climate cdo
+elements getdp'
 
 in_emacs() {
     printf 'hello\nworld\n' >in.txt
@@ -820,4 +823,75 @@ in_duplicates() {
     stow -d s -t t p && find t -type l | sort
     stow -d s -t t -D p && find t
     rm r
+}
+
+in_lammps() {
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+    cat >melt <<'X'
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 6 0 6 0 6
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 3.0 87287
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+fix 1 all nve
+dump 1 all custom 50 d.*.txt id x y z vx
+dump 2 all custom 50 all.gz id type x
+thermo 50
+run 100
+write_restart at100
+write_data data
+X
+    cat >again <<'X'
+read_restart at100
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+fix 1 all nve
+thermo 50
+run 50
+write_dump all custom end.txt id x y z
+X
+    lmp -in melt -log m.log -screen none && lmp -in again -log a.log -screen none
+    awk '/^ *Step/, /^Loop/' m.log a.log | grep -v Loop
+    gzip -dc all.gz | cksum
+    rm m.log a.log all.gz
+}
+
+in_climate() {
+    cdo -s --no_history -f nc4 -z zip_3 remapbil,r36x18 -topo t.nc
+    cdo -s --no_history mul t.nc -addc,1 t.nc m.nc && cdo -s infon m.nc
+    ncks -h -O --no_tmp_fl -d lat,0,8 t.nc s.nc && ncap2 -h -O -s 'twice=2*topo' s.nc w.nc && ncks -h -O -v twice w.nc v.nc
+    ncwa -h -O -a lat s.nc a.nc && ncdump v.nc | cksum
+    cdo -s --no_history sellonlatbox,-20,20,-10,10 t.nc b.nc && cdo -s outputtab,lon,lat,value b.nc | tail -n 3
+}
+
+in_elements() {
+    cat >g.geo <<'X'
+h = 0.1;
+Point(1) = {0, 0, 0, h}; Point(2) = {1, 0, 0, h}; Point(3) = {1, 1, 0, h}; Point(4) = {0, 1, 0, h};
+Line(1) = {1, 2}; Line(2) = {2, 3}; Line(3) = {3, 4}; Line(4) = {4, 1};
+Curve Loop(1) = {1, 2, 3, 4}; Plane Surface(1) = {1};
+Physical Surface(1) = {1}; Physical Curve(2) = {4}; Physical Curve(3) = {2};
+X
+    cat >p.pro <<'X'
+Group { Omega = Region[1]; Left = Region[2]; Right = Region[3]; }
+Constraint { { Name C; Case { { Region Left; Value 0; } { Region Right; Value 1; } } } }
+FunctionSpace { { Name H; Type Form0; BasisFunction { { Name s; NameOfCoef v; Function BF_Node; Support Omega; Entity NodesOf[All]; } }
+  Constraint { { NameOfCoef v; EntityType NodesOf; NameOfConstraint C; } } } }
+Jacobian { { Name J; Case { { Region All; Jacobian Vol; } } } }
+Integration { { Name I; Case { { Type Gauss; Case { { GeoElement Triangle; NumberOfPoints 3; } } } } } }
+Formulation { { Name F; Type FemEquation; Quantity { { Name v; Type Local; NameOfSpace H; } }
+  Equation { Galerkin { [ Dof{d v}, {d v} ]; In Omega; Jacobian J; Integration I; } } } }
+Resolution { { Name R; System { { Name A; NameOfFormulation F; } } Operation { Generate[A]; Solve[A]; SaveSolution[A]; } } }
+PostProcessing { { Name P; NameOfFormulation F; Quantity { { Name v; Value { Local { [ {v} ]; In Omega; Jacobian J; } } } } } }
+PostOperation { { Name O; NameOfPostProcessing P; Operation { Print[ v, OnElementsOf Omega, File "v.pos" ]; Print[ v, OnLine {{0,0.5,0}{1,0.5,0}} {10}, File "line.txt", Format Table ]; } } }
+X
+    gmsh -2 -format msh22 -v 1 g.geo -o g.msh && getdp p.pro -msh g.msh -solve R -pos O -v 1
+    awk '{ printf "%.6f\n", $NF }' line.txt
+    head -n 2 g.msh
+    rm -f p.pre p.res
 }
