@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +213,7 @@ static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     if (!amph_mount_put_off(&open->put_off))
         free_open(open);
 
-    atomic_fetch_sub(&amph_mount.releases, 1);
+    amph_mount_release_ended();
     fuse_reply_err(req, 0);
 }
 

@@ -36,7 +36,7 @@ static void note_request(int fd, const struct fuse_in_header *head, size_t len)
     amph_mount_thread.ends_rights = head->opcode == FUSE_WRITE && len >= sizeof *head + sizeof *w &&
                                     w->write_flags & WRITE_ENDS_RIGHTS;
     if (head->opcode == FUSE_RELEASE)
-        atomic_fetch_add(&amph_mount.releases, 1);
+        atomic_fetch_add(&amph_mount.releases.begun, 1);
 
     amph_fwd_set_caller((struct amph_fwd_caller){ (pid_t)head->pid, -1 });
     if (head->opcode != FUSE_INTERRUPT) {

@@ -26,7 +26,7 @@
 #include "base/os/clock.h"
 #include "iofwd/mount/mount.h"
 
-#define RELEASE_LOOKS 100
+#define RELEASES_NS (25 * AMPH_NS_PER_MS) /* how long a refused lock waits for them */
 
 /* The locks of one process on one file.  Guarded by the lock of the tables. */
 struct amph_mount_owner {
@@ -159,19 +159,38 @@ void amph_mount_lock_release(const struct amph_mount_open *open)
         end_owner(gone);
 }
 
+void amph_mount_release_ended(void)
+{
+    atomic_fetch_sub(&amph_mount.releases.begun, 1);
+    if (!atomic_load(&amph_mount.releases.awaited))
+        return;
+
+    pthread_mutex_lock(&amph_mount.releases.lock);
+    pthread_cond_broadcast(&amph_mount.releases.ended);
+    pthread_mutex_unlock(&amph_mount.releases.lock);
+}
+
 /* The end of an open file is reported to no one who waits, but before the requests that follow it.  So a lock that is
- * refused may be one whose end is on its way.  Returns true if it was. */
+ * refused may be one whose end is on its way.  Returns true if any was. */
 static bool await_releases(void)
 {
-    const struct timespec pause = { .tv_nsec = AMPH_NS_PER_MS / 4 };
-    bool any = false;
+    const uint64_t until_ns = amph_now_ns() + RELEASES_NS;
+    const struct timespec until = { .tv_sec = (time_t)(until_ns / AMPH_NS_PER_S),
+                                    .tv_nsec = (long)(until_ns % AMPH_NS_PER_S) };
+    int err = 0;
 
-    for (int i = 0; i < RELEASE_LOOKS && atomic_load(&amph_mount.releases) > 0; i++) {
-        any = true;
-        nanosleep(&pause, NULL);
-    }
+    if (!atomic_load(&amph_mount.releases.begun))
+        return false;
 
-    return any;
+    pthread_mutex_lock(&amph_mount.releases.lock);
+    atomic_fetch_add(&amph_mount.releases.awaited, 1);
+    while (!err && atomic_load(&amph_mount.releases.begun))
+        err = pthread_cond_clockwait(&amph_mount.releases.ended, &amph_mount.releases.lock,
+                                     CLOCK_MONOTONIC, &until);
+
+    atomic_fetch_sub(&amph_mount.releases.awaited, 1);
+    pthread_mutex_unlock(&amph_mount.releases.lock);
+    return true;
 }
 
 /* Returns the only other process of this mount with locks on the file; 0 if there are several,

@@ -32,7 +32,8 @@ enum {
 
 struct amph_mount amph_mount = {
     .o = { .cache = AMPH_MOUNT_CACHE_OPEN, .attr_s = -1, .ready_fd = -1 },
-    .start = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
+    .start = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER },
+    .releases = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER }
 };
 _Thread_local struct amph_mount_thread amph_mount_thread;
 

@@ -98,8 +98,13 @@ struct amph_mount {
 
     /* lock.c: lock requests that wait at the servers now */
     _Atomic unsigned lock_waits;
-    /* lock.c: ends of open files that have been read (exchange.c) and not been carried out (data.c) */
-    _Atomic unsigned releases;
+    /* lock.c: ends of open files that have been read (exchange.c) and not been carried out (data.c); threads that wait
+     * for them */
+    struct {
+        _Atomic unsigned begun, awaited;
+        pthread_mutex_t lock;
+        pthread_cond_t ended;
+    } releases;
 
     /* servers.c: the prefixes that are served, and the connections that end with the servers */
     struct amph_fwd_prefixes served;
@@ -290,6 +295,8 @@ void amph_mount_flag_calls(struct fuse_lowlevel_ops *ops);
 void amph_mount_lock_drop(struct amph_mount_node *node, uint64_t owner);
 /* The last descriptor of an open file has been closed: releases the locks that belong to it. */
 void amph_mount_lock_release(const struct amph_mount_open *open);
+/* Such an end, of which begun was counted when it was read, has been carried out. */
+void amph_mount_release_ended(void);
 
 /* ---- owner.c ---- */
 
