@@ -12,6 +12,7 @@
 #include "base/program/note.h"
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/attach/client.h"
+#include "iofwd/interpose/process/mpi_job.h"
 #include "iofwd/interpose/stdio/abort_text.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
@@ -75,6 +76,15 @@ const FILE *amph_ip_std_original(int fd)
     static const FILE *const files[] = { &original_in, &original_out, &original_err };
 
     return files[fd];
+}
+
+/* A static program shares no PMIx library with an MPI library. */
+void amph_ip_mpi_hold(void)
+{
+}
+
+void amph_ip_mpi_release(void)
+{
 }
 
 bool amph_ip_program_uses_api(void)
