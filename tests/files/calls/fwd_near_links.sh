@@ -38,11 +38,15 @@ alone() {
     echo "calls: $(($(calls) - before))"
 }
 
-# by_itself NAME COMMAND
+# by_itself NAME COMMAND.  Servers of one user share the versions of files, so that a change by another test may make a call ask the server; a
+# true fault occurs each time.
 by_itself() {
     mp_wanted "$1" || return 0
-    alone "$2" >"$mp_dir/out" 2>&1
-    printf 'text\ncalls: 0\n' | cmp - "$mp_dir/out" >>"$mp_dir/out" 2>&1
+    for attempt in 1 2 3; do
+        alone "$2" >"$mp_dir/out" 2>&1
+        printf 'text\ncalls: 0\n' | cmp - "$mp_dir/out" >>"$mp_dir/out" 2>&1 && break
+    done
+    printf 'text\ncalls: 0\n' | cmp -s - "$mp_dir/out"
     mp_report $? "$1" "$mp_dir/out"
 }
 

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmark of peer.h with Amphora and with other libraries in turn, and prints the ratios.
 
-compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-peer NAME=COMMAND]... [TEST[:BYTES]]...
+compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-mpi NAME]... [-peer NAME=COMMAND]... [TEST[:BYTES]]...
 
 It builds one program with Amphora's library in DIR (without -builddir: ./build, else build in the source tree, else the
 source tree itself) and one with each MPI that has its compiler here (mpicc.openmpi, mpicc.mpich; Debian:
-libopenmpi-dev, libmpich-dev). -peer adds a program that you have built yourself from peer.c and
+libopenmpi-dev, libmpich-dev); -mpi names one of them, openmpi or mpich. -peer adds a program that you have built yourself from peer.c and
 gasnet.c, with GASNet for instance; {n} in COMMAND is the number of processes, and the tests follow it. Each row: the
 median of R runs of each, in microseconds an operation, and how many times as long the peer takes (above 1: Amphora is
 ahead). Exit code 1: a program could not be built or did not end well, which is told; 2: wrong arguments. For good figures the machine is quiet. Do not run it at
@@ -85,6 +85,9 @@ def mpich(args, folder):
     program = os.path.join(folder, "mpich")
     compile_with("mpicc.mpich", "mpi.c", program, "-Wno-stringop-overflow")
     return f"{MPICH[args.conduit]} mpirun.mpich -n {args.n} {program}".strip()
+
+
+MPIS = {"openmpi": ("mpicc.openmpi", openmpi), "mpich": ("mpicc.mpich", mpich)}
 
 
 def kill_tree(pid):
@@ -193,6 +196,7 @@ def main():
     parser.add_argument("-n", type=positive, default=2)
     parser.add_argument("-repeat", type=positive, default=3)
     parser.add_argument("-samples", type=positive, default=9)
+    parser.add_argument("-mpi", choices=list(MPIS), action="append", default=[])
     parser.add_argument("-peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args()
@@ -201,9 +205,9 @@ def main():
 
     with tempfile.TemporaryDirectory(prefix="amphora-peer.") as folder:
         programs = {"amphora": amphora(args, folder)}
-        for compiler, make in (("mpicc.openmpi", openmpi), ("mpicc.mpich", mpich)):
-            if shutil.which(compiler):
-                programs[make.__name__] = make(args, folder)
+        for name, (compiler, make) in MPIS.items():
+            if name in args.mpi or (not args.mpi and shutil.which(compiler)):
+                programs[name] = make(args, folder)
 
         for name, command in args.peer:
             programs[name] = command.replace("{n}", str(args.n))
