@@ -359,11 +359,11 @@ static void *get_target(struct amph_ofi_cx *cx, struct amph_ofi_op *op, void *ds
  * page.  Each part more makes it longer. */
 static unsigned put_parts(const struct amph_ofi_cx *cx, const void *src, size_t len_bytes)
 {
+    if (AMPH_LIKELY(len_bytes < PUT_LONG_BYTES) || !cx->prov->put_part_bytes)
+        return 1;
+
     const size_t limit = cx->info->tx_attr->rma_iov_limit;
     const size_t most = limit < PUT_PARTS_MAX ? limit : PUT_PARTS_MAX;
-
-    if (!cx->prov->put_part_bytes || len_bytes < PUT_LONG_BYTES)
-        return 1;
 
     for (unsigned n = 1; n <= most; n++) {
         const uintptr_t head_bytes = cx->prov->put_head_bytes + n * cx->prov->put_part_bytes;

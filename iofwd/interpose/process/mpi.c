@@ -11,10 +11,10 @@
  * for every rank, and after MPI_Finalize it would be too late.  Amphora's own use of the library
  * does not pass here.
  *
- * Open MPI's process manager forgets a rank when a process of it has left PMIx, so that MPI_Init
- * fails afterwards.  A process that joins the servers before MPI_Init, because it reads a forwarded
- * file, therefore stays in PMIx until it ends.  A later process of the rank takes PMIx's data in another way,
- * which serves jobs of one host only (store_by_messages).
+ * PMIx's store in shared memory gives the job's data to the first session of a rank only, so that
+ * MPI_Init fails in a later one.  A process that joins the servers before MPI_Init, because it reads a
+ * forwarded file, therefore stays in PMIx until it ends.  A later process of the rank takes the data in
+ * another way, which serves jobs of one host only (store_by_messages).
  */
 #include <dlfcn.h>
 #include <errno.h>
