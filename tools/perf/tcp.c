@@ -31,8 +31,7 @@ static bool tcp_ready(int fd)
     int one = 1;
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced, sizeof unpaced - 1);
-    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&
-           fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0;
 }
 
 /* Returns a socket that listens on loopback, at *addr; -1: there is none. */
@@ -126,7 +125,8 @@ static bool tcp_open(struct perf_run *run)
 static bool tcp_move_or(bool yields, int fd, unsigned char *data, size_t len, bool send_it)
 {
     while (len > 0) {
-        ssize_t n = send_it ? send(fd, data, len, MSG_NOSIGNAL) : recv(fd, data, len, 0);
+        ssize_t n = send_it ? send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : recv(fd, data, len, MSG_DONTWAIT);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             if (yields)
@@ -245,12 +245,30 @@ double perf_tcp_rate(struct perf_run *run, size_t bytes)
 
 /* ---- files over TCP ---- */
 
-#define FILE_PIECE (128u << 10) /* stays in the second-level cache from recv to write */
+#define FILE_PIECE (256u << 10) /* stays in the second-level cache from recv to write */
+#define SLEEP_FROM \
+    (64u \
+     << 10) /* a process that waits for this much is woken sooner than it finds out by looking */
 
-/* A file test has no cores of its own. */
-static bool tcp_move_yielding(int fd, unsigned char *data, size_t len, bool send_it)
+/* A file test has no cores of its own, so that a process that waits for a few bytes yields, and one that waits
+ * for many sleeps until all have come: receiving them in small parts halves the rate. */
+static bool file_move(int fd, unsigned char *data, size_t len, bool send_it)
 {
-    return tcp_move_or(true, fd, data, len, send_it);
+    if (len < SLEEP_FROM)
+        return tcp_move_or(true, fd, data, len, send_it);
+
+    while (len > 0) {
+        ssize_t n = send_it ? send(fd, data, len, MSG_NOSIGNAL) : recv(fd, data, len, MSG_WAITALL);
+
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return false;
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        }
+    }
+
+    return true;
 }
 
 /* One call of `bytes` at the child: pieces from the connection to the file or back. */
@@ -262,10 +280,9 @@ static bool serve_call(int fd, int file, unsigned char *piece, size_t bytes, boo
         size_t len = left < FILE_PIECE ? left : FILE_PIECE;
 
         if (reading)
-            ok = read(file, piece, len) == (ssize_t)len && tcp_move_yielding(fd, piece, len, true);
+            ok = read(file, piece, len) == (ssize_t)len && file_move(fd, piece, len, true);
         else
-            ok = tcp_move_yielding(fd, piece, len, false) &&
-                 write(file, piece, len) == (ssize_t)len;
+            ok = file_move(fd, piece, len, false) && write(file, piece, len) == (ssize_t)len;
 
         left -= len;
     }
@@ -280,11 +297,11 @@ static bool serve_file(int fd, int file, unsigned char *piece, size_t bytes, siz
     for (size_t done = 0; done < total; done += bytes) {
         unsigned char byte = 0;
 
-        if (reading && !tcp_move_yielding(fd, &byte, 1, false))
+        if (reading && !file_move(fd, &byte, 1, false))
             return false;
         if (!serve_call(fd, file, piece, bytes, reading))
             return false;
-        if (!reading && !tcp_move_yielding(fd, &byte, 1, true))
+        if (!reading && !file_move(fd, &byte, 1, true))
             return false;
     }
 
@@ -296,11 +313,11 @@ static bool ask_for_calls(int fd, unsigned char *data, size_t bytes, size_t tota
     for (size_t done = 0; done < total; done += bytes) {
         unsigned char byte = 0;
 
-        if (reading && !tcp_move_yielding(fd, &byte, 1, true))
+        if (reading && !file_move(fd, &byte, 1, true))
             return false;
-        if (!tcp_move_yielding(fd, data, bytes, !reading))
+        if (!file_move(fd, data, bytes, !reading))
             return false;
-        if (!reading && !tcp_move_yielding(fd, &byte, 1, false))
+        if (!reading && !file_move(fd, &byte, 1, false))
             return false;
     }
 
