@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "am/ep.h"
+#include "base/copy.h"
 #include "base/platform.h"
 #include "base/status.h"
 #include "conduits/conduit.h"
@@ -188,7 +189,7 @@ enum amph_status amph_ep_long_request(struct amph_am_ep *ep, uint32_t peer,
             return st;
 
         if (segment->local)
-            memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
+            amph_copy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (packs(p, am))
             m.kind = AMPH_AM_LONG_PACKED;
         else
@@ -281,7 +282,7 @@ enum amph_status amph_ep_long_reply(struct amph_token *token, const struct amph_
 
     if (there) {
         if (am->nbytes && segment->local)
-            memcpy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
+            amph_copy((uint8_t *)segment->local + offset, am->payload, am->nbytes);
         else if (am->nbytes &&
                  !(p->vm_pid && amph_am_vm_put(ep, token->peer, am->dest, am->payload, am->nbytes)))
             amph_am_carry_reply(ep, token->peer, segment, offset, am->payload, am->nbytes);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "am/ep.h"
+#include "base/copy.h"
 #include "base/status.h"
 #include "base/wire.h"
 #include "conduits/conduit.h"
@@ -155,7 +156,7 @@ enum amph_status amph_am_put(struct amph_am_ep *ep, uint32_t peer, const struct 
 
     if (rmem->local || len_bytes == 0) {
         if (len_bytes)
-            memcpy((uint8_t *)rmem->local + offset, src, len_bytes);
+            amph_copy((uint8_t *)rmem->local + offset, src, len_bytes);
 
         __atomic_thread_fence(__ATOMIC_RELEASE);
         finish(lc);
@@ -213,7 +214,7 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
     if (rmem->local || len_bytes == 0) {
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (len_bytes)
-            memcpy(dst, (const uint8_t *)rmem->local + offset, len_bytes);
+            amph_copy(dst, (const uint8_t *)rmem->local + offset, len_bytes);
 
         finish(done);
         return AMPH_OK;

@@ -17,6 +17,7 @@ libamphora_la_SOURCES += \
 	base/auth.h \
 	base/clmul.c \
 	base/clmul.h \
+	base/copy.h \
 	base/os/clock.h \
 	base/os/host_clock.h \
 	base/settings/counter_defs.h \

@@ -32,7 +32,8 @@ EXTRA_DIST += \
 	tools/perf/peer/gasnet.c \
 	tools/perf/peer/mpi.c \
 	tools/perf/peer/peer.c \
-	tools/perf/peer/peer.h
+	tools/perf/peer/peer.h \
+	tools/perf/peer/ucx.c
 dist_check_SCRIPTS += tests/tools/perf_peer.sh
 TESTS += tests/tools/perf_peer.sh
 # Recorded file calls: the reader (iofwd/trace) and the program on it.

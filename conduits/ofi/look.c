@@ -31,7 +31,7 @@
 #define WATCHED_MAX 8u /* connections of which one may be hot: the last ones */
 #define STAGE_BYTES \
     9000u /* what libfabric reads at a time, unless it reads a greeting or a large message */
-#define SHORT_BYTES 2048u /* longer messages are better read in place */
+#define SHORT_BYTES 4608u /* longer messages are better read in place */
 #define SHORTS_BEFORE_HOT 3u
 #define LOOKS_BETWEEN_SETS 8u
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/copy.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/wire.h"
@@ -208,7 +209,7 @@ enum amph_status amph_smp_put(struct amph_cx *cx, uint32_t peer, const struct am
                               uint64_t offset, const void *src, size_t len_bytes,
                               struct amph_op *lc, struct amph_op *rc)
 {
-    memcpy((char *)rmem->local + offset, src, len_bytes);
+    amph_copy((char *)rmem->local + offset, src, len_bytes);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     finish(lc);
     finish(rc);
@@ -220,7 +221,7 @@ enum amph_status amph_smp_get(struct amph_cx *cx, uint32_t peer, const struct am
                               uint64_t offset, void *dst, size_t len_bytes, struct amph_op *done)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    memcpy(dst, (const char *)rmem->local + offset, len_bytes);
+    amph_copy(dst, (const char *)rmem->local + offset, len_bytes);
     finish(done);
     return AMPH_OK;
 }

@@ -221,7 +221,7 @@ void amph_coll_chain_scan(struct amph_coll_op *op)
 
     amph_coll_mail_begin(op->coll, op->seq, PORTS, PORTS, net->piece);
     if (net->dst != net->src)
-        memcpy(net->dst, net->src, net->len);
+        amph_copy(net->dst, net->src, net->len);
 
     if (net->me)
         amph_coll_mail_in_pieces(op->coll, PORT_DOWN, amph_coll_net_rank(op, net->me - 1),

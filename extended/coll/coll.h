@@ -37,6 +37,7 @@
 #include <string.h>
 
 #include "amphora/coll1.h"
+#include "base/copy.h"
 #include "extended/coll/barrier.h"
 #include "extended/coll/share.h"
 #include "extended/event.h"
@@ -72,13 +73,6 @@ static inline void amph_fold(const struct amph_fold *f, const void *left, void *
         f->fn(left, right, len_bytes / f->elem_bytes, f->cdata);
 }
 
-/* Copies a block, if it is not in its place already. */
-static inline void amph_coll_copy(void *dst, const void *src, size_t len_bytes)
-{
-    if (len_bytes && dst != src)
-        memmove(dst, src, len_bytes);
-}
-
 /* Have two blocks of that length no byte in common? */
 static inline bool amph_coll_apart(const void *a, const void *b, size_t len_bytes)
 {
@@ -86,6 +80,18 @@ static inline bool amph_coll_apart(const void *a, const void *b, size_t len_byte
     const uintptr_t y = (uintptr_t)b;
 
     return x < y ? y - x >= len_bytes : x - y >= len_bytes;
+}
+
+/* Copies a block, if it is not in its place already. */
+static inline void amph_coll_copy(void *dst, const void *src, size_t len_bytes)
+{
+    if (!len_bytes || dst == src)
+        return;
+
+    if (amph_coll_apart(dst, src, len_bytes))
+        amph_copy(dst, src, len_bytes);
+    else
+        memmove(dst, src, len_bytes);
 }
 
 /* Folds data that is in the byte order of messages (coll/fold.c). */

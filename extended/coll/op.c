@@ -186,7 +186,7 @@ static bool step_broadcast(struct amph_coll_op *op)
     if (root && net && !(op->stage & COPIED)) { /* while the other members process their parts */
         op->stage |= COPIED;
         if (op->dst != op->src)
-            memcpy(op->dst + op->off, src, op->len);
+            amph_copy(op->dst + op->off, src, op->len);
     }
 
     return net && local;

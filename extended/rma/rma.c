@@ -6,12 +6,20 @@
  */
 #include "am/am.h"
 #include "amphora/rma.h"
+#include "base/copy.h"
 #include "base/status.h"
 #include "conduits/conduit.h"
 
 #include "base/log.h"
 #include "extended/check.h"
 #include "extended/event.h"
+
+_Static_assert(AMPHORA_SMALL_COPY == AMPH_COPY_PIECE, "the header's copies are whole up to a piece");
+
+void amphora_copy_large(void *dest, const void *src, size_t nbytes)
+{
+    amph_copy(dest, src, nbytes);
+}
 
 /* The facts of a transfer. */
 struct target {

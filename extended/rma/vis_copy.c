@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/platform.h"
 #include "extended/rma/vis.h"
 
@@ -119,7 +120,7 @@ void amph_rma_vis_copy(const struct amph_rma_vis_row *dst, const struct amph_rma
     bool src_solid = !src->list && src->step == (ptrdiff_t)len;
 
     if (dst_solid && src_solid)
-        memcpy(dst->base, src->base, count * len);
+        amph_copy(dst->base, src->base, count * len);
     else
         class_of(len)(dst, src, count, len);
 }

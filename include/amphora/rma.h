@@ -46,6 +46,11 @@ int amphora_put_val_nbi(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_
 gex_Event_t amphora_put_val_nb(gex_TM_t tm, gex_Rank_t rank, void *dest, gex_RMA_Value_t value,
                                size_t nbytes, gex_Flags_t flags);
 
+/* Copies more than AMPHORA_SMALL_COPY bytes; the C library's memcpy is slow there on some processors. */
+void amphora_copy_large(void *dest, const void *src, size_t nbytes);
+
+#define AMPHORA_SMALL_COPY ((size_t)512 << 10)
+
 /* Copies between this process and mapped memory, ordered against the accesses around it.  Words are
  * one access each. */
 AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
@@ -60,8 +65,10 @@ AMPHORA_INLINE void amphora_copy(void *dest, const void *src, size_t nbytes)
     } else if (nbytes == 4) {
         memcpy(&v4, src, 4);
         memcpy(dest, &v4, 4);
-    } else {
+    } else if (nbytes <= AMPHORA_SMALL_COPY) {
         memcpy(dest, src, nbytes);
+    } else {
+        amphora_copy_large(dest, src, nbytes);
     }
 
     AMPHORA_FENCE();

@@ -27,8 +27,18 @@ rows "two processes" 17 "$pairs $colls"
 rows "three processes" 8 -n 3 "$colls"
 # Not MPICH: its processes never give a core away, and need minutes here beside other work.
 peer=""
-command -v mpicc.openmpi >/dev/null && peer="-mpi openmpi"
+command -v mpicc.openmpi >/dev/null && peer="-library openmpi"
 rows "two processes over tcp" 4 -conduit tcp $peer "round_trip:4096 flood:64 put:8 exchange:8"
+if pkg-config --exists ucx 2>/dev/null; then
+    for conduit in smp tcp; do
+        mp_check "UCX over $conduit, which has no collectives" sh -c "$compare -conduit $conduit -library ucx round_trip:65536 flood:8 put:8 gets:4096 fetch_add \
+            broadcast:8 >'$mp_dir/ucx'; code=\$?; cat '$mp_dir/ucx'; [ \$code -eq 0 ] &&
+            awk '\$1 == \"broadcast\" { none = \$5 == \"-\" } NR > 1 && \$5 > 0 { n++ } END { exit n != 5 || !none }' '$mp_dir/ucx'"
+    done
+else
+    mp_skip "UCX over smp, which has no collectives" "pkg-config knows no ucx (package libucx-dev)"
+    mp_skip "UCX over tcp, which has no collectives" "pkg-config knows no ucx (package libucx-dev)"
+fi
 told "a peer that fails" "compare.py: broken: exit code 7: it has no network" -peer "'broken=sh -c \"echo it has no network >&2; exit 7\"'" round_trip
 told "a peer that prints something else" "compare.py: other: it prints other lines than TEST BYTES MICROSECONDS" -peer "'other=echo'" round_trip
 told "a test that does not exist" "there is no test nonsense" nonsense

@@ -14,6 +14,7 @@
 
 #include "base/os/arena.h"
 #include "base/auth.h"
+#include "base/copy.h"
 #include "base/settings/env.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -432,4 +433,35 @@ Test(log, what_all_find_out_is_said_by_one)
 
     cr_assert(read(to[0], got, sizeof got - 1) > 0);
     cr_assert_str_eq(got, "amphora: the same\namphora: another\n");
+}
+
+/* Around a piece, and around the length from which there are none: every byte, and none beyond. */
+Test(copy, any_length_is_copied_whole)
+{
+    static const size_t lengths[] = { 0,
+                                      1,
+                                      AMPH_COPY_PIECE - 1,
+                                      AMPH_COPY_PIECE,
+                                      AMPH_COPY_PIECE + 1,
+                                      3 * AMPH_COPY_PIECE + 7,
+                                      AMPH_COPY_WHOLE - 1,
+                                      AMPH_COPY_WHOLE,
+                                      AMPH_COPY_WHOLE + 1 };
+    const size_t room = AMPH_COPY_WHOLE + 64;
+    uint32_t *from = malloc(room);
+    uint8_t *to = malloc(room);
+
+    cr_assert(from && to);
+    for (size_t i = 0; i < room / sizeof *from; i++)
+        from[i] = (uint32_t)i * 2654435761u;
+
+    for (size_t i = 0; i < AMPH_COUNTOF(lengths); i++) {
+        memset(to, 0xee, room);
+        amph_copy(to + 1, (const uint8_t *)from + 3, lengths[i]);
+        cr_assert_eq(memcmp(to + 1, (const uint8_t *)from + 3, lengths[i]), 0);
+        cr_assert(to[0] == 0xee && to[1 + lengths[i]] == 0xee);
+    }
+
+    free(to);
+    free(from);
 }

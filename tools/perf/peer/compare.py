@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the benchmark of peer.h with Amphora and with other libraries in turn, and prints the ratios.
 
-compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-mpi NAME]... [-peer NAME=COMMAND]... [TEST[:BYTES]]...
+compare.py [-builddir DIR] [-conduit smp|tcp] [-n N] [-repeat R] [-samples S] [-library NAME]... [-peer NAME=COMMAND]... [TEST[:BYTES]]...
 
 It builds one program with Amphora's library in DIR (without -builddir: ./build, else build in the source tree, else the
-source tree itself) and one with each MPI that has its compiler here (mpicc.openmpi, mpicc.mpich; Debian:
-libopenmpi-dev, libmpich-dev); -mpi names one of them, openmpi or mpich. -peer adds a program that you have built yourself from peer.c and
+source tree itself) and one with each library that is here: the MPIs by their compilers mpicc.openmpi and mpicc.mpich, and
+UCX, which has no collectives, by pkg-config (Debian: libopenmpi-dev, libmpich-dev, libucx-dev); -library names one of them:
+openmpi, mpich or ucx. -peer adds a program that you have built yourself from peer.c and
 gasnet.c, with GASNet for instance; {n} in COMMAND is the number of processes, and the tests follow it. Each row: the
 median of R runs of each, in microseconds an operation, and how many times as long the peer takes (above 1: Amphora is
 ahead). Exit code 1: a program could not be built or did not end well, which is told; 2: wrong arguments. For good figures the machine is quiet. Do not run it at
-real-time priority: MPI processes that wait for one another never give their cores away.
+real-time priority: processes of MPICH and UCX that wait for one another never give their cores away.
 """
 import argparse
 import collections
@@ -25,14 +26,15 @@ import tempfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PAIRS = ["round_trip:8", "round_trip:4096", "round_trip:65536", "flood:8", "flood:4096", "flood:65536", "put:8",
-         "put:65536", "put:1048576", "get:8", "get:65536", "get:1048576", "fetch_add", "puts:8", "puts:4096", "gets:8",
-         "gets:4096"]
+         "put:4096", "put:65536", "put:1048576", "get:8", "get:4096", "get:65536", "get:1048576", "fetch_add", "puts:8",
+         "puts:4096", "puts:65536", "gets:8", "gets:4096", "gets:65536"]
 COLLECTIVES = ["broadcast", "reduce", "reduce_all", "scatter", "gather", "gather_all", "exchange"]
 SECONDS_A_RUN = 60
 
 # How each MPI is kept to one way of transport, and told that processes may outnumber cores.
 OPENMPI = {"smp": "--mca btl vader,self", "tcp": "--mca btl tcp,self --mca btl_tcp_if_include lo --mca osc pt2pt"}
 MPICH = {"smp": "", "tcp": "MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_CH4_NOLOCAL=1 UCX_TLS=tcp,self"}
+UCX = {"smp": "UCX_TLS=shm,self", "tcp": "UCX_TLS=tcp,self UCX_NET_DEVICES=lo"}
 
 
 def default_tests(n):
@@ -87,7 +89,23 @@ def mpich(args, folder):
     return f"{MPICH[args.conduit]} mpirun.mpich -n {args.n} {program}".strip()
 
 
-MPIS = {"openmpi": ("mpicc.openmpi", openmpi), "mpich": ("mpicc.mpich", mpich)}
+def ucx(args, folder):
+    program = os.path.join(folder, "ucx")
+    compile_with(os.environ.get("CC", "cc"), "ucx.c", program, "-lucp", "-lucs")
+    return f"{UCX[args.conduit]} UCX_LOG_LEVEL=error {program} -n {args.n}"
+
+
+def has_ucx():
+    return shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", "ucx"], check=False).returncode == 0
+
+
+# Each library: whether it is here, the command that runs its program, and whether it has collectives.
+Library = collections.namedtuple("Library", "here command collectives")
+LIBRARIES = {
+    "openmpi": Library(lambda: shutil.which("mpicc.openmpi"), openmpi, True),
+    "mpich": Library(lambda: shutil.which("mpicc.mpich"), mpich, True),
+    "ucx": Library(has_ucx, ucx, False),
+}
 
 
 def kill_tree(pid):
@@ -136,15 +154,22 @@ def run(command, tests, samples):
         return {}, wrong or f"it prints other lines than TEST BYTES MICROSECONDS: {out.strip()[-300:]}"
 
 
+def tests_of(name, tests):
+    if name not in LIBRARIES or LIBRARIES[name].collectives:
+        return tests
+
+    return [test for test in tests if test.partition(":")[0] not in COLLECTIVES + ["barrier"]]
+
+
 def measure(programs, tests, args):
     found = collections.defaultdict(list)
     failed = {}
     for _ in range(args.repeat):
         for name, command in programs.items():
-            if name in failed:
+            if name in failed or not tests_of(name, tests):
                 continue
 
-            values, wrong = run(command, tests, args.samples)
+            values, wrong = run(command, tests_of(name, tests), args.samples)
             if wrong:
                 failed[name] = wrong
 
@@ -196,7 +221,7 @@ def main():
     parser.add_argument("-n", type=positive, default=2)
     parser.add_argument("-repeat", type=positive, default=3)
     parser.add_argument("-samples", type=positive, default=9)
-    parser.add_argument("-mpi", choices=list(MPIS), action="append", default=[])
+    parser.add_argument("-library", choices=list(LIBRARIES), action="append", default=[])
     parser.add_argument("-peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND")
     parser.add_argument("tests", nargs="*")
     args = parser.parse_args()
@@ -205,9 +230,9 @@ def main():
 
     with tempfile.TemporaryDirectory(prefix="amphora-peer.") as folder:
         programs = {"amphora": amphora(args, folder)}
-        for name, (compiler, make) in MPIS.items():
-            if name in args.mpi or (not args.mpi and shutil.which(compiler)):
-                programs[name] = make(args, folder)
+        for name, library in LIBRARIES.items():
+            if name in args.library or (not args.library and library.here()):
+                programs[name] = library.command(args, folder)
 
         for name, command in args.peer:
             programs[name] = command.replace("{n}", str(args.n))
