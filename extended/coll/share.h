@@ -47,11 +47,12 @@ struct amph_share_cell {
     _Alignas(16) uint8_t data[];
 };
 
-/* done: this member reads no cell up to this number any more.  wanted: it waits until all members
- * are done with the cells up to this number; 0: it does not wait.  posted: the last cell that it
- * has posted. */
+/* done: this member reads no cell up to this number any more.  posted: the last cell that it has posted.
+ * wanted: it waits until all members are done with the cells up to this number; 0: it does not wait.  That
+ * has a line of its own, because readers look at it often and done changes with every cell. */
 struct amph_share_done {
-    uint64_t done, wanted, posted;
+    uint64_t done, posted;
+    uint64_t wanted AMPH_ALIGN_LINE;
 } AMPH_ALIGN_LINE;
 
 /* The bytes of a cell with its numbers, whole cache lines. */

@@ -205,7 +205,7 @@ preload_sources = \
 libiofwd_preload_la_SOURCES = $(preload_sources) iofwd/interpose/attach/load.c iofwd/interpose/entry/mpi_io.c iofwd/interpose/entry/mpi_io.h iofwd/interpose/entry/mpi_request.c iofwd/interpose/process/mpi.c iofwd/interpose/libc/libc_real.c iofwd/interpose/loader/symbol.c
 nodist_libiofwd_preload_la_SOURCES = iofwd/calls/names.c iofwd/calls/mpi_io.c
 libiofwd_preload_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"_IO_2_1_"'
-libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_preload_la_CFLAGS = $(AMPH_CFLAGS) $(MEMSET_CFLAGS) -fvisibility=hidden
 libiofwd_preload_la_LIBTOOLFLAGS = $(for_loading)
 libiofwd_preload_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,initfirst
 libiofwd_preload_la_LIBADD = -ldl -lpthread
@@ -220,7 +220,7 @@ module_LTLIBRARIES += libiofwd_messages.la
 libiofwd_messages_la_SOURCES = iofwd/messages/messages.c iofwd/messages/messages.h
 nodist_libiofwd_messages_la_SOURCES = iofwd/messages/functions.c
 libiofwd_messages_la_CPPFLAGS = $(AM_CPPFLAGS) -DGASNET_PAR
-libiofwd_messages_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_messages_la_CFLAGS = $(AMPH_CFLAGS) $(MEMSET_CFLAGS) -fvisibility=hidden
 libiofwd_messages_la_LIBTOOLFLAGS = $(for_loading)
 libiofwd_messages_la_LDFLAGS = -module -avoid-version -shared
 libiofwd_messages_la_LIBADD = -ldl
@@ -231,7 +231,7 @@ lib_LTLIBRARIES += libiofwd_wrap.la
 libiofwd_wrap_la_SOURCES = $(preload_sources) iofwd/interpose/attach/static.c
 nodist_libiofwd_wrap_la_SOURCES = iofwd/calls/names_wrap.c
 libiofwd_wrap_la_CPPFLAGS = $(AM_CPPFLAGS) -DAMPH_IP_STD_PREFIX='"__wrap__IO_2_1_"'
-libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) -fvisibility=hidden
+libiofwd_wrap_la_CFLAGS = $(AMPH_CFLAGS) $(MEMSET_CFLAGS) -fvisibility=hidden
 libiofwd_wrap_la_LIBTOOLFLAGS = $(for_programs)
 libiofwd_wrap_la_LDFLAGS = -static
 module_DATA += iofwd/calls/iofwd-wrap.args
