@@ -14,7 +14,7 @@
  *   pool.c      pools of operations and buffers    silence.c   detection of hosts that vanish
  *   absent.c    providers that are not installed   cork.c      small operations that are sent together
  *   look.c      is anything ready?                 pusher.c    the thread that sends them if the process computes
- *   pack.c      small puts that travel in one message     shortage.c  is there no memory for what is to be sent?
+ *   pack.c      small puts or gets in one message          shortage.c  is there no memory for what is to be sent?
  *
  * Includes base/, boot/, conduits/ and libfabric's headers.  Writable globals: `state` in greeting.c and
  * look.c, `once`, `swapped` and `now` in cork.c, the pthread_once_t and `interfaces` of imports.c, and
@@ -237,7 +237,7 @@ struct amph_ofi_peer {
     uint8_t state; /* enum amph_ofi_peer_state; atomic */
     /* pack.c */
     uint8_t answers;                   /* to packs, not sent yet; atomic */
-    uint32_t unacked;                  /* puts and packs that are not acknowledged yet */
+    uint32_t unacked;                  /* puts, gets and packs that are not answered yet */
     struct amph_cx_counts pack_counts; /* atomic */
 };
 
@@ -265,18 +265,18 @@ struct amph_ofi_cork {
     unsigned nbursts;
 };
 
-/* Small puts that travel in one message (pack.c). */
+/* Small puts, or gets, that travel in one message (pack.c). */
 struct amph_ofi_pack;
 struct amph_ofi_pack_answer;
 struct amph_ofi_packs {
     /* read by each call */
     bool on;
     bool held;                    /* this process has left a pack open, as far as it knows */
-    bool in_progress;             /* what upcalls put is not packed */
+    bool in_progress;             /* what upcalls put or get is not packed */
     unsigned nanswers;            /* atomic */
     struct amph_ofi_pack *failed; /* could not be sent; progress completes them */
 
-    uint32_t last_peer; /* of the last put */
+    uint32_t last_peer; /* of the last put or get */
     /* of the next three, because the pusher sends packs, too, and of the answers */
     pthread_mutex_t lock;
     struct amph_ofi_pack *open;
@@ -443,6 +443,10 @@ void amph_ofi_pack_close(struct amph_ofi_cx *cx);
 enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
                                    const struct amph_rmem *rmem, uint64_t offset, const void *src,
                                    size_t len_bytes, struct amph_op *lc, struct amph_op *rc);
+/* The same with a get. */
+enum amph_status amph_ofi_pack_get(struct amph_ofi_cx *cx, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                   size_t len_bytes, struct amph_op *done);
 /* Sends the open pack.  false: it is to that peer, and there is no room now. */
 bool amph_ofi_pack_send(struct amph_ofi_cx *cx, uint32_t peer);
 /* What the pusher's thread has found. */
@@ -460,7 +464,7 @@ unsigned amph_ofi_pack_progress(struct amph_ofi_cx *cx);
 /* Handles a message of pack.c.  Returns false for any other. */
 bool amph_ofi_pack_take(struct amph_ofi_cx *cx, uint32_t peer, enum amph_lane lane,
                         const struct amph_am *am);
-/* Completes the puts to a peer that have not been answered, and drops the answers to it. */
+/* Completes the puts and gets that a peer has not answered, and drops the answers to it. */
 void amph_ofi_pack_fail(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status st);
 /* Operations of the conduit. */
 struct amph_cx_counts amph_ofi_counts(struct amph_cx *cx, uint32_t peer);
@@ -478,14 +482,14 @@ static inline bool amph_ofi_pack_waits(const struct amph_ofi_cx *cx)
            __atomic_load_n(&cx->pack.nanswers, __ATOMIC_RELAXED);
 }
 
-/* Counts a put that the peer acknowledges; op->unacked is set. */
-static inline void amph_ofi_put_begun(struct amph_ofi_cx *cx, uint32_t peer)
+/* Counts a put or get that the peer answers; op->unacked is set. */
+static inline void amph_ofi_rma_begun(struct amph_ofi_cx *cx, uint32_t peer)
 {
     cx->peer[peer].unacked++;
     cx->pack.last_peer = peer;
 }
 
-static inline void amph_ofi_put_ended(struct amph_ofi_cx *cx, uint32_t peer)
+static inline void amph_ofi_rma_ended(struct amph_ofi_cx *cx, uint32_t peer)
 {
     cx->peer[peer].unacked -= cx->peer[peer].unacked > 0; /* 0: the peer was replaced meanwhile */
 }

@@ -22,7 +22,7 @@
 #include "conduits/conduit.h"
 
 #define OFI_WIRE_VERSION \
-    3 /* part of an instance's `protocol`; rises with the messages of extended/, too */
+    4 /* part of an instance's `protocol`; rises with the messages of extended/, too */
 
 /* Codes of pack.c in messages of the kind INTERNAL; those of am/ are smaller, those of emulate.c larger. */
 #define OFI_INTERNAL_FIRST 224

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small puts to one peer that follow each other travel in one message.
+ * Small puts to one peer that follow each other travel in one message, and so do small gets.
  * Layer: conduits (ofi).  Thread rule: packs are made by instances that are not threaded, on their send side;
  * the pusher's thread sends the open one under `lock`.  The target's part: below.
  *
  * A put of libfabric is a packet of its own, and so is its acknowledgement; sent together (cork.c), each still
  * costs libfabric's work at both ends.  So a small put that follows others is copied to a pack, which is one
  * message (PUTS).  The target copies the data to its memory and then answers with one message (DONE), after
- * which all puts of the pack are complete.
+ * which all puts of the pack are complete.  A pack of gets (GETS) is answered with their data (GOT).
  *
- * A put is sent at once, by itself, if nothing that was put to its peer before is unacknowledged (as in Nagle's
- * algorithm), or if the put before it went to another peer.  A pack is sent when it is full; before any message,
- * get, other put or change of memory; by each progress call, with which each wait and test begins; and, for a
- * process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while the process does not:
- * as long as a pack is open the process takes `lock` before it calls libfabric, and sends the pack.
+ * A put or get is sent at once, by itself, if nothing that was put to its peer or asked of it before is
+ * unanswered (as in Nagle's algorithm), or if the one before it went to another peer.  A pack is sent when it is
+ * full; before anything of another kind or to another peer; by each progress call, with which each wait and test
+ * begins; and, for a process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while
+ * the process does not: as long as a pack is open the process takes `lock` before it calls libfabric, and sends
+ * the pack.
  *
- * Only progress calls free buffers.  So a put goes to a pack only if there is a buffer for its message; otherwise it
- * would wait for as long as the process computes.
+ * Only progress calls free buffers.  So a put or get goes to a pack only if there is a buffer for its message;
+ * otherwise it would wait for as long as the process computes.
  *
  * Messages arrive after the puts that were begun before them.  Gets and puts that libfabric executes are not ordered
- * with the puts of a pack in flight; the caller waits for one before it begins the other.
+ * with those of a pack in flight; the caller waits for one before it begins the other.
  *
  * A connection that is reset may lose either message.  Both ends count them (amph_ofi_counts), so that am/lost.c
  * finds the loss.
  *
- * The target writes the data and keeps the answer on its progress side.  If it is not threaded, the same progress
- * call sends the answers; else flush does, which follows it, on the send side.
+ * The target writes or reads the data and keeps the answer on its progress side.  If it is not threaded, the same
+ * progress call sends the answers; else flush does, which follows it, on the send side.
  *
  * PUTS: id; for each put: key, offset in the memory, length, data padded to 8.  Request lane.
  * DONE: id, status.  Reply lane.
+ * GETS: id; for each get: key, offset in the memory, length.  Request lane.
+ * GOT: id, status; if it is OK, for each get: data padded to 8.  Reply lane.
  */
 #include <pthread.h>
 #include <rdma/fi_domain.h>
@@ -43,35 +46,55 @@
 #include "base/wire.h"
 #include "conduits/ofi/ofi.h"
 
-#define PACK_PUTS 64u
-#define PACK_BYTES 32704u /* with its header less than 32 KiB */
-#define PUT_BYTES 4096u   /* longer ones are sent by themselves */
+#define PACK_PIECES 64u   /* puts or gets */
+#define PACK_BYTES 32704u /* of a message, and of its answer; with the header less than 32 KiB */
+#define PIECE_BYTES 4096u /* longer ones are sent by themselves */
 #define PACKS_MAX 32u     /* in flight */
 
 enum {
     PUTS = OFI_INTERNAL_FIRST,
     DONE,
-    PUTS_ARGS = 1,
-    DONE_ARGS = 2
+    GETS,
+    GOT,
+    PACK_ARGS = 1,
+    ANSWER_ARGS = 2
 };
 
-struct put_head {
+struct piece_head {
     uint64_t key, offset, len_bytes;
 };
 
 struct amph_ofi_pack {
     struct amph_ofi_pack *next;
     uint32_t peer, id, count, nbytes;
-    enum amph_status st; /* of a pack that could not be sent */
-    struct amph_op *op[PACK_PUTS];
+    uint32_t answer_bytes; /* of the data of gets, padded */
+    uint8_t what;          /* PUTS or GETS */
+    enum amph_status st;   /* of a pack that could not be sent */
+    struct {
+        struct amph_op *op;
+        void *dst; /* of a get */
+        size_t len_bytes;
+    } piece[PACK_PIECES];
     uint64_t bytes[PACK_BYTES / 8];
 };
 
-/* A DONE that has not been sent yet. */
+/* A DONE or GOT that has not been sent yet. */
 struct amph_ofi_pack_answer {
     struct amph_ofi_pack_answer *next;
-    uint32_t peer;
-    int32_t args[DONE_ARGS];
+    uint32_t peer, nbytes;
+    uint8_t what;
+    int32_t args[ANSWER_ARGS];
+    uint64_t bytes[];
+};
+
+/* A put or a get. */
+struct piece {
+    const struct amph_rmem *rmem;
+    uint64_t offset;
+    const void *src; /* of a put, or NULL */
+    void *dst;       /* of a get */
+    size_t len_bytes;
+    struct amph_op *op;
 };
 
 void amph_ofi_pack_open(struct amph_ofi_cx *cx)
@@ -144,7 +167,12 @@ void amph_ofi_pack_answer(struct amph_ofi_cx *cx)
 
     while (__atomic_load_n(&all->nanswers, __ATOMIC_RELAXED) && (a = first_answer(cx)) != NULL) {
         const struct amph_am am = {
-            .kind = AMPH_AM_INTERNAL, .handler = DONE, .nargs = DONE_ARGS, .args = a->args
+            .kind = AMPH_AM_INTERNAL,
+            .handler = a->what,
+            .nargs = ANSWER_ARGS,
+            .nbytes = a->nbytes,
+            .args = a->args,
+            .payload = a->bytes,
         };
         const enum amph_status st = amph_ofi_send_now(cx, a->peer, AMPH_LANE_REPLY, &am, NULL);
 
@@ -178,15 +206,32 @@ static void drop_answers(struct amph_ofi_cx *cx, uint32_t peer)
     pthread_mutex_unlock(&all->lock);
 }
 
-static void add_answer(struct amph_ofi_cx *cx, uint32_t peer, int32_t id, enum amph_status st)
+/* Returns an answer with room for that many bytes. */
+static struct amph_ofi_pack_answer *make_answer(struct amph_ofi_cx *cx, uint8_t what, size_t nbytes)
 {
-    struct amph_ofi_packs *all = &cx->pack;
-    struct amph_ofi_pack_answer *a = malloc(sizeof *a);
+    struct amph_ofi_pack_answer *a = malloc(sizeof *a + nbytes);
 
     if (!a)
-        amph_fatal("%s: no memory for the answer to puts", cx->base.cfg.name);
+        amph_fatal("%s: no memory for the answer to puts or gets", cx->base.cfg.name);
 
-    *a = (struct amph_ofi_pack_answer){ .peer = peer, .args = { id, (int32_t)st } };
+    a->next = NULL;
+    a->what = what;
+    a->nbytes = (uint32_t)nbytes;
+    return a;
+}
+
+/* Queues an answer to pack `id`.  Without success it has no data. */
+static void add_answer(struct amph_ofi_cx *cx, struct amph_ofi_pack_answer *a, uint32_t peer,
+                       int32_t id, enum amph_status st)
+{
+    struct amph_ofi_packs *all = &cx->pack;
+
+    a->peer = peer;
+    a->args[0] = id;
+    a->args[1] = (int32_t)st;
+    if (st != AMPH_OK)
+        a->nbytes = 0;
+
     pthread_mutex_lock(&all->lock);
     *all->answers_tail = a;
     all->answers_tail = &a->next;
@@ -195,7 +240,7 @@ static void add_answer(struct amph_ofi_cx *cx, uint32_t peer, int32_t id, enum a
     pthread_mutex_unlock(&all->lock);
 }
 
-/* What is left of a message of puts, and the memory of the last one. */
+/* What is left of a message, and the memory of its last piece. */
 struct reader {
     const uint8_t *at;
     size_t left;
@@ -216,31 +261,53 @@ static const struct amph_ofi_reg *memory_of(struct amph_ofi_cx *cx, struct reade
     return r->reg;
 }
 
+/* Reads the head of the next piece. */
+static enum amph_status next_head(struct reader *r, struct piece_head *head)
+{
+    if (r->left < sizeof *head)
+        return AMPH_ERR_PROTO;
+
+    memcpy(head, r->at, sizeof *head);
+    r->at += sizeof *head;
+    r->left -= sizeof *head;
+
+    head->key = amph_le64(head->key);
+    head->offset = amph_le64(head->offset);
+    head->len_bytes = amph_le64(head->len_bytes);
+    return head->len_bytes > PACK_BYTES ? AMPH_ERR_PROTO : AMPH_OK;
+}
+
+/* Finds the memory of a piece. */
+static enum amph_status find(struct amph_ofi_cx *cx, struct reader *r,
+                             const struct piece_head *head, uint8_t **at_p)
+{
+    const struct amph_ofi_reg *reg = memory_of(cx, r, head->key);
+
+    if (!reg || head->len_bytes > reg->len_bytes || head->offset > reg->len_bytes - head->len_bytes)
+        return AMPH_ERR_RANGE;
+
+    *at_p = (uint8_t *)reg->base + head->offset;
+    return AMPH_OK;
+}
+
 /* Writes the next put to this process's memory. */
 static enum amph_status write_put(struct amph_ofi_cx *cx, struct reader *r)
 {
-    struct put_head head;
+    struct piece_head head;
+    uint8_t *at;
+    enum amph_status st = next_head(r, &head);
 
-    if (r->left < sizeof head)
+    if (st != AMPH_OK)
+        return st;
+
+    const size_t padded = amph_ofi_pad8((size_t)head.len_bytes);
+
+    if (padded > r->left)
         return AMPH_ERR_PROTO;
+    if ((st = find(cx, r, &head, &at)) != AMPH_OK)
+        return st;
 
-    memcpy(&head, r->at, sizeof head);
-    r->at += sizeof head;
-    r->left -= sizeof head;
-
-    const uint64_t offset = amph_le64(head.offset);
-    const uint64_t len = amph_le64(head.len_bytes);
-    const size_t padded = amph_ofi_pad8((size_t)len);
-
-    if (len > r->left || padded > r->left)
-        return AMPH_ERR_PROTO;
-
-    const struct amph_ofi_reg *reg = memory_of(cx, r, amph_le64(head.key));
-
-    if (!reg || len > reg->len_bytes || offset > reg->len_bytes - len)
-        return AMPH_ERR_RANGE;
-
-    memcpy((uint8_t *)reg->base + offset, r->at, (size_t)len);
+    memcpy(at, r->at, (size_t)head.len_bytes);
     r->at += padded;
     r->left -= padded;
     return AMPH_OK;
@@ -261,21 +328,87 @@ static enum amph_status write_puts(struct amph_ofi_cx *cx, const struct amph_am 
     return st;
 }
 
+/* The bytes of the data that a message asks for; more than PACK_BYTES: it is malformed. */
+static size_t bytes_asked(const struct amph_am *am)
+{
+    struct reader r = { .at = am->payload, .left = am->nbytes };
+    size_t total = 0;
+
+    while (r.left && total <= PACK_BYTES) {
+        struct piece_head head;
+
+        if (next_head(&r, &head) != AMPH_OK)
+            return PACK_BYTES + 1;
+
+        total += amph_ofi_pad8((size_t)head.len_bytes);
+    }
+
+    return total;
+}
+
+/* Copies what a well-formed message asks for from this process's memory. */
+static enum amph_status read_gets(struct amph_ofi_cx *cx, const struct amph_am *am, void *to)
+{
+    struct reader r = { .at = am->payload, .left = am->nbytes };
+    enum amph_status st = AMPH_OK;
+    uint8_t *out = to;
+
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    while (r.left && st == AMPH_OK) {
+        struct piece_head head;
+        uint8_t *at;
+
+        (void)next_head(&r, &head);
+        if ((st = find(cx, &r, &head, &at)) != AMPH_OK)
+            break;
+
+        const size_t padded = amph_ofi_pad8((size_t)head.len_bytes);
+
+        if (padded)
+            memset(out + padded - 8, 0, 8);
+
+        memcpy(out, at, (size_t)head.len_bytes);
+        out += padded;
+    }
+
+    if (r.reg)
+        amph_ofi_reg_put(cx, r.reg);
+
+    return st;
+}
+
 static bool take_puts(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
 {
-    if (am->nargs != PUTS_ARGS ||
+    const enum amph_status st = write_puts(cx, am);
+
+    add_answer(cx, make_answer(cx, DONE, 0), peer, am->args[0], st);
+    return st == AMPH_OK;
+}
+
+static bool take_gets(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
+{
+    const size_t nbytes = bytes_asked(am);
+    const bool good = nbytes <= PACK_BYTES;
+    struct amph_ofi_pack_answer *a = make_answer(cx, GOT, good ? nbytes : 0);
+    const enum amph_status st = good ? read_gets(cx, am, a->bytes) : AMPH_ERR_PROTO;
+
+    add_answer(cx, a, peer, am->args[0], st);
+    return st == AMPH_OK;
+}
+
+/* Handles a message of puts or gets. */
+static bool serve(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
+{
+    if (am->nargs != PACK_ARGS ||
         __atomic_load_n(&cx->peer[peer].answers, __ATOMIC_RELAXED) == PACKS_MAX)
         return false; /* a correct peer never waits for so many answers */
 
-    const enum amph_status st = write_puts(cx, am);
-
-    add_answer(cx, peer, am->args[0], st);
-    return st == AMPH_OK;
+    return am->handler == PUTS ? take_puts(cx, peer, am) : take_gets(cx, peer, am);
 }
 
 /* ---- the origin ---- */
 
-static struct amph_ofi_pack *make_pack(struct amph_ofi_cx *cx, uint32_t peer)
+static struct amph_ofi_pack *make_pack(struct amph_ofi_cx *cx, uint32_t peer, uint8_t what)
 {
     struct amph_ofi_packs *all = &cx->pack;
     struct amph_ofi_pack *pack = all->unused;
@@ -289,13 +422,14 @@ static struct amph_ofi_pack *make_pack(struct amph_ofi_cx *cx, uint32_t peer)
 
     pack->next = NULL;
     pack->peer = peer;
+    pack->what = what;
     pack->id = ++all->last_id;
-    pack->count = pack->nbytes = 0;
+    pack->count = pack->nbytes = pack->answer_bytes = 0;
     cx->peer[peer].unacked++;
     return pack;
 }
 
-/* Completes the puts of packs that are in no list.  Returns the number of packs. */
+/* Completes the operations of packs that are in no list.  Returns the number of packs. */
 static unsigned finish(struct amph_ofi_cx *cx, struct amph_ofi_pack *pack, enum amph_status st)
 {
     unsigned n = 0;
@@ -303,9 +437,9 @@ static unsigned finish(struct amph_ofi_cx *cx, struct amph_ofi_pack *pack, enum 
     while (pack) {
         struct amph_ofi_pack *next = pack->next;
 
-        amph_ofi_put_ended(cx, pack->peer);
+        amph_ofi_rma_ended(cx, pack->peer);
         for (uint32_t i = 0; i < pack->count; i++)
-            pack->op[i]->done(pack->op[i], st);
+            pack->piece[i].op->done(pack->piece[i].op, st);
 
         pack->next = cx->pack.unused;
         cx->pack.unused = pack;
@@ -327,8 +461,8 @@ static bool send_open(struct amph_ofi_cx *cx)
 
     const int32_t id = (int32_t)pack->id;
     const struct amph_am am = { .kind = AMPH_AM_INTERNAL,
-                                .handler = PUTS,
-                                .nargs = PUTS_ARGS,
+                                .handler = pack->what,
+                                .nargs = PACK_ARGS,
                                 .nbytes = pack->nbytes,
                                 .args = &id,
                                 .payload = pack->bytes };
@@ -403,10 +537,10 @@ unsigned amph_ofi_pack_progress(struct amph_ofi_cx *cx)
     return n;
 }
 
-/* The buffers for a message with that many bytes of puts. */
+/* The buffers for a message with that many bytes of pieces. */
 static struct amph_ofi_pool *buffers_for(struct amph_ofi_cx *cx, size_t nbytes)
 {
-    return amph_ofi_bounce_pool(cx, amph_ofi_head_len(PUTS_ARGS) + nbytes);
+    return amph_ofi_bounce_pool(cx, amph_ofi_head_len(PACK_ARGS) + nbytes);
 }
 
 /* Can a pack be opened with that many bytes?  Until it is sent nothing else takes what its message needs. */
@@ -415,74 +549,97 @@ static bool has_room(struct amph_ofi_cx *cx, size_t nbytes)
     return amph_ofi_pool_has_item(&cx->ops) && amph_ofi_pool_has_item(buffers_for(cx, nbytes));
 }
 
-/* Can the put be added to that pack?  A larger one may need another buffer. */
-static bool takes(struct amph_ofi_cx *cx, const struct amph_ofi_pack *pack, uint32_t peer,
-                  size_t padded)
+static uint8_t what_of(const struct piece *piece)
 {
-    const size_t nbytes = pack->nbytes + sizeof(struct put_head) + padded;
+    return piece->src ? PUTS : GETS;
+}
+
+/* The bytes of a piece in its message, and in the answer. */
+static size_t message_bytes(const struct piece *piece)
+{
+    return sizeof(struct piece_head) + (piece->src ? amph_ofi_pad8(piece->len_bytes) : 0);
+}
+
+static size_t answer_bytes(const struct piece *piece)
+{
+    return piece->src ? 0 : amph_ofi_pad8(piece->len_bytes);
+}
+
+/* Can the piece be added to that pack?  A larger one may need another buffer. */
+static bool takes(struct amph_ofi_cx *cx, const struct amph_ofi_pack *pack, uint32_t peer,
+                  const struct piece *piece)
+{
+    const size_t nbytes = pack->nbytes + message_bytes(piece);
     struct amph_ofi_pool *buffers = buffers_for(cx, nbytes);
 
-    return pack->peer == peer && pack->count < PACK_PUTS && nbytes <= PACK_BYTES &&
+    return pack->peer == peer && pack->what == what_of(piece) && pack->count < PACK_PIECES &&
+           nbytes <= PACK_BYTES && pack->answer_bytes + answer_bytes(piece) <= PACK_BYTES &&
            (buffers == buffers_for(cx, pack->nbytes) || amph_ofi_pool_has_item(buffers));
 }
 
-static void add_put(struct amph_ofi_pack *pack, const struct amph_rmem *rmem, uint64_t offset,
-                    const void *src, size_t len_bytes, struct amph_op *rc)
+static void add_piece(struct amph_ofi_pack *pack, const struct piece *piece)
 {
-    const size_t padded = amph_ofi_pad8(len_bytes);
-    const struct put_head head = { amph_le64(rmem->rkey), amph_le64(offset), amph_le64(len_bytes) };
+    const size_t nbytes = message_bytes(piece);
+    const struct piece_head head = { amph_le64(piece->rmem->rkey), amph_le64(piece->offset),
+                                     amph_le64(piece->len_bytes) };
     uint8_t *at = (uint8_t *)pack->bytes + pack->nbytes;
 
     memcpy(at, &head, sizeof head);
-    memset(at + sizeof head + padded - 8, 0, 8);
-    memcpy(at + sizeof head, src, len_bytes);
-    pack->nbytes += (uint32_t)(sizeof head + padded);
-    pack->op[pack->count++] = rc;
+    if (piece->src) {
+        memset(at + nbytes - 8, 0, 8);
+        memcpy(at + sizeof head, piece->src, piece->len_bytes);
+    }
+
+    pack->nbytes += (uint32_t)nbytes;
+    pack->answer_bytes += (uint32_t)answer_bytes(piece);
+    pack->piece[pack->count].op = piece->op;
+    pack->piece[pack->count].dst = piece->dst;
+    pack->piece[pack->count].len_bytes = piece->len_bytes;
+    pack->count++;
 }
 
-/* Returns the pack for one more put; lock held.  NULL: there is none, because *st_p. */
-static struct amph_ofi_pack *pack_for(struct amph_ofi_cx *cx, uint32_t peer, size_t padded,
-                                      enum amph_status *st_p)
+/* Returns the pack for one more piece; lock held.  NULL: there is none, because *st_p. */
+static struct amph_ofi_pack *pack_for(struct amph_ofi_cx *cx, uint32_t peer,
+                                      const struct piece *piece, enum amph_status *st_p)
 {
     struct amph_ofi_packs *all = &cx->pack;
 
-    if (all->open && !takes(cx, all->open, peer, padded) && !send_open(cx)) {
+    if (all->open && !takes(cx, all->open, peer, piece) && !send_open(cx)) {
         *st_p = all->open->peer == peer ? AMPH_AGAIN : AMPH_ERR_NOSYS;
         return NULL;
     }
 
-    if (!all->open && !has_room(cx, sizeof(struct put_head) + padded)) {
+    if (!all->open && !has_room(cx, message_bytes(piece))) {
         *st_p = AMPH_AGAIN;
         return NULL;
     }
 
     if (!all->open)
-        all->open = make_pack(cx, peer);
+        all->open = make_pack(cx, peer, what_of(piece));
 
     *st_p = AMPH_ERR_NOSYS;
     return all->open;
 }
 
-enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
-                                   const struct amph_rmem *rmem, uint64_t offset, const void *src,
-                                   size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+/* Adds a piece to a pack, or sends an open one before it; the result is that of amph_ofi_pack_put. */
+static enum amph_status add(struct amph_ofi_cx *cx, uint32_t peer, const struct piece *piece)
 {
     struct amph_ofi_packs *all = &cx->pack;
 
-    if (len_bytes > PUT_BYTES || !rc || all->last_peer != peer || !cx->peer[peer].unacked ||
-        all->in_progress || !amph_ofi_can_push_soon(cx))
+    if (piece->len_bytes > PIECE_BYTES || !piece->op || all->last_peer != peer ||
+        !cx->peer[peer].unacked || all->in_progress || !amph_ofi_can_push_soon(cx))
         return amph_ofi_pack_first(cx, peer) ? AMPH_ERR_NOSYS : AMPH_AGAIN;
 
     enum amph_status st;
 
     pthread_mutex_lock(&all->lock);
 
-    struct amph_ofi_pack *pack = pack_for(cx, peer, amph_ofi_pad8(len_bytes), &st);
+    struct amph_ofi_pack *pack = pack_for(cx, peer, piece, &st);
 
     if (pack) {
-        add_put(pack, rmem, offset, src, len_bytes, rc);
+        add_piece(pack, piece);
         st = AMPH_OK;
-        if (pack->count == PACK_PUTS)
+        if (pack->count == PACK_PIECES)
             (void)send_open(cx); /* without room the next call tries again */
     }
 
@@ -496,10 +653,33 @@ enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
     if (is_new && !amph_ofi_push_soon(cx, true))
         (void)amph_ofi_pack_send(cx, peer);
 
+    return st;
+}
+
+enum amph_status amph_ofi_pack_put(struct amph_ofi_cx *cx, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, const void *src,
+                                   size_t len_bytes, struct amph_op *lc, struct amph_op *rc)
+{
+    const struct piece piece = {
+        .rmem = rmem, .offset = offset, .src = src, .len_bytes = len_bytes, .op = rc
+    };
+    const enum amph_status st = add(cx, peer, &piece);
+
     if (st == AMPH_OK && lc)
         lc->done(lc, AMPH_OK);
 
     return st;
+}
+
+enum amph_status amph_ofi_pack_get(struct amph_ofi_cx *cx, uint32_t peer,
+                                   const struct amph_rmem *rmem, uint64_t offset, void *dst,
+                                   size_t len_bytes, struct amph_op *done)
+{
+    const struct piece piece = {
+        .rmem = rmem, .offset = offset, .dst = dst, .len_bytes = len_bytes, .op = done
+    };
+
+    return add(cx, peer, &piece);
 }
 
 /* Takes the packs in flight to a peer out of their list; id: only that one, or NULL. */
@@ -529,30 +709,56 @@ static struct amph_ofi_pack *take_in_flight(struct amph_ofi_packs *all, uint32_t
     return taken;
 }
 
-static bool take_done(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
+/* Copies the data of an answer to where they were wanted.  false: it has not what was asked for. */
+static bool scatter(const struct amph_ofi_pack *pack, const struct amph_am *am)
 {
-    if (am->nargs != DONE_ARGS)
+    const uint8_t *at = am->payload;
+
+    if (am->nbytes != pack->answer_bytes)
+        return false;
+
+    for (uint32_t i = 0; i < pack->count; i++) {
+        const size_t len = pack->piece[i].len_bytes;
+
+        if (pack->what == GETS)
+            memcpy(pack->piece[i].dst, at, len);
+
+        at += pack->what == GETS ? amph_ofi_pad8(len) : 0;
+    }
+
+    return true;
+}
+
+/* Handles a DONE or a GOT. */
+static bool take_answers(struct amph_ofi_cx *cx, uint32_t peer, const struct amph_am *am)
+{
+    if (am->nargs != ANSWER_ARGS)
         return false;
 
     const uint32_t id = (uint32_t)am->args[0];
-    const uint32_t st = (uint32_t)am->args[1];
+    const uint32_t said = (uint32_t)am->args[1];
+    enum amph_status st = said < AMPH_STATUS_COUNT ? (enum amph_status)said : AMPH_ERR_PROTO;
     struct amph_ofi_pack *pack = take_in_flight(&cx->pack, peer, &id);
 
-    return finish(cx, pack, st < AMPH_STATUS_COUNT ? (enum amph_status)st : AMPH_ERR_PROTO) > 0;
+    if (pack && st == AMPH_OK &&
+        (am->handler != (pack->what == GETS ? GOT : DONE) || !scatter(pack, am)))
+        st = AMPH_ERR_PROTO;
+
+    return finish(cx, pack, st) > 0;
 }
 
 bool amph_ofi_pack_take(struct amph_ofi_cx *cx, uint32_t peer, enum amph_lane lane,
                         const struct amph_am *am)
 {
-    const bool puts = am->handler == PUTS;
-    bool good = lane == (puts ? AMPH_LANE_REQUEST : AMPH_LANE_REPLY);
-
-    if (!puts && am->handler != DONE)
+    if (am->handler < PUTS || am->handler > GOT)
         return false;
+
+    const bool asks = am->handler == PUTS || am->handler == GETS;
+    bool good = lane == (asks ? AMPH_LANE_REQUEST : AMPH_LANE_REPLY);
 
     count(&cx->peer[peer].pack_counts.received);
     if (good)
-        good = puts ? take_puts(cx, peer, am) : take_done(cx, peer, am);
+        good = asks ? serve(cx, peer, am) : take_answers(cx, peer, am);
     if (!good)
         amph_count(DROP_MALFORMED);
 
@@ -598,7 +804,7 @@ void amph_ofi_peer_gone(struct amph_cx *base, uint32_t peer)
     amph_ofi_pack_fail(cx, peer, AMPH_ERR_PEER);
 }
 
-/* Completes all puts with AMPH_ERR_STATE, also those that upcalls begin meanwhile. */
+/* Completes all of them with AMPH_ERR_STATE, also those that upcalls begin meanwhile. */
 void amph_ofi_pack_close(struct amph_ofi_cx *cx)
 {
     struct amph_ofi_packs *all = &cx->pack;

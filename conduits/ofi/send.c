@@ -131,7 +131,7 @@ void amph_ofi_op_finish(struct amph_ofi_cx *cx, struct amph_ofi_op *op, enum amp
         memcpy(op->get_to, op->bounce, op->get_bytes);
 
     if (op->unacked)
-        amph_ofi_put_ended(cx, op->peer);
+        amph_ofi_rma_ended(cx, op->peer);
 
     op_free(cx, op); /* before the upcalls, which may start the next */
     if (lc)
@@ -449,7 +449,7 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
     amph_ofi_cork_end();
     st = started(cx, p, op, ret);
     if (st == AMPH_OK && rc && cx->pack.on)
-        amph_ofi_put_begun(cx, peer);
+        amph_ofi_rma_begun(cx, peer);
     if (st == AMPH_OK && early)
         lc->done(lc, AMPH_OK);
 
@@ -462,7 +462,7 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
 
-    if (!amph_ofi_pack_first(cx, peer))
+    if (cx->pack.held && cx->pack.last_peer != peer && !amph_ofi_pack_first(cx, peer))
         return AMPH_AGAIN;
 
     struct amph_ofi_peer *p = peer_up(cx, peer, &st);
@@ -471,6 +471,9 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
         return st;
     if (len_bytes == 0)
         return finish_now(done, NULL);
+    if (cx->pack.on &&
+        (st = amph_ofi_pack_get(cx, peer, rmem, offset, dst, len_bytes, done)) != AMPH_ERR_NOSYS)
+        return st;
 
     struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
     if (!op)
@@ -483,11 +486,16 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
 
     void *desc = amph_ofi_desc(cx, op->bounce ? op->bounce_reg : op->user_reg, dst, len_bytes);
 
+    op->unacked = cx->pack.on;
     amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
 
     ssize_t ret = fi_read(cx->ep, dst, len_bytes, desc, p->addr, amph_ofi_remote(cx, rmem, offset),
                           rmem->rkey, &op->ctx);
 
     amph_ofi_cork_end();
-    return started(cx, p, op, ret);
+    st = started(cx, p, op, ret);
+    if (st == AMPH_OK && cx->pack.on)
+        amph_ofi_rma_begun(cx, peer);
+
+    return st;
 }

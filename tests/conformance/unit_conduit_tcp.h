@@ -61,4 +61,19 @@ void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_
              struct amph_op *lc);
 void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg);
 
+/* unit_conduit_tcp_packs.c: nodes that keep small puts and gets back, connected; the first one of each case is sent by
+ * itself.  The pusher does nothing. */
+void start_packs(unsigned n, unsigned threaded_nodes);
+/* Does node 0's pusher send packs? */
+void let_push(bool on);
+/* Packs that node 0 has sent to node 1, and answers of node 1. */
+uint32_t packs_sent(void);
+uint32_t answers_sent(void);
+/* Sends a message of pack.c from node 0 to node 1. */
+void send_forged(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
+                 size_t len_bytes);
+/* The same with one that node 1 drops; `answered` ones have an answer that node 0 does not know. */
+void expect_dropped(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
+                    size_t len_bytes, bool answered);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unit tests of the tcp conduit: small puts that travel in one message (pack.c). */
+/* Unit tests of the tcp conduit: small puts that travel in one message (pack.c).  Gets: unit_conduit_tcp_gets.c. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,13 +26,12 @@ static struct amph_ofi_cx *cx_of(unsigned i)
     return amph_ofi_of(node[i].cx);
 }
 
-/* Packs that node 0 has sent to node 1, and answers of node 1. */
-static uint32_t packs_sent(void)
+uint32_t packs_sent(void)
 {
     return ops->counts(node[0].cx, 1).sent;
 }
 
-static uint32_t answers_sent(void)
+uint32_t answers_sent(void)
 {
     return ops->counts(node[1].cx, 0).sent;
 }
@@ -72,15 +71,13 @@ static bool none_done(size_t from, size_t to)
     return true;
 }
 
-/* Does node 0's pusher send packs? */
-static void let_push(bool on)
+void let_push(bool on)
 {
     __atomic_store_n(&cx_of(0)->pusher.set, !on,
                      __ATOMIC_SEQ_CST); /* as if the timer ran for ever */
 }
 
-/* Nodes that keep puts back, connected; the first put of each case is sent by itself.  The pusher does nothing. */
-static void start_packs(unsigned n, unsigned threaded_nodes)
+void start_packs(unsigned n, unsigned threaded_nodes)
 {
     bursts = true;
     threads_of = threaded_nodes;
@@ -559,8 +556,8 @@ struct forged {
     uint8_t data[16];
 };
 
-static void send_forged(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
-                        size_t len_bytes)
+void send_forged(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
+                 size_t len_bytes)
 {
     static const int32_t args[3] = { 0x7ffffff0, 0, 0 };
     const struct amph_am am = { .kind = AMPH_AM_INTERNAL,
@@ -573,9 +570,8 @@ static void send_forged(enum amph_lane lane, uint8_t handler, uint8_t nargs, con
     send_am(0, 1, lane, &am, NULL);
 }
 
-/* Sends a message to node 1, which drops it; `answered` ones have an answer that node 0 does not know. */
-static void expect_dropped(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
-                           size_t len_bytes, bool answered)
+void expect_dropped(enum amph_lane lane, uint8_t handler, uint8_t nargs, const void *payload,
+                    size_t len_bytes, bool answered)
 {
     const uint64_t dropped = amph_counters[AMPH_COUNTER_DROP_MALFORMED];
     const uint32_t answers = answers_sent();

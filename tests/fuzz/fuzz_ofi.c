@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fuzz target of the messages of the libfabric conduits.  Run by tests/fuzz/fuzz.sh.  The first
  * byte says what is right in the input: 1, the cookie; 2, version and kind; 8, it is a message of pack.c;
- * 16, the key of its first put. */
+ * 16, the key of its first put or get; 32: this process waits for gets, not for puts. */
 #include "conduits/ofi/pack.c"
 #include "conduits/ofi/rx.c"
 
@@ -32,18 +32,24 @@ static void on_done(struct amph_op *op, enum amph_status st)
     completed++;
 }
 
-/* This process has a pack in flight, and memory to which puts of peers are written. */
-static void prepare(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg, struct amph_op *op)
+/* This process has a pack in flight, and memory which peers put to and get from. */
+static void prepare(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg, struct amph_op *op, bool gets)
 {
+    static uint64_t dst;
+
     pthread_mutex_init(&cx->reg_lock, NULL);
     pthread_mutex_init(&cx->pack.lock, NULL);
     cx->regs = reg;
     reg->base = (uintptr_t)malloc(MEMORY_BYTES); /* whose end a sanitizer knows */
     cx->pack.answers_tail = &cx->pack.answers;
 
-    struct amph_ofi_pack *pack = make_pack(cx, 0);
+    struct amph_ofi_pack *pack = make_pack(cx, 0, gets ? GETS : PUTS);
 
-    pack->op[pack->count++] = op;
+    pack->piece[0].op = op;
+    pack->piece[0].dst = &dst;
+    pack->piece[0].len_bytes = sizeof dst;
+    pack->answer_bytes = gets ? sizeof dst : 0;
+    pack->count = 1;
     cx->pack.in_flight = pack;
     cx->pack.tail = &pack->next;
     completed = 0;
@@ -63,15 +69,16 @@ static void clean_up(struct amph_ofi_cx *cx, struct amph_ofi_reg *reg)
 
 static void make_pack_message(struct amph_ofi_hdr *h, size_t len, bool right_key)
 {
-    const bool puts = h->handler % 2 == 0;
-    const size_t head = amph_ofi_head_len(puts ? PUTS_ARGS : DONE_ARGS);
-
     h->kind = AMPH_AM_INTERNAL;
-    h->handler = puts ? PUTS : DONE;
-    h->nargs = puts ? PUTS_ARGS : DONE_ARGS;
-    h->lane = puts ? AMPH_LANE_REQUEST : AMPH_LANE_REPLY;
-    if (puts && right_key && len >= head + sizeof(struct put_head))
-        ((struct put_head *)(void *)((uint8_t *)h + head))->key = amph_le64(KEY);
+    h->handler = PUTS + h->handler % 4;
+
+    const bool asks = h->handler == PUTS || h->handler == GETS;
+    const size_t head = amph_ofi_head_len(asks ? PACK_ARGS : ANSWER_ARGS);
+
+    h->nargs = asks ? PACK_ARGS : ANSWER_ARGS;
+    h->lane = asks ? AMPH_LANE_REQUEST : AMPH_LANE_REPLY;
+    if (asks && right_key && len >= head + sizeof(struct piece_head))
+        ((struct piece_head *)(void *)((uint8_t *)h + head))->key = amph_le64(KEY);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -119,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
             h->nbytes = amph_le32((uint32_t)(len - amph_ofi_head_len(h->nargs)));
     }
 
-    prepare(&cx, &reg, &op);
+    prepare(&cx, &reg, &op, how & 32);
     deliver(&cx, exact, len, 3);
     clean_up(&cx, &reg);
     if (exact != msg)
