@@ -277,6 +277,8 @@ struct amph_ofi_packs {
     struct amph_ofi_pack *failed; /* could not be sent; progress completes them */
 
     uint32_t last_peer; /* of the last put or get */
+    uint32_t run;       /* puts and gets since nothing was unanswered */
+    uint32_t last_run;  /* those of the time before */
     /* of the next three, because the pusher sends packs, too, and of the answers */
     pthread_mutex_t lock;
     struct amph_ofi_pack *open;

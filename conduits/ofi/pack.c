@@ -10,7 +10,8 @@
  * which all puts of the pack are complete.  A pack of gets (GETS) is answered with their data (GOT).
  *
  * A put or get is sent at once, by itself, if nothing that was put to its peer or asked of it before is
- * unanswered (as in Nagle's algorithm), or if the one before it went to another peer.  A pack is sent when it is
+ * unanswered (as in Nagle's algorithm), or if the one before it went to another peer.  The first of several goes
+ * into a pack, too, if last time others followed it: a packet and an answer less.  A pack is sent when it is
  * full; before anything of another kind or to another peer; by each progress call, with which each wait and test
  * begins; and, for a process that computes, by the pusher's thread (pusher.c).  That thread uses libfabric while
  * the process does not: as long as a pack is open the process takes `lock` before it calls libfabric, and sends
@@ -50,6 +51,7 @@
 #define PACK_BYTES 32704u /* of a message, and of its answer; with the header less than 32 KiB */
 #define PIECE_BYTES 4096u /* longer ones are sent by themselves */
 #define PACKS_MAX 32u     /* in flight */
+#define MANY 8u           /* so many at a time, that as many are expected the next time */
 
 enum {
     PUTS = OFI_INTERNAL_FIRST,
@@ -621,13 +623,29 @@ static struct amph_ofi_pack *pack_for(struct amph_ofi_cx *cx, uint32_t peer,
     return all->open;
 }
 
+/* Counts a put or get.  Does it follow others, or will others follow it soon? */
+static bool is_one_of_many(struct amph_ofi_cx *cx, uint32_t peer)
+{
+    struct amph_ofi_packs *all = &cx->pack;
+
+    if (cx->peer[peer].unacked) {
+        all->run++;
+        return true;
+    }
+
+    all->last_run = all->run;
+    all->run = 1;
+    return all->last_run >= MANY;
+}
+
 /* Adds a piece to a pack, or sends an open one before it; the result is that of amph_ofi_pack_put. */
 static enum amph_status add(struct amph_ofi_cx *cx, uint32_t peer, const struct piece *piece)
 {
     struct amph_ofi_packs *all = &cx->pack;
+    const bool many = is_one_of_many(cx, peer);
 
-    if (piece->len_bytes > PIECE_BYTES || !piece->op || all->last_peer != peer ||
-        !cx->peer[peer].unacked || all->in_progress || !amph_ofi_can_push_soon(cx))
+    if (!many || piece->len_bytes > PIECE_BYTES || !piece->op || all->last_peer != peer ||
+        all->in_progress || !amph_ofi_can_push_soon(cx))
         return amph_ofi_pack_first(cx, peer) ? AMPH_ERR_NOSYS : AMPH_AGAIN;
 
     enum amph_status st;

@@ -197,6 +197,35 @@ Test(tcp_gets, puts_and_gets_take_turns)
     stop();
 }
 
+/* Where others followed the first one, it waits for them the next time, and no longer after it was alone. */
+Test(tcp_gets, the_first_of_many_goes_with_the_others)
+{
+    enum {
+        COUNT = 20
+    };
+
+    start_packs(2, 0);
+    number_words(COUNT);
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            get_word(i, i);
+            cr_assert_eq(origin()->pack.held, i > 0 || round > 0);
+        }
+
+        PUMP_UNTIL(all_done(0, COUNT, AMPH_OK));
+        for (unsigned i = 0; i < COUNT; i++)
+            cr_assert_eq(got[i], i + 1);
+    }
+
+    for (unsigned i = 0; i < 2; i++) {
+        get_word(0, 0);
+        cr_assert_eq(origin()->pack.held, i == 0, "it was alone");
+        PUMP_UNTIL(all_done(0, 1, AMPH_OK));
+    }
+
+    stop();
+}
+
 /* More than packs hold: the others are sent by themselves, or find no room. */
 Test(tcp_gets, more_gets_than_packs_hold)
 {

@@ -528,6 +528,7 @@ Test(tcp_packs, a_pack_without_room_fails_with_its_peer)
 
     start_packs(2, 0);
     for (unsigned what = 0; what < 2; what++) {
+        cx_of(0)->pack.run = 0; /* none of many */
         for (unsigned i = 0; i < PACK; i++)
             put_word(1, i, i, 1);
 
