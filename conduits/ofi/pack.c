@@ -735,13 +735,9 @@ static bool scatter(const struct amph_ofi_pack *pack, const struct amph_am *am)
     if (am->nbytes != pack->answer_bytes)
         return false;
 
-    for (uint32_t i = 0; i < pack->count; i++) {
-        const size_t len = pack->piece[i].len_bytes;
-
-        if (pack->what == GETS)
-            memcpy(pack->piece[i].dst, at, len);
-
-        at += pack->what == GETS ? amph_ofi_pad8(len) : 0;
+    for (uint32_t i = 0; pack->what == GETS && i < pack->count; i++) {
+        memcpy(pack->piece[i].dst, at, pack->piece[i].len_bytes);
+        at += amph_ofi_pad8(pack->piece[i].len_bytes);
     }
 
     return true;
