@@ -228,27 +228,33 @@ static int do_writes(struct amph_trap_call *c, struct transfer *t, struct pieces
     return total ? 0 : err;
 }
 
-/* off_arg below 0: at the file's offset.  flags: RWF_*. */
-static int transfer(struct amph_trap_call *c, bool writes, bool several, int off_arg,
-                    unsigned flags)
+/* What a call is, besides a read of one buffer at the file's offset. */
+enum shape {
+    WRITES = 1,
+    SEVERAL = 2,  /* an array of buffers in place of one */
+    AT_OFFSET = 4 /* at the offset that is argument 3 */
+};
+
+/* shape: of enum shape; flags: RWF_*. */
+static int transfer(struct amph_trap_call *c, unsigned shape, unsigned flags)
 {
     static _Thread_local struct pieces v;
     struct amph_trap_file *file;
+    bool writes = shape & WRITES;
     int err;
 
     if (!amph_trap_has_file(c, &file, &err))
         return err;
 
-    off_t off = off_arg < 0 ? 0 : (off_t)A(off_arg);
     struct transfer t = { .file = file->file,
-                          .at_offset = off_arg >= 0,
-                          .off = off,
+                          .at_offset = shape & AT_OFFSET,
+                          .off = shape & AT_OFFSET ? (off_t)A(3) : 0,
                           .waits = amph_fwd_file_waits(&file->file),
                           .no_signal = flags & AMPH_FWD_RWF_NOSIGNAL };
 
     t.file.rwf = flags & AMPH_FWD_RWF_SENT;
-    err = several ? several_buffers(c, &v) : one_buffer(&v, A(1), A(2));
-    if (!err && t.at_offset && off < 0)
+    err = shape & SEVERAL ? several_buffers(c, &v) : one_buffer(&v, A(1), A(2));
+    if (!err && t.off < 0)
         err = EINVAL;
 
     /* as the kernel: nothing to move is no error */
@@ -264,53 +270,60 @@ static int transfer(struct amph_trap_call *c, bool writes, bool several, int off
     return amph_trap_done(file, err);
 }
 
+/* preadv2 and pwritev2: an offset of -1 means the file's own. */
+static int transfer_flagged(struct amph_trap_call *c, unsigned shape)
+{
+    unsigned where = (int64_t)A(3) == -1 ? 0 : AT_OFFSET;
+
+    return transfer(c, shape | where, (unsigned)A(5));
+}
+
 int amph_trap_do_read(struct amph_trap_call *c)
 {
-    return transfer(c, false, false, -1, 0);
+    return transfer(c, 0, 0);
 }
 
 int amph_trap_do_write(struct amph_trap_call *c)
 {
-    return transfer(c, true, false, -1, 0);
+    return transfer(c, WRITES, 0);
 }
 
 int amph_trap_do_pread(struct amph_trap_call *c)
 {
-    return transfer(c, false, false, 3, 0);
+    return transfer(c, AT_OFFSET, 0);
 }
 
 int amph_trap_do_pwrite(struct amph_trap_call *c)
 {
-    return transfer(c, true, false, 3, 0);
+    return transfer(c, WRITES | AT_OFFSET, 0);
 }
 
 int amph_trap_do_readv(struct amph_trap_call *c)
 {
-    return transfer(c, false, true, -1, 0);
+    return transfer(c, SEVERAL, 0);
 }
 
 int amph_trap_do_writev(struct amph_trap_call *c)
 {
-    return transfer(c, true, true, -1, 0);
+    return transfer(c, WRITES | SEVERAL, 0);
 }
 
 int amph_trap_do_preadv(struct amph_trap_call *c)
 {
-    return transfer(c, false, true, 3, 0);
+    return transfer(c, SEVERAL | AT_OFFSET, 0);
 }
 
 int amph_trap_do_pwritev(struct amph_trap_call *c)
 {
-    return transfer(c, true, true, 3, 0);
+    return transfer(c, WRITES | SEVERAL | AT_OFFSET, 0);
 }
 
-/* -1: at the file's offset. */
 int amph_trap_do_preadv2(struct amph_trap_call *c)
 {
-    return transfer(c, false, true, (int64_t)A(3) == -1 ? -1 : 3, (unsigned)A(5));
+    return transfer_flagged(c, SEVERAL);
 }
 
 int amph_trap_do_pwritev2(struct amph_trap_call *c)
 {
-    return transfer(c, true, true, (int64_t)A(3) == -1 ? -1 : 3, (unsigned)A(5));
+    return transfer_flagged(c, WRITES | SEVERAL);
 }

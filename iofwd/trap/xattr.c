@@ -51,6 +51,14 @@ static bool target(struct amph_trap_call *c, bool by_fd, struct amph_trap_path *
     return !*ret_p;
 }
 
+/* The attribute's name, which is argument 1. */
+static int get_name(struct amph_trap_call *c, char name[NAME_BYTES])
+{
+    int err = amph_trap_get_text(c, name, NAME_BYTES, A(1));
+
+    return err == ENAMETOOLONG ? ERANGE : err;
+}
+
 /* Gives the program a value, or its length where it has no room. */
 static int give(struct amph_trap_call *c, int at, const char *value, size_t len)
 {
@@ -71,10 +79,7 @@ static int get(struct amph_trap_call *c, bool by_fd)
     int flags, err;
 
     if (target(c, by_fd, &p, &flags, &err)) {
-        err = amph_trap_get_text(c, name, sizeof name, A(1));
-        if (err == ENAMETOOLONG)
-            err = ERANGE;
-
+        err = get_name(c, name);
         if (!err)
             err = amph_fwd_getxattr(amph_trap.cl, AMPH_TRAP_AT(&p), name, flags, value,
                                     sizeof value, &len);
@@ -105,10 +110,7 @@ static int set(struct amph_trap_call *c, bool by_fd)
     int flags, err;
 
     if (target(c, by_fd, &p, &flags, &err)) {
-        err = amph_trap_get_text(c, name, sizeof name, A(1));
-        if (err == ENAMETOOLONG)
-            err = ERANGE;
-
+        err = get_name(c, name);
         if (!err && A(3) > sizeof value)
             err = E2BIG;
 
@@ -123,17 +125,14 @@ static int set(struct amph_trap_call *c, bool by_fd)
     return err;
 }
 
-static int take_away(struct amph_trap_call *c, bool by_fd)
+static int remove_name(struct amph_trap_call *c, bool by_fd)
 {
     struct amph_trap_path p;
     char name[NAME_BYTES];
     int flags, err;
 
     if (target(c, by_fd, &p, &flags, &err)) {
-        err = amph_trap_get_text(c, name, sizeof name, A(1));
-        if (err == ENAMETOOLONG)
-            err = ERANGE;
-
+        err = get_name(c, name);
         if (!err)
             err = amph_fwd_removexattr(amph_trap.cl, AMPH_TRAP_AT(&p), name, flags);
     }
@@ -174,10 +173,10 @@ int amph_trap_do_fsetxattr(struct amph_trap_call *c)
 
 int amph_trap_do_removexattr(struct amph_trap_call *c)
 {
-    return take_away(c, false);
+    return remove_name(c, false);
 }
 
 int amph_trap_do_fremovexattr(struct amph_trap_call *c)
 {
-    return take_away(c, true);
+    return remove_name(c, true);
 }
