@@ -118,8 +118,6 @@ static struct amph_trap_fs *fs_of(const struct amph_trap_call *c)
     return fs_of_starter(p, (pid_t)c->n.pid);
 }
 
-/* ---- processes ---- */
-
 /* ---- new and ended processes ---- */
 
 bool amph_trap_fs_inherit(struct amph_trap_process *p, mode_t mask)
@@ -168,8 +166,7 @@ void amph_trap_fs_end(struct amph_trap_process *p)
     fs_put(p->fs);
 }
 
-/* ---- the caller's ---- */
-/* ---- working directory and umask ---- */
+/* ---- working directory and umask of the caller ---- */
 
 int amph_trap_cwd(struct amph_trap_call *c, char out[PATH_MAX])
 {
@@ -366,45 +363,45 @@ int amph_trap_own_table(struct amph_trap_call *c)
     return !err && has_threads(c->process) ? refuse_tables(c) : err;
 }
 
+/* The first thread parts from the others: it is found by the process's number, and they keep the old fs. */
+static void part_first_thread(struct amph_trap_process *p, struct amph_trap_fs *fs)
+{
+    struct amph_trap_fs *before = p->fs;
+
+    p->fs = fs;
+    if (p->left_fs)
+        fs_put(before);
+    else
+        p->left_fs = before;
+}
+
 /* Gives the calling thread a working directory of its own, as the kernel will. */
 static int part_fs(struct amph_trap_call *c)
 {
-    struct own_fs *own = calloc(1, sizeof *own);
+    pid_t tid = (pid_t)c->n.pid;
     int err = amph_trap_process_of(c, NULL);
 
-    if (err || !own) {
-        free(own);
-        return err ? err : ENOMEM;
-    }
+    if (err)
+        return err;
+
+    struct amph_trap_process *p = c->process;
 
     pthread_mutex_lock(&lock);
 
-    struct amph_trap_process *p = c->process;
-    struct amph_trap_fs *before = fs_of(c);
+    const struct amph_trap_fs *before = fs_of(c);
     struct amph_trap_fs *fs = fs_make(before->cwd, before->umask);
 
-    if (!fs) {
-        err = ENOMEM;
-    } else if ((pid_t)c->n.pid == p->pid) {
-        /* the others keep the old one, and this one is found by the process's number */
+    if (fs)
         fs->changes = before->changes;
-        p->fs = fs;
-        if (p->left_fs)
-            fs_put(before);
-        else
-            p->left_fs = before;
 
-        free(own);
-    } else {
-        fs->changes = before->changes;
-        *own = (struct own_fs){ p->own_fs, (pid_t)c->n.pid, fs };
-        p->own_fs = own;
+    if (fs && tid == p->pid) {
+        part_first_thread(p, fs);
+    } else if (!fs || !fs_own(p, tid, fs)) {
+        fs_put(fs);
+        err = ENOMEM;
     }
 
     pthread_mutex_unlock(&lock);
-    if (err)
-        free(own);
-
     return err;
 }
 

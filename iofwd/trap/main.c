@@ -26,28 +26,36 @@ enum {
 
 struct amph_trap amph_trap = { .listener = -1 };
 
-/* The descriptors of forwarded files: the low ones and the range, which must be below the program's
- * limit. */
-static bool take_range(void)
+/* Parses IOFWD_TRAP_FDS: FIRST-LAST, or 0-LOW,FIRST-LAST.  Returns false after a message. */
+static bool parse_range(int *low_p, int *first_p, int *last_p)
 {
     const char *text = amph_env_str(AMPH_ENV_IOFWD_TRAP_FDS);
-    struct rlimit may;
-    int low = AMPH_TRAP_STD - 1;
-    int first, last;
     int used = 0;
     char rest;
 
-    if (sscanf(text, "0-%d,%n", &low, &used) != 1 || !used)
-        low = AMPH_TRAP_STD - 1;
+    if (sscanf(text, "0-%d,%n", low_p, &used) != 1 || !used)
+        *low_p = AMPH_TRAP_STD - 1;
 
-    if (sscanf(text + used, "%d-%d%c", &first, &last, &rest) != 2 || low < AMPH_TRAP_STD - 1 ||
-        first <= low || last <= first || last - first > 65535) {
-        amph_trap_say(
-            "IOFWD_TRAP_FDS=%s: two numbers with a minus between them are needed, the first "
-            "of them at least %d, such as 512-1023, or 0-9,512-1023",
-            text, AMPH_TRAP_STD);
+    if (sscanf(text + used, "%d-%d%c", first_p, last_p, &rest) == 2 &&
+        *low_p >= AMPH_TRAP_STD - 1 && *first_p > *low_p && *last_p > *first_p &&
+        *last_p - *first_p <= 65535)
+        return true;
+
+    amph_trap_say("IOFWD_TRAP_FDS=%s: two numbers with a minus between them are needed, the first "
+                  "of them at least %d, such as 512-1023, or 0-9,512-1023",
+                  text, AMPH_TRAP_STD);
+    return false;
+}
+
+/* Sets the descriptors of forwarded files: the low ones, and the range, which is moved below the
+ * program's limit if it exceeds that.  Returns false after a message. */
+static bool set_range(void)
+{
+    struct rlimit may;
+    int low, first, last;
+
+    if (!parse_range(&low, &first, &last))
         return false;
-    }
 
     if (getrlimit(RLIMIT_NOFILE, &may) == 0 && (rlim_t)last >= may.rlim_cur) {
         int room = last - first;
@@ -84,10 +92,37 @@ static bool is_option(const char *word, const char *name)
     return word && word[0] == '-' && strcmp(word + 1 + (word[1] == '-'), name) == 0;
 }
 
-int main(int argc, char **argv)
+/* Runs the program: this process becomes the front, and a child the supervisor.  Returns the exit
+ * code. */
+static int run(const char *file, char **argv)
 {
     int pair[2];
 
+    say_unbounded();
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        amph_trap_say("no socket: %s", strerror(errno));
+        return 1;
+    }
+
+    pid_t child = fork();
+
+    if (child == 0) {
+        close(pair[0]);
+        return amph_trap_supervise(file, argv, pair[1]);
+    }
+
+    close(pair[1]);
+    if (child < 0) {
+        amph_trap_say("no process: %s", strerror(errno));
+        return 1;
+    }
+
+    return amph_trap_front(pair[0]);
+}
+
+int main(int argc, char **argv)
+{
     amph_standard_hold(O_CLOEXEC); /* the program finds them closed */
 
     const char *option = argc == 2 ? argv[1] : NULL;
@@ -114,31 +149,8 @@ int main(int argc, char **argv)
         return helps ? 0 : WRONG;
     }
 
-    if (!take_range())
+    if (!set_range())
         return WRONG;
 
-    if (checks)
-        return amph_trap_check();
-
-    say_unbounded();
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        amph_trap_say("no socket: %s", strerror(errno));
-        return 1;
-    }
-
-    pid_t child = fork();
-
-    if (child == 0) {
-        close(pair[0]);
-        return amph_trap_supervise(argv[1], argv + 2, pair[1]);
-    }
-
-    close(pair[1]);
-    if (child < 0) {
-        amph_trap_say("no process: %s", strerror(errno));
-        return 1;
-    }
-
-    return amph_trap_front(pair[0]);
+    return checks ? amph_trap_check() : run(argv[1], argv + 2);
 }

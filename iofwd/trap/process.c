@@ -24,7 +24,7 @@
 #include "iofwd/trap/process.h"
 
 #define BUCKETS 256
-#define THREADS 1024 /* of the memory which process a thread belongs to */
+#define THREADS 1024 /* slots of the cache that says to which process a thread belongs */
 
 static struct {
     pthread_mutex_t lock;
@@ -55,12 +55,12 @@ static bool is_alive(const struct amph_trap_process *p)
     return syscall(SYS_pidfd_send_signal, p->pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
-/* The kernel's words on a thread. */
+/* What /proc/TID/status says of a thread. */
 struct status {
     pid_t tgid, ppid;
     mode_t umask;
     unsigned uid, gid; /* effective */
-    bool read;
+    bool is_known;     /* the file could be read */
 };
 
 static struct status status_of(pid_t tid)
@@ -78,7 +78,7 @@ static struct status status_of(pid_t tid)
         if (sscanf(line, "Umask: %o", &mask) == 1)
             s.umask = mask;
 
-        s.read |= sscanf(line, "Tgid: %d", &s.tgid) == 1;
+        s.is_known |= sscanf(line, "Tgid: %d", &s.tgid) == 1;
         sscanf(line, "PPid: %d", &s.ppid);
         sscanf(line, "Uid: %*u %u", &s.uid);
         if (sscanf(line, "Gid: %*u %u", &s.gid) == 1)
@@ -211,14 +211,14 @@ static struct amph_trap_process *enter(struct amph_trap_process *fresh, const st
     return fresh;
 }
 
-/* The process of a thread that is seen for the first time. */
-static int meet(struct amph_trap_call *c)
+/* Finds or makes the record of the process whose thread is not in the cache, and enters it there. */
+static int find_process_of_thread(struct amph_trap_call *c)
 {
     pid_t tid = (pid_t)c->n.pid;
     struct status s = status_of(tid);
     struct amph_trap_process *fresh = NULL;
 
-    if (!s.read || !amph_trap_call_lives(c))
+    if (!s.is_known || !amph_trap_call_lives(c))
         return AMPH_TRAP_GONE;
 
     for (;;) {
@@ -279,7 +279,7 @@ int amph_trap_process_of(struct amph_trap_call *c, struct amph_trap_process **pr
             amph_trap_process_end(c);
 
         if (!c->process)
-            err = meet(c);
+            err = find_process_of_thread(c);
     }
 
     if (process_p)
@@ -353,7 +353,7 @@ int amph_trap_same_user(struct amph_trap_call *c)
 {
     struct status s = status_of((pid_t)c->n.pid);
 
-    if (!s.read || !amph_trap_call_lives(c))
+    if (!s.is_known || !amph_trap_call_lives(c))
         return AMPH_TRAP_GONE;
 
     return s.uid == geteuid() && s.gid == getegid() ? 0 : EACCES;
