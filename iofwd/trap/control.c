@@ -111,7 +111,8 @@ static int pipe_size(struct amph_trap_call *c, const struct target *t)
     return err;
 }
 
-static int placeholders(struct amph_trap_call *c, const struct target *t)
+/* The kernel carries out what concerns the placeholder alone. */
+static int leave_to_kernel(struct amph_trap_call *c, const struct target *t)
 {
     return AMPH_TRAP_CONTINUE;
 }
@@ -121,17 +122,15 @@ static const struct command {
     bool of_descriptor; /* possible with O_PATH */
     int (*run)(struct amph_trap_call *c, const struct target *t);
 } commands[] = {
-    { F_GETFD, true, placeholders },
-    { F_SETFD, true, placeholders },
-    { F_DUPFD_QUERY, true, placeholders },
-    { F_GETOWN, false, placeholders },
-    { F_SETOWN, false, placeholders },
-    { F_GETOWN_EX, false, placeholders },
-    { F_SETOWN_EX, false, placeholders },
-    { F_GETSIG, false, placeholders },
-    { F_SETSIG, false, placeholders },
-    { F_GET_RW_HINT, false, placeholders },
-    { F_SET_RW_HINT, false, placeholders },
+    { F_DUPFD_QUERY, true, leave_to_kernel },
+    { F_GETOWN, false, leave_to_kernel },
+    { F_SETOWN, false, leave_to_kernel },
+    { F_GETOWN_EX, false, leave_to_kernel },
+    { F_SETOWN_EX, false, leave_to_kernel },
+    { F_GETSIG, false, leave_to_kernel },
+    { F_SETSIG, false, leave_to_kernel },
+    { F_GET_RW_HINT, false, leave_to_kernel },
+    { F_SET_RW_HINT, false, leave_to_kernel },
     { F_GETFL, true, get_flags },
     { F_SETFL, false, set_flags },
     { F_GETLK, false, lock },
@@ -165,7 +164,7 @@ int amph_trap_do_fcntl(struct amph_trap_call *c)
         return amph_trap_copy_above(c, I(2), command == F_DUPFD_CLOEXEC);
 
     if (command == F_GETFD || command == F_SETFD)
-        return AMPH_TRAP_CONTINUE;
+        return AMPH_TRAP_CONTINUE; /* of every descriptor, so the file need not be found */
 
     int err = amph_trap_file_of(c, I(0), &t.file, &t.own_fd);
 
@@ -190,7 +189,7 @@ struct request {
     int (*run)(struct amph_trap_call *c, const struct amph_trap_file *file);
 };
 
-/* Reads or sets those flags of the file. */
+/* Reads or sets the flags of the file's inode that `which` names. */
 static int marks(struct amph_trap_call *c, const struct amph_trap_file *file, size_t which,
                  bool sets)
 {
@@ -215,8 +214,8 @@ static int marks(struct amph_trap_call *c, const struct amph_trap_file *file, si
     return amph_trap_put(c, A(2), &value, bytes);
 }
 
-/* Close-on-exec is the placeholder's. */
-static int of_descriptor(struct amph_trap_call *c, const struct amph_trap_file *file)
+/* Close-on-exec is a property of the placeholder. */
+static int close_on_exec(struct amph_trap_call *c, const struct amph_trap_file *file)
 {
     return AMPH_TRAP_CONTINUE;
 }
@@ -284,8 +283,8 @@ static int no_clone(struct amph_trap_call *c, const struct amph_trap_file *file)
 
 /* clang-format off */
 static const struct request requests[] = {
-    { FIOCLEX, of_descriptor },
-    { FIONCLEX, of_descriptor },
+    { FIOCLEX, close_on_exec },
+    { FIONCLEX, close_on_exec },
     { FICLONE, no_clone },
     { FICLONERANGE, no_clone },
     { FIDEDUPERANGE, no_clone },

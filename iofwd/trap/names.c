@@ -104,7 +104,9 @@ struct two {
     struct amph_trap_path from, to;
 };
 
-/* As leads: both forwarded, or the result.  at, at2: the arguments; their directories. */
+/* Finds out where two paths lead, as amph_trap_leads does for one.  They are the arguments number at and at2, relative
+ * to dir and dir2; flags are those of the first.  Returns whether both are forwarded; if not, *ret_p is the call's
+ * result. */
 static bool both_lead(struct amph_trap_call *c, struct two *two, int dir, int at, int dir2, int at2,
                       int flags, int *ret_p)
 {
@@ -162,7 +164,7 @@ static int stat_by_itself(const struct amph_trap_path *p, int flags, struct stat
     return err;
 }
 
-/* Is there what the path leads to?  Returns 0 or an error. */
+/* Looks whether the file exists to which the path leads.  Returns 0 or an error. */
 static int look_at(struct amph_trap_call *c, const struct amph_trap_path *p, int dir, int flags)
 {
     char seen[AMPH_TRAP_SEEN_MAX];
@@ -190,7 +192,7 @@ static int look_at_text(struct amph_trap_call *c, int dir, const char *text, int
     return err;
 }
 
-/* Is there the directory of this name? */
+/* Looks whether the directory exists in which the name is.  Returns 0 or an error. */
 static int look_at_parent(struct amph_trap_call *c, int dir, const char *name)
 {
     char parent[PATH_MAX + 1];

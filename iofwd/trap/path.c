@@ -75,15 +75,15 @@ static bool names_descriptor(const char *path, struct named *named_p)
     if (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0)
         return false;
 
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < AMPH_COUNTOF(dirs); i++)
         if (strncmp(path, dirs[i], strlen(dirs[i])) == 0)
             return take_number(path + strlen(dirs[i]), named_p);
 
+    for (size_t i = 0; i < AMPH_COUNTOF(std); i++)
         if (strcmp(path, std[i]) == 0) {
-            named_p->fd = i;
+            named_p->fd = (int)i;
             return true;
         }
-    }
 
     if (sscanf(path, "/proc/%d/fd/%n", &named_p->pid, &end) == 1 && end)
         return take_number(path + end, named_p);
@@ -106,8 +106,10 @@ static int file_of_name(struct amph_trap_call *c, const struct named *named,
         if (!err && !*file_p)
             err = amph_trap_file_passed(c, named->fd);
 
-        return err == EBADF && !c->refused ? 0
-                                           : err; /* the kernel says that there is no such name */
+        if (err == EBADF && !c->refused)
+            return 0; /* the kernel says that there is no such name */
+
+        return err;
     }
 
     int pidfd = (int)syscall(SYS_pidfd_open, named->pid, 0);
@@ -200,7 +202,8 @@ int amph_trap_cwd_named(struct amph_trap_call *c, const char *path, char out[PAT
 
 /* ---- local links that lead to a prefix ---- */
 
-/* The last part of path that is a link: its target, and where the part ends. */
+/* Finds the last part of path that is a link: its target, and where the part ends.  The search ends
+ * at the first existing part that is none, since the kernel has resolved the path up to there. */
 static ssize_t last_link(char *path, char *target, size_t *end_p)
 {
     size_t len = strlen(path);
@@ -228,7 +231,7 @@ static ssize_t last_link(char *path, char *target, size_t *end_p)
     }
 }
 
-/* The path of the directory in which the last name of path is. */
+/* Removes the last name of path, so that its directory is left. */
 static void drop_last(char *path)
 {
     size_t len = strlen(path);
@@ -242,11 +245,27 @@ static void drop_last(char *path)
     path[len] = 0;
 }
 
+/* Replaces the link that ends at `end` of path by its target.  false: the result is too long. */
+static bool replace_link(const char *path, size_t end, const char *target, char out[PATH_MAX])
+{
+    size_t kept = end; /* bytes of the directory in which the link is */
+
+    while (kept && path[kept - 1] != '/')
+        kept--;
+
+    if (target[0] == '/')
+        kept = 0;
+
+    int len = snprintf(out, PATH_MAX, "%.*s%s%s", (int)kept, path, target, path + end);
+
+    return len >= 0 && len < PATH_MAX;
+}
+
 /* The kernel does not find path, which is absolute.  Does a link on it lead below a prefix?  Then out
  * is where. */
 static bool link_leads_in(const char *path, bool follow_last, char out[PATH_MAX])
 {
-    char now[PATH_MAX], searched[PATH_MAX], target[PATH_MAX], next[2 * PATH_MAX];
+    char now[PATH_MAX], searched[PATH_MAX], target[PATH_MAX], next[PATH_MAX];
     struct amph_fwd_clean clean;
 
     snprintf(now, sizeof now, "%s", path);
@@ -263,16 +282,7 @@ static bool link_leads_in(const char *path, bool follow_last, char out[PATH_MAX]
             return false;
 
         target[n] = 0;
-
-        size_t up = end;
-
-        while (up && now[up - 1] != '/')
-            up--;
-
-        int len = snprintf(next, sizeof next, "%.*s%s%s", target[0] == '/' ? 0 : (int)up, now,
-                           target, now + end);
-
-        if (len < 0 || (size_t)len >= sizeof now)
+        if (!replace_link(now, end, target, next))
             return false;
 
         if (amph_fwd_path_clean(&amph_trap.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&
@@ -384,6 +394,23 @@ static int below_file(struct amph_trap_path *p, struct amph_trap_file *dir, cons
     return forwarded(p, dir, path);
 }
 
+/* A path relative to a directory that the kernel knows: a descriptor, or AT_FDCWD. */
+static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int dir, int flags)
+{
+    char base[PATH_MAX];
+    int err = 0;
+
+    if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
+        err = amph_trap_kernel_dir(c, dir, base);
+        if (err == ENOENT) /* a directory that has been removed */
+            return 0;
+
+        err = err ? err : join(p, base, p->raw, true);
+    }
+
+    return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, dir, flags);
+}
+
 static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p, int flags)
 {
     char base[PATH_MAX];
@@ -392,34 +419,7 @@ static int below_cwd(struct amph_trap_call *c, struct amph_trap_path *p, int fla
     if (err)
         return err;
 
-    if (base[0])
-        return join(p, base, p->raw, false);
-
-    if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
-        err = amph_trap_kernel_dir(c, AT_FDCWD, base);
-        if (err == ENOENT) /* a directory that has been removed */
-            return 0;
-
-        err = err ? err : join(p, base, p->raw, true);
-    }
-
-    return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, AT_FDCWD, flags);
-}
-
-static int below_local(struct amph_trap_call *c, struct amph_trap_path *p, int dir, int flags)
-{
-    char base[PATH_MAX];
-    int err = 0;
-
-    if (amph_fwd_prefix_may_enter(&amph_trap.prefixes, p->raw)) {
-        err = amph_trap_kernel_dir(c, dir, base);
-        if (err == ENOENT)
-            return 0;
-
-        err = err ? err : join(p, base, p->raw, true);
-    }
-
-    return err || p->where != AMPH_TRAP_LOCAL ? err : follow_links(c, p, dir, flags);
+    return base[0] ? join(p, base, p->raw, false) : below_local(c, p, AT_FDCWD, flags);
 }
 
 static int below_proc_dir(struct amph_trap_call *c, struct amph_trap_path *p,
@@ -476,25 +476,30 @@ static int look_absolute(struct amph_trap_call *c, struct amph_trap_path *p, int
     return follow_links(c, p, AT_FDCWD, flags);
 }
 
+/* The empty path, at the working directory. */
+static int look_at_cwd(struct amph_trap_call *c, struct amph_trap_path *p)
+{
+    struct amph_fwd_clean clean;
+    int err = amph_trap_cwd(c, p->raw);
+
+    if (err || !p->raw[0])
+        return err;
+
+    err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, p->raw, p->buf, sizeof p->buf, &clean);
+    if (err)
+        return err;
+
+    p->where = clean.prefix ? AMPH_TRAP_FORWARDED : AMPH_TRAP_RENAMED;
+    p->path = p->buf;
+    return 0;
+}
+
 static int look_empty(struct amph_trap_call *c, int dir, struct amph_trap_path *p)
 {
     struct amph_trap_file *file;
 
-    if (dir == AT_FDCWD) {
-        int err = amph_trap_cwd(c, p->buf);
-
-        if (!err && p->buf[0]) {
-            struct amph_fwd_clean clean;
-
-            memcpy(p->raw, p->buf, sizeof p->raw);
-            err = amph_fwd_path_clean(&amph_trap.prefixes, NULL, p->raw, p->buf, sizeof p->buf,
-                                      &clean);
-            p->where = clean.prefix ? AMPH_TRAP_FORWARDED : AMPH_TRAP_RENAMED;
-            p->path = p->buf;
-        }
-
-        return err;
-    }
+    if (dir == AT_FDCWD)
+        return look_at_cwd(c, p);
 
     int err = amph_trap_file_of(c, dir, &file, NULL);
 

@@ -100,9 +100,9 @@ int amph_trap_do_mount(struct amph_trap_call *c)
     return refuse_at(c, AT_FDCWD, 1, EPERM);
 }
 
-/* A ring's calls on files come past every filter.  Those of io_submit name descriptors in memory, and the program gets
- * their ends from a ring that the kernel alone can fill.  Programs learn here that there is neither, and use other
- * calls. */
+/* io_uring_setup and io_setup fail, so that programs use other calls.  No filter sees the calls on files that are
+ * requested by an io_uring.  io_submit names its descriptors in memory, and only the kernel can fill the ring from
+ * which a program reads that its requests have ended. */
 int amph_trap_do_asynchronous(struct amph_trap_call *c)
 {
     return ENOSYS;
