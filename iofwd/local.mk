@@ -28,6 +28,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/attach/clock.c \
 	iofwd/client/attach/dead_servers.c \
 	iofwd/client/attach/endpoint.c \
+	iofwd/client/attach/link.c \
 	iofwd/client/client.h \
 	iofwd/client/trace.c \
 	iofwd/client/trace_callers.c \

@@ -50,7 +50,8 @@
  *   data/collective.c   collective (two-phase) reads and writes
  *
  *   attach/             opening, fork, exec and end of a client
- *   attach/attach.c     opens the client and its links
+ *   attach/attach.c     opens the client
+ *   attach/link.c       opens its links to servers
  *   attach/clock.c      measures the clock of a recorded client's host
  *   attach/endpoint.c   the client's endpoint: its network and address
  *   attach/dead_servers.c   detects servers that cannot be reached any more, and reports them
@@ -201,7 +202,7 @@ static inline uint32_t amph_client_server_number(const struct amph_fwd_client *c
     return server - cl->first;
 }
 
-/* client/attach/attach.c: returns the link to a server and opens it if necessary.  0 or EIO. */
+/* client/attach/link.c: returns the link to a server and opens it if necessary.  0 or EIO. */
 int amph_client_link_to(struct amph_fwd_client *cl, uint32_t server,
                         struct amph_client_link **link_p);
 /* client/attach/endpoint.c */
@@ -236,7 +237,16 @@ static inline int amph_client_fd_up(int fd)
     close(fd);
     return up;
 }
-/* client/attach/attach.c */
+/* client/attach/link.c */
+/* Makes this process a client of the link's server, by a connection that its previous image has left or by a new one.
+ * AMPH_ERR_FULL: the server takes no further client now. */
+enum amph_status amph_client_link_open(struct amph_fwd_client *cl, struct amph_client_link *link);
+/* Asks the link's server, as the registrar, for a client number and a list of servers.  A process that has no number
+ * yet becomes its client at once, if the server is the first of that list. */
+enum amph_status amph_client_link_join(struct amph_fwd_client *cl, struct amph_client_link *link);
+/* Creates shared memory for amph_shm_create if this process's limit of file sizes is too small for it: a server on
+ * this host creates the object.  arg: the client. */
+enum amph_status amph_client_make_memory(void *arg, size_t len_bytes, int *fd_p);
 /* Returns false if the server has published no address. */
 bool amph_client_server_address(struct amph_fwd_client *cl, uint32_t server,
                                 struct amph_fwd_server_addr *addr_p);
