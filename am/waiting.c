@@ -541,9 +541,9 @@ static bool has_yielded_enough(const struct amph_waiter *w)
 {
     const uint32_t a_core = amph_job.procs_a_core;
     const uint32_t yields = w->soon ? SOON_YIELDS : OVERSUBSCRIBED_YIELDS;
-    const uint32_t least = a_core > FEW_PROCS ? yields * FEW_PROCS / a_core : yields;
+    const uint32_t min_rounds = a_core > FEW_PROCS ? yields * FEW_PROCS / a_core : yields;
 
-    return w->rounds >= least && w->now_ns - w->start_ns >= a_core * WAKE_NS;
+    return w->rounds >= min_rounds && w->now_ns - w->start_ns >= a_core * WAKE_NS;
 }
 
 static void yield_oversubscribed(struct amph_waiter *w)

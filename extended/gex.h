@@ -156,7 +156,7 @@ struct amph_gex {
     struct amph_set nbrhd, host;
     uint32_t *leader; /* [size] lowest rank of each member's neighbourhood */
     gex_Rank_t nbrhds, my_nbrhd, hosts, my_host;
-    bool crowded;                 /* some host has more processes of the job than cores */
+    bool oversubscribed;          /* some host has more processes of the job than cores */
     struct amph_colls *colls;     /* coll.h */
     struct amph_handles *handles; /* extended/pending.c */
     uint32_t found_done;          /* amph_gex_found_done: its calls until it polls; atomic */

@@ -34,7 +34,7 @@ struct fact {
     uint64_t pid, max_segment;
     /* the shared object of its neighbourhood; leaders only, else -1 */
     int32_t fd;
-    bool crowded; /* its host has more processes of the job than cores */
+    bool oversubscribed; /* its host has more processes of the job than cores */
 };
 #define FACT_BYTES 36
 
@@ -81,7 +81,7 @@ static void encode(const struct fact *f, uint8_t out[FACT_BYTES])
     amph_wr_u32(&w, (uint32_t)f->fd);
     amph_wr_u64(&w, f->pid);
     amph_wr_u64(&w, f->max_segment);
-    amph_wr_u32(&w, f->crowded);
+    amph_wr_u32(&w, f->oversubscribed);
 }
 
 static struct fact decode(const uint8_t in[FACT_BYTES])
@@ -96,7 +96,7 @@ static struct fact decode(const uint8_t in[FACT_BYTES])
     f.fd = (int32_t)amph_rd_u32(&r);
     f.pid = amph_rd_u64(&r);
     f.max_segment = amph_rd_u64(&r);
-    f.crowded = amph_rd_u32(&r) != 0;
+    f.oversubscribed = amph_rd_u32(&r) != 0;
 
     return f;
 }
@@ -130,7 +130,7 @@ static enum amph_status own_fact(struct amph_gex *g, struct fact *f, uint32_t *n
     f->max_long = amph_am_max_long(g->ep.am, AMPH_RANK_NONE);
     f->pid = (uint64_t)getpid();
     f->max_segment = g->max_local = amph_gex_segment_limit(nhost);
-    f->crowded = amph_am_oversubscribed();
+    f->oversubscribed = amph_am_oversubscribed();
     f->fd = -1;
     *nlocal_p = nlocal;
     if (nlocal == 1 || f->leader != amph_job.rank)
@@ -152,7 +152,7 @@ static void learn(struct amph_gex *g, const uint8_t *all)
         g->max_medium = f.max_medium < g->max_medium ? f.max_medium : g->max_medium;
         g->max_long = f.max_long < g->max_long ? f.max_long : g->max_long;
         g->max_global = f.max_segment < g->max_global ? (uintptr_t)f.max_segment : g->max_global;
-        g->crowded |= f.crowded;
+        g->oversubscribed |= f.oversubscribed;
         if (g->leader[i] == i)
             g->nbrhds++;
     }

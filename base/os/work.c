@@ -16,8 +16,8 @@
 
 #include "base/platform.h"
 
-/* The least that counts: what only looks at its clock now and then uses less. */
-#define TICKS_LEAST 3
+/* Ticks that count as work: a process that only looks at its clock now and then uses fewer. */
+#define TICKS_MIN 3
 
 /* Adds what a thread has done. */
 static void look_at_thread(int dir, const char *tid, struct amph_work *work)
@@ -79,7 +79,7 @@ bool amph_work_goes_on(pid_t pid, struct amph_work *before_p)
     if (pid <= 0 || !amph_work_look(pid, &now))
         return false;
 
-    bool worked = now.ticks >= before_p->ticks + TICKS_LEAST;
+    bool worked = now.ticks >= before_p->ticks + TICKS_MIN;
 
     *before_p = now;
     return now.wants || worked;

@@ -520,7 +520,7 @@ bool amph_coll_local_step(struct amph_coll_op *op)
 size_t amph_coll_local_max_block(const struct amph_coll *c, bool all_post)
 {
     const size_t part = AMPH_SHARE_CELL_BYTES / (c->nlocal - 1);
-    const bool one_cell = part < PART_MIN_BYTES || (all_post && amph_gex()->crowded);
+    const bool one_cell = part < PART_MIN_BYTES || (all_post && amph_gex()->oversubscribed);
     const size_t cells = all_post ? AMPH_SHARE_RING / 2 : AMPH_SHARE_RING;
 
     return one_cell ? part : cells * (part - part % AMPH_CACHE_LINE);

@@ -270,11 +270,11 @@ void amph_coll_share_yields(struct amph_share *s)
     __atomic_store_n(yields, __atomic_load_n(yields, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
 
-void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t most_ns)
+void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t max_ns)
 {
     struct share_turn *turn = &s->head->ctl[s->self].turn;
-    const struct timespec most = { (time_t)(most_ns / AMPH_NS_PER_S),
-                                   (long)(most_ns % AMPH_NS_PER_S) };
+    const struct timespec limit = { (time_t)(max_ns / AMPH_NS_PER_S),
+                                    (long)(max_ns % AMPH_NS_PER_S) };
     const uint32_t behind = neighbour + 1;
 
     __atomic_store_n(&turn->mark,
@@ -282,7 +282,7 @@ void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t most
                      __ATOMIC_RELAXED);
     __atomic_store_n(&turn->behind, behind, __ATOMIC_RELEASE);
     __atomic_add_fetch(&s->head->napping, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &turn->behind, FUTEX_WAIT, behind, &most, NULL, 0);
+    syscall(SYS_futex, &turn->behind, FUTEX_WAIT, behind, &limit, NULL, 0);
     __atomic_sub_fetch(&s->head->napping, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&turn->behind, 0, __ATOMIC_RELAXED);
 }

@@ -117,8 +117,8 @@ uint32_t amph_coll_share_neighbours_on(const struct amph_share *s, uint32_t core
 /* Publishes that this process is about to yield its core. */
 void amph_coll_share_yields(struct amph_share *s);
 /* Sleeps until the neighbour has yielded and another process of the same core has noticed that
- * (amph_coll_share_end_naps), at most most_ns.  Not for processes with several threads. */
-void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t most_ns);
+ * (amph_coll_share_end_naps), at most max_ns.  Not for processes with several threads. */
+void amph_coll_share_nap(struct amph_share *s, uint32_t neighbour, uint64_t max_ns);
 /* Wakes the neighbours that nap on this core and whose turn it is now. */
 void amph_coll_share_end_naps(const struct amph_share *s, uint32_t core);
 /* Does any process of the neighbourhood nap? */

@@ -158,7 +158,7 @@ static bool star_is_faster(const struct amph_coll *c)
 {
     uint32_t on_first = 0; /* leaders on the host of the first one */
 
-    if (!amph_gex()->crowded || c->count < 3 || c->count > STAR_MAX)
+    if (!amph_gex()->oversubscribed || c->count < 3 || c->count > STAR_MAX)
         return false;
 
     for (uint32_t i = 0; i < c->count; i++)
@@ -215,9 +215,9 @@ static bool list_local(struct amph_coll *c)
 static uint32_t eager_bytes(uint32_t size)
 {
     const uint32_t share = EAGER_OF_ALL / size & ~(AMPH_COLL_EAGER - 1);
-    const uint32_t least = share > AMPH_COLL_EAGER ? share : AMPH_COLL_EAGER;
+    const uint32_t wanted = share > AMPH_COLL_EAGER ? share : AMPH_COLL_EAGER;
 
-    return least < AMPH_COLL_EAGER_MAX ? least : AMPH_COLL_EAGER_MAX;
+    return wanted < AMPH_COLL_EAGER_MAX ? wanted : AMPH_COLL_EAGER_MAX;
 }
 
 static enum amph_status set_up(struct amph_coll *c)

@@ -110,7 +110,7 @@ static int closes_call(const struct amph_layer *self, struct amph_fwd_call *call
 }
 
 /* Waits until all closes have been executed: a server answers in order. */
-static void settle(void)
+static void await_answers(void)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     struct amph_fwd_stats stats;
@@ -130,7 +130,7 @@ static void closes_event(const struct amph_layer *self, enum amph_layer_event ev
 
     forget_all(); /* other processes share them from now on */
     if (event == AMPH_LAYER_FORK_BEFORE)
-        settle();
+        await_answers();
     else if (event == AMPH_LAYER_FORK_CHILD)
         atomic_store(&closes.unanswered, false);
 }

@@ -625,7 +625,7 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     const struct amph_fwd_hello *h = &event->hello;
     struct amph_server_conn *c = event->conn;
 
-    amph_server_exec_settle(s, c);
+    amph_server_exec_finish(s, c);
 
     struct amph_server_peer *p = c->progress.peer;
     const char *why = objection(s, event);

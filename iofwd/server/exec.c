@@ -62,7 +62,7 @@ static void succeed(struct amph_server *s, struct amph_server_conn *c)
     free(keep);
 }
 
-void amph_server_exec_settle(struct amph_server *s, struct amph_server_conn *c)
+void amph_server_exec_finish(struct amph_server *s, struct amph_server_conn *c)
 {
     struct amph_server_conn *before = c->progress.exec.predecessor;
 
@@ -93,7 +93,7 @@ void amph_server_exec_keep(struct amph_server *s, const struct amph_server_event
     struct amph_server_conn *successor = event->successor;
     struct amph_fwd_keep *keep = malloc(sizeof *keep);
 
-    amph_server_exec_settle(s, c);
+    amph_server_exec_finish(s, c);
     if (!c->progress.peer || !keep || !amph_fwd_keep_parse(event->body, event->len, keep)) {
         amph_warn("a client cannot keep files over exec: %s",
                   keep ? "its connection is no client's"

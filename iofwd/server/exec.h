@@ -28,7 +28,7 @@ struct amph_server_exec {
 void amph_server_exec_keep(struct amph_server *s, const struct amph_server_event *event);
 
 /* A new image has sent something on this connection: if it is a successor, it takes its predecessor's place. */
-void amph_server_exec_settle(struct amph_server *s, struct amph_server_conn *conn);
+void amph_server_exec_finish(struct amph_server *s, struct amph_server_conn *conn);
 
 /* The connection has ended.  Returns whether its successor has taken its client. */
 bool amph_server_exec_gone(struct amph_server *s, struct amph_server_conn *conn);

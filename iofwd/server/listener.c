@@ -284,9 +284,9 @@ static unsigned unauthenticated_max(const struct amph_server *s)
 
 static void accept_connections(struct amph_server *s, int listener)
 {
-    unsigned most = unauthenticated_max(s);
+    unsigned max = unauthenticated_max(s);
 
-    for (unsigned i = 0; i < ACCEPT_MAX && i < most; i++) {
+    for (unsigned i = 0; i < ACCEPT_MAX && i < max; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0) {

@@ -126,8 +126,8 @@ struct amph_trap_mapper {
     bool is_changed;
 };
 
-/* Is the same thread noted as mapping the same already? */
-static bool is_noted(const struct amph_trap_process *p, const struct amph_trap_mapper *wanted)
+/* Is the thread in the list already, with the same mapping? */
+static bool is_listed(const struct amph_trap_process *p, const struct amph_trap_mapper *wanted)
 {
     const struct amph_trap_mapper *m = p->mappers;
 
@@ -303,7 +303,7 @@ static int make_readable(struct amph_trap_call *c, int fd, struct amph_trap_file
         err = replace_common(c, m, file, own_fd_p);
 
     m->readable = inode_of(*own_fd_p);
-    if (err || is_noted(p, m)) {
+    if (err || is_listed(p, m)) {
         free(m);
     } else {
         if (!p->mappers)

@@ -22,9 +22,9 @@
 #define FWD_WRITER_FILES 28u /* of a process */
 #define FWD_PASSERS 512u     /* processes with passed descriptors; others share one claim */
 
-/* In `owner`: the process number, which Linux keeps below this; 0: the record is free, whatever it claims. Above it
- * is a count of its owners: who has found a process dead takes its record only if the number is not a new process's
- * meanwhile. */
+/* In `owner`: the process number, which Linux keeps below this; 0: the record is free, whatever it claims.  Above it
+ * is a count of its owners: a process that has found another one dead takes the record only if the count has not
+ * changed, because a new process may have the number meanwhile. */
 #define FWD_WRITER_PID ((UINT32_C(1) << 22) - 1)
 #define FWD_WRITER_TURN (UINT32_C(1) << 22)
 

@@ -9,7 +9,7 @@
  * lists the members by process number.  The namespace ends with its last process, and the mounts and
  * the processes that serve them end with it.
  *
- * Who may mount (CAP_SYS_ADMIN, as root has it) enters no user namespace, so that programs may change
+ * A user who may mount (CAP_SYS_ADMIN, as root has it) enters no user namespace, so that programs may change
  * their user; the kernel then checks permissions.  Others enter a user namespace, in which the user
  * keeps its number and is the only one.  Their programs share it, so that they may read each other's
  * memory, as ranks of MPI do.
@@ -138,9 +138,10 @@ static bool open_registry(struct registry *r, const char *address_file, const ch
 
     snprintf(r->dir, sizeof r->dir, "%s/iofwd-mount-%lu", top && top[0] == '/' ? top : "/tmp",
              (unsigned long)geteuid());
+
     uint64_t h = hash(hash(0xcbf29ce484222325u, address_file), prefixes);
 
-    /* who has several users in its namespaces does not join one of a single user */
+    /* a user who may mount has namespaces with several users, and does not join one of a single user */
     h = hash(h, amph_attach_may_mount() ? "\nusers" : "");
     snprintf(r->name, sizeof r->name, "%016" PRIx64, hash_of_traces(h));
 
@@ -236,7 +237,7 @@ static long process_of(const char *name)
 }
 
 /* When the process of this entry started; 0: the entry cannot be read, or is being written. */
-static unsigned long long noted_start(const char *path)
+static unsigned long long recorded_start(const char *path)
 {
     unsigned long long ticks = 0;
     FILE *f = fopen(path, "re");
@@ -253,7 +254,7 @@ static unsigned long long noted_start(const char *path)
 /* Does the process of this entry live? */
 static bool lives(const char *path, long pid)
 {
-    unsigned long long ticks = noted_start(path);
+    unsigned long long ticks = recorded_start(path);
 
     return ticks && started(pid) == ticks;
 }
@@ -261,7 +262,7 @@ static bool lives(const char *path, long pid)
 /* Has it ended?  Another process may have its number now. */
 static bool has_ended(const char *path, long pid)
 {
-    unsigned long long ticks = noted_start(path);
+    unsigned long long ticks = recorded_start(path);
     unsigned long long now = started(pid);
 
     return now == 0 || (ticks && now != ticks);

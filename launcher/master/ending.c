@@ -364,7 +364,7 @@ void amph_launch_check_absent(struct amph_launch *l, enum amph_group group, cons
     for (uint32_t i = 0; i < l->job.nproc[group]; i++) {
         const struct amph_lproc *p = &l->procs[first + i];
 
-        if (p->rank == l->abort_rank || p == l->judged)
+        if (p->rank == l->abort_rank || p == l->reporting)
             continue; /* its end is reported soon */
 
         bool awaited = exchange && !p->exchanged && !amph_launch_proc_is_replaced(p);
@@ -393,7 +393,7 @@ static void ended_badly(struct amph_lproc *p, int code, const char *how)
 }
 
 /* Reports the end of a process if it is a failure. */
-static void judge_end(struct amph_lproc *p, bool by_signal, int number, bool core)
+static void report_end(struct amph_lproc *p, bool by_signal, int number, bool core)
 {
     struct amph_launch *l = p->launch;
     char how[160];
@@ -425,9 +425,9 @@ static void check_end(struct amph_lproc *p, bool by_signal, int number, bool cor
     if (p->rank == l->abort_rank || p->aborted)
         return; /* an abort is pending */
 
-    l->judged = p; /* meanwhile messages of others are handled, which may wait for it */
-    judge_end(p, by_signal, number, core);
-    l->judged = NULL;
+    l->reporting = p; /* meanwhile messages of others are handled, which may wait for it */
+    report_end(p, by_signal, number, core);
+    l->reporting = NULL;
     amph_launch_check_absent(l, p->group, "to start");
 }
 

@@ -82,10 +82,10 @@ struct amph_lproc {
     pid_t pid;
     bool started, ended; /* ended: the agent has reported it, or the agent is gone */
     bool joined, left, exchanged;
-    bool died_in_run; /* a server whose connection was closed before it was told to end */
-    bool aborted;           /* it has asked the launcher to end the job */
-    bool signalled;         /* ended because the launcher asked for it */
-    int death_code;         /* 0, or the code of the death event that is sent to the others */
+    bool died_in_run; /* a server whose connection was closed before the launcher has ended it */
+    bool aborted;     /* it has asked the launcher to end the job */
+    bool signalled;   /* ended because the launcher asked for it */
+    int death_code;   /* 0, or the code of the death event that is sent to the others */
     struct amph_conn *conn; /* its control connection, or NULL */
     char exchange_key[AMPH_CONTROL_KEY_MAX + 1];
     struct amph_values values;
@@ -218,7 +218,7 @@ struct amph_launch {
     enum amph_pending abort_what;
     int abort_waits;     /* how often an abort was delayed again because a process is dying */
     char abort_how[160]; /* of AMPH_PENDING_END */
-    const struct amph_lproc *judged; /* has ended, and its end is about to be reported */
+    const struct amph_lproc *reporting; /* has ended, and its end is about to be reported */
 };
 
 /* ---- master.c ---- */

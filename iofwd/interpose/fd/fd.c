@@ -67,7 +67,7 @@ static int enter_table(int fd, struct amph_fd_file *of)
  */
 #define OWN_LIMIT_MAX 1024
 
-static int own_least(void)
+static int own_min(void)
 {
     struct rlimit may;
     rlim_t max = getrlimit(RLIMIT_NOFILE, &may) == 0 && may.rlim_cur < OWN_LIMIT_MAX
@@ -83,8 +83,8 @@ static int copy_up(int fd, int command)
 {
     int copy = -1;
 
-    for (int least = own_least(); copy < 0 && least > fd; least--)
-        copy = amph_ip_kernel_fcntl(fd, command, (void *)(long)least);
+    for (int number = own_min(); copy < 0 && number > fd; number--)
+        copy = amph_ip_kernel_fcntl(fd, command, (void *)(long)number);
 
     return copy;
 }
@@ -96,7 +96,7 @@ int amph_ip_own(int fd)
 
     int saved = errno;
 
-    if (fd < own_least()) {
+    if (fd < own_min()) {
         int cloexec = amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC;
         int high = copy_up(fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD);
 
@@ -188,7 +188,7 @@ static int stamp_of(uint32_t server)
     snprintf(name, sizeof name, AMPH_IP_PLACEHOLDER_MARK "%" PRIu32 "@", server);
 
     int fd = sealed_memfd(name);
-    int high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_least());
+    int high = fd < 0 ? -1 : amph_ip_kernel_fcntl(fd, F_DUPFD_CLOEXEC, (void *)(long)own_min());
 
     if (fd >= 0)
         amph_ip_kernel_close(fd);

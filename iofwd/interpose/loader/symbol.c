@@ -88,31 +88,31 @@ bool amph_ip_is_in_front(void)
     return in_front;
 }
 
-struct place {
+struct position {
     unsigned before; /* objects so far */
     bool found;
 };
 
-static int count_before(struct dl_phdr_info *info, size_t size, void *place_p)
+static int count_before(struct dl_phdr_info *info, size_t size, void *position_p)
 {
-    struct place *place = place_p;
+    struct position *position = position_p;
 
-    place->found = info->dlpi_addr == (uintptr_t)__ehdr_start;
+    position->found = info->dlpi_addr == (uintptr_t)__ehdr_start;
 
     /* the kernel's page has a place in the list, and no functions that count */
     bool counts = strncmp(info->dlpi_name, "linux-", 6) != 0;
 
-    place->before += !place->found && counts;
-    return place->found;
+    position->before += !position->found && counts;
+    return position->found;
 }
 
 /* Is only the program in front of this library? */
 static bool is_second(void)
 {
-    struct place place = { 0, false };
+    struct position position = { 0, false };
 
-    dl_iterate_phdr(count_before, &place);
-    return place.found && place.before == 1;
+    dl_iterate_phdr(count_before, &position);
+    return position.found && position.before == 1;
 }
 
 /* ---- does the program have a malloc of its own? ---- */

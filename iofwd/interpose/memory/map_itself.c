@@ -199,8 +199,7 @@ bool amph_ip_map_itself_private(enum amph_client_route way, const struct amph_fd
 {
     struct amph_fwd_map_use use;
 
-    if ((off_t)c->len < AMPH_IP_MAP_PRIVATE_LEAST ||
-        st->st_size - c->off < AMPH_IP_MAP_PRIVATE_LEAST ||
+    if ((off_t)c->len < AMPH_IP_MAP_PRIVATE_MIN || st->st_size - c->off < AMPH_IP_MAP_PRIVATE_MIN ||
         amph_ip_client.fwd.map_begin(amph_ip_client.client, &of->file, st, access, &use) != 0)
         return false;
 

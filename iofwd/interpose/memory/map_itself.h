@@ -47,7 +47,7 @@ bool amph_ip_map_itself(enum amph_client_route way, struct amph_fd_file *of,
 
 /* The same for a private map, which shows what others change in the file, as locally.  Smaller ones are read, which
  * takes less time than a question for a descriptor.  access: as the file is open. */
-#define AMPH_IP_MAP_PRIVATE_LEAST ((off_t)64 << 10)
+#define AMPH_IP_MAP_PRIVATE_MIN ((off_t)64 << 10)
 bool amph_ip_map_itself_private(enum amph_client_route way, const struct amph_fd_file *of,
                                 const struct amph_ip_map_call *c, const struct stat *st, int access,
                                 void **map_p);

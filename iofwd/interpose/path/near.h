@@ -100,7 +100,7 @@ bool amph_ip_near_is_in(int fd, const char *known);
 
 /* Lists the directories and files that a program would inherit which this one starts.
  * false: there are none. */
-bool amph_ip_near_tell(char *text, size_t cap_bytes);
+bool amph_ip_near_list(char *text, size_t cap_bytes);
 /* Enters them in the tables; constructor.  A number of nothing below an export is left out. */
 void amph_ip_near_inherit_all(const char *text);
 /* The same for one.  Returns whether it is a directory of the table now. */

@@ -151,54 +151,54 @@ static bool has_number(int fd)
 
 /* ---- programs that this one starts ---- */
 
-struct told {
+struct number_list {
     char *text;
     size_t len, cap;
 };
 
-static void tell(struct told *told, int fd)
+static void append_number(struct number_list *list, int fd)
 {
     if (amph_ip_kernel_fcntl(fd, F_GETFD, NULL) & FD_CLOEXEC) /* or -1: it is closed */
         return;
 
-    int n = snprintf(told->text + told->len, told->cap - told->len, ":%d", fd);
+    int n = snprintf(list->text + list->len, list->cap - list->len, ":%d", fd);
 
-    if (n > 0 && (size_t)n < told->cap - told->len)
-        told->len += (size_t)n;
+    if (n > 0 && (size_t)n < list->cap - list->len)
+        list->len += (size_t)n;
     else
-        told->text[told->len] = 0; /* it is a local file for the new program */
+        list->text[list->len] = 0; /* it is a local file for the new program */
 }
 
-static void tell_directory(int fd, struct amph_fd_file *of, void *arg)
+static void append_directory(int fd, struct amph_fd_file *of, void *arg)
 {
     if (__atomic_load_n(&of->near, __ATOMIC_RELAXED))
-        tell(arg, fd);
+        append_number(arg, fd);
 }
 
 /* A child may have one that is written under another number, which is mostly one of the first three. */
-static void tell_files(struct told *told)
+static void append_files(struct number_list *list)
 {
     bool writes = atomic_load(&amph_ip_near_versions.n) > 0;
     int end = atomic_load(&amph_ip_near.memory->files_end);
 
     for (int fd = 0; fd < end || fd < 3; fd++)
         if ((writes && fd < 3) || has_number(fd))
-            tell(told, fd);
+            append_number(list, fd);
 }
 
-bool amph_ip_near_tell(char *text, size_t cap_bytes)
+bool amph_ip_near_list(char *text, size_t cap_bytes)
 {
-    struct told told = { text, 0, cap_bytes };
+    struct number_list list = { text, 0, cap_bytes };
 
     if (atomic_load(&amph_ip_near.found) != AMPH_IP_NEAR_FOUND)
         return false;
 
     text[0] = 0;
     if (amph_fdtab_current() == &amph_fdtab_first)
-        amph_fdtab_each(0, FDTAB_MAX - 1, tell_directory, &told);
+        amph_fdtab_each(0, FDTAB_MAX - 1, append_directory, &list);
 
-    tell_files(&told);
-    return told.len > 0;
+    append_files(&list);
+    return list.len > 0;
 }
 
 static void inherit_file(int fd, const struct stat *st)

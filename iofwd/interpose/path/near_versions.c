@@ -180,7 +180,7 @@ void amph_ip_near_change_end(struct amph_fwd_writer *record, bool cuts)
 
 /* ---- files ---- */
 
-static unsigned place_of(const struct amph_ip_near_writing *e)
+static unsigned index_of(const struct amph_ip_near_writing *e)
 {
     return (unsigned)(e - amph_ip_near_versions.item);
 }
@@ -199,7 +199,7 @@ void amph_ip_near_writing_give_up(struct amph_ip_near_writing *e)
 
     begin_move();
     if (nv->own)
-        amph_fwd_writer_close(nv->map, nv->own, place_of(e));
+        amph_fwd_writer_close(nv->map, nv->own, index_of(e));
 
     end_move();
     atomic_store(&e->number, 0);
@@ -325,7 +325,7 @@ void amph_ip_near_writing_fill(struct amph_ip_near_writing *e, int fd, const str
     e->line = amph_fwd_versions_line_of(st->st_dev, st->st_ino);
     begin_move();
     if (nv->own)
-        amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+        amph_fwd_writer_open(nv->map, nv->own, index_of(e), e->line);
 
     end_move();
     atomic_store_explicit(&e->number, (uint32_t)fd + 1, memory_order_release);
@@ -372,7 +372,7 @@ void amph_ip_near_writing_keep(int fd)
     }
 
     /* the line stays in the record, and so the entry is not free (find_free) */
-    atomic_fetch_or(&nv->own->line[place_of(e)], FWD_WRITER_KEPT);
+    atomic_fetch_or(&nv->own->line[index_of(e)], FWD_WRITER_KEPT);
     atomic_store(&e->number, 0);
     atomic_fetch_sub(&nv->n, 1);
 }
@@ -391,10 +391,10 @@ int amph_ip_near_mapped_begin(uint64_t versions, const struct stat *st)
 
     e->line = amph_fwd_versions_line_of(st->st_dev, st->st_ino);
     begin_move();
-    amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+    amph_fwd_writer_open(nv->map, nv->own, index_of(e), e->line);
     end_move();
     atomic_store_explicit(&e->number, AMPH_IP_NEAR_NUMBER_MAPPED, memory_order_release);
-    return (int)place_of(e);
+    return (int)index_of(e);
 }
 
 void amph_ip_near_mapped_end(int number)
@@ -439,7 +439,7 @@ static void begin_again(struct amph_ip_near_writing *e)
         atomic_store(&e->number, 0);
         atomic_fetch_sub(&nv->n, 1);
     } else if (number && nv->own) {
-        amph_fwd_writer_open(nv->map, nv->own, place_of(e), e->line);
+        amph_fwd_writer_open(nv->map, nv->own, index_of(e), e->line);
     } else if (number == AMPH_IP_NEAR_NUMBER_MAPPED && nv->map) {
         atomic_fetch_add(&nv->map->others, 1);
         amph_fwd_version_begin(&nv->map->line[e->line].data);

@@ -137,7 +137,7 @@ static void each_kept(const struct amph_fwd_kept *kept,
 
 static void note_closed(int fd, struct amph_fd_file *of, void *arg)
 {
-    /* the next program opens near directories anew at their server */
+    /* the next program opens near directories again, at their server */
     bool closed = __atomic_load_n(&of->near, __ATOMIC_RELAXED)
                       ? __atomic_load_n(&of->ready, __ATOMIC_ACQUIRE)
                       : is_closed_by_exec(fd);

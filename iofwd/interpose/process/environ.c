@@ -275,7 +275,7 @@ void amph_ip_env_make(char *const envp[], char **out, struct amph_ip_env_room *r
 
     size_t at = strlen(room->near);
 
-    if (amph_ip_near_tell(room->near + at, sizeof room->near - at))
+    if (amph_ip_near_list(room->near + at, sizeof room->near - at))
         out[n++] = room->near;
 
     const char *own = amph_ip_client.loaded ? amph_ip_client.fwd.own_env() : NULL;

@@ -268,7 +268,7 @@ static bool has_stack(void)
            stack.rlim_cur >= STACK_BYTES;
 }
 
-/* Copies the environment without what is set anew.  Returns the number of entries. */
+/* Copies the environment without the variables that this program sets.  Returns the number of entries. */
 static size_t copy_environment(char **env, char **copy)
 {
     size_t n = 0;
