@@ -98,6 +98,7 @@ libiofwd_la_SOURCES = \
 	iofwd/wire/encode.h \
 	iofwd/server/fs/exports.c \
 	iofwd/server/fs/exports.h \
+	iofwd/server/fs/resolve.c \
 	iofwd/client/layer.c \
 	iofwd/wire/marshal.c \
 	iofwd/wire/inode_flags.h \

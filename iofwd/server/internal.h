@@ -45,7 +45,7 @@
  *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
  *   server.h       the room's interface
  *
- *   fs/exports.c, .h     exported directories; resolves paths below them
+ *   fs/exports.c, .h, fs/resolve.c   exported directories; resolves paths below them
  *   fs/beneath.c         confined lookups by openat2, or by component on old kernels
  *   fs/path.c            calls by path
  *   fs/file.c            calls on open files

@@ -52,6 +52,23 @@ enum amph_status amph_server_exports_protect(struct amph_server_exports *ex, con
 void amph_server_exports_warn(const struct amph_server_exports *ex);
 void amph_server_exports_close(struct amph_server_exports *ex);
 
+/* Returns the export with the longest name above path (own: with the longest directory, for paths
+ * of this host), and the rest of path. */
+const struct amph_server_export *amph_server_export_of(const struct amph_server_exports *ex,
+                                                       const char *path, bool own,
+                                                       const char **rest_p);
+/* Returns another export whose name is at, a path below e without links and dots; with above, also
+ * one whose name is below at. */
+const struct amph_server_export *amph_server_export_at(const struct amph_server_exports *ex,
+                                                       const struct amph_server_export *e,
+                                                       const char *at, bool above);
+/* Returns the export that contains the name of e, and stores the path of e in it; NULL: none. */
+const struct amph_server_export *amph_server_export_around(const struct amph_server_exports *ex,
+                                                           const struct amph_server_export *e,
+                                                           const char **at_p);
+
+/* ---- resolve.c ---- */
+
 /* A path below an export: where the lookup starts, and what remains to be looked up. */
 struct amph_server_path {
     const struct amph_server_exports *all;
