@@ -115,6 +115,7 @@ libiofwd_la_SOURCES = \
 	iofwd/server/fs/direct.c \
 	iofwd/server/fs/fifo.c \
 	iofwd/server/listener.c \
+	iofwd/server/counts.c \
 	iofwd/server/flow.c \
 	iofwd/server/fs/file.c \
 	iofwd/server/flow.h \

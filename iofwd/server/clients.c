@@ -618,6 +618,63 @@ static const char *objection(struct amph_server *s, const struct amph_server_eve
     return NULL;
 }
 
+/* Answers a greeting that asks for something else than to be a client.  Returns whether it is one. */
+static bool answer_other(struct amph_server *s, const struct amph_server_event *event)
+{
+    uint8_t kind = event->hello.kind;
+
+    if (kind == FWD_HELLO_NOTIFY || event->conn->progress.notifier)
+        add_notifier(s, event);
+    else if (kind == FWD_HELLO_MEMORY)
+        make_memory(s, event);
+    else if (kind == FWD_HELLO_PIPE)
+        make_pipe(s, event);
+    else
+        return false;
+
+    return true;
+}
+
+/* Chooses the number of a new client. */
+static uint32_t number_for(struct amph_server *s, const struct amph_fwd_hello *h)
+{
+    switch (h->kind) {
+    case FWD_HELLO_JOIN:
+        return choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE);
+    case FWD_HELLO_CHILD:
+        return choose_number(s, h->rank, h->child);
+    default:
+        return choose_number(s, h->rank, h->number);
+    }
+}
+
+/* Makes the process that has sent the greeting the client p. */
+static void take_client(struct amph_server *s, const struct amph_server_event *event,
+                        struct amph_server_peer *p)
+{
+    const struct amph_fwd_hello *h = &event->hello;
+    struct amph_server_conn *c = event->conn;
+    struct amph_am_why unreachable;
+
+    p->conn = c;
+    p->pid = h->pid;
+    p->sender = event->sender;
+    c->progress.peer = p;
+
+    const char *why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number)
+                                                 : attach(s, p, h, &unreachable);
+
+    if (why) {
+        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
+                  why);
+        refuse_as(c, why == unreachable.text ? FWD_FRAME_UNREACHABLE : frame_of_refusal(why), why);
+        return;
+    }
+
+    if (!welcome(s, p->number, p->index, p->rank, event, -1))
+        shutdown(c->fd, SHUT_RDWR);
+}
+
 void amph_server_peer_hello(struct amph_server *s, const struct amph_server_event *event)
 {
     amph_server_assert_owner(&s->progress.owner);
@@ -630,62 +687,32 @@ void amph_server_peer_hello(struct amph_server *s, const struct amph_server_even
     struct amph_server_peer *p = c->progress.peer;
     const char *why = objection(s, event);
 
-    if (why)
-        return refuse(c, why);
-
-    if (h->kind == FWD_HELLO_NOTIFY || c->progress.notifier) {
-        add_notifier(s, event);
+    if (why) {
+        refuse(c, why);
         return;
     }
 
-    if (h->kind == FWD_HELLO_MEMORY) {
-        make_memory(s, event);
+    if (answer_other(s, event))
+        return;
+
+    uint32_t number = p ? FWD_NUMBER_NONE : number_for(s, h);
+
+    if (h->kind == FWD_HELLO_JOIN && !becomes_client(s, h, number)) {
+        if (!welcome(s, number, FWD_INDEX_NONE, h->rank, event, -1))
+            shutdown(c->fd, SHUT_RDWR);
+
         return;
     }
-
-    if (h->kind == FWD_HELLO_PIPE) {
-        make_pipe(s, event);
-        return;
-    }
-
-    uint32_t number = FWD_NUMBER_NONE;
-    struct amph_am_why unreachable;
-
-    if (h->kind == FWD_HELLO_JOIN) {
-        number = choose_number(s, AMPH_RANK_NONE, FWD_NUMBER_NONE);
-
-        if (!becomes_client(s, h, number)) {
-            if (!welcome(s, number, FWD_INDEX_NONE, h->rank, event, -1))
-                shutdown(c->fd, SHUT_RDWR);
-
-            return;
-        }
-    } else if (!p)
-        number = choose_number(s, h->rank, h->kind == FWD_HELLO_CHILD ? h->child : h->number);
 
     if (!p)
         p = make_peer(s, number, h->rank);
     else if (p->attached)
         p = amph_server_peer_renew(s, p);
 
-    if (!p)
-        return refuse(c, s->progress.npeers < s->max_peers ? no_memory : no_numbers);
-
-    p->conn = c;
-    p->pid = h->pid;
-    p->sender = event->sender;
-    c->progress.peer = p;
-    why = h->kind == FWD_HELLO_CHILD ? inherit(s, p, h->number) : attach(s, p, h, &unreachable);
-
-    if (why) {
-        amph_warn("client %" PRIu32 " (process %" PRIu32 ") is refused: %s", p->number, h->pid,
-                  why);
-        return refuse_as(c, why == unreachable.text ? FWD_FRAME_UNREACHABLE : frame_of_refusal(why),
-                         why);
-    }
-
-    if (!welcome(s, p->number, p->index, p->rank, event, -1))
-        shutdown(c->fd, SHUT_RDWR);
+    if (p)
+        take_client(s, event, p);
+    else
+        refuse(c, s->progress.npeers < s->max_peers ? no_memory : no_numbers);
 }
 
 /* Keeps the counters of a client that leaves.  If its number is used again (a child of a child),

@@ -40,60 +40,6 @@ static bool is_staged(const struct amph_server_request *rq)
 
 /* ---- ending a request ---- */
 
-/* Counts n bytes that were written to the file, which may be NULL, or read from it. */
-static void count_bytes(struct amph_server_peer *p, struct amph_server_handle *file, bool writes,
-                        size_t n)
-{
-    *(writes ? &p->bytes_out : &p->bytes_in) += n;
-    amph_count_n(writes ? AMPH_COUNTER_SERVER_BYTES_WRITTEN : AMPH_COUNTER_SERVER_BYTES_READ, n);
-    if (file)
-        *(writes ? &file->progress.bytes_out : &file->progress.bytes_in) += n;
-}
-
-static void count_request(const struct amph_server_request *rq)
-{
-    struct amph_server_peer *p = rq->peer;
-    size_t n = rq->exec.error ? 0 : amph_server_request_moved(rq);
-
-    /* The pieces of a call count as one call. */
-    uint64_t one = !amph_server_is_bulk(rq) || (rq->bulk.flags & FWD_PIECE_FIRST) ? 1 : 0;
-
-    p->calls += one;
-    amph_count_n(AMPH_COUNTER_SERVER_CALLS, one);
-    amph_count_n(AMPH_COUNTER_SERVER_FILE_NS, rq->exec.ns);
-
-    if (rq->exec.error) {
-        p->errors++;
-        amph_count(SERVER_ERRORS);
-    }
-
-    bool writes = amph_server_is_bulk(rq) && amph_server_is_write(rq->id);
-
-    if (rq->file)
-        rq->file->progress.calls += one;
-
-    if (rq->exec.copied_bytes) {
-        count_bytes(p, rq->exec.copied_from, false, rq->exec.copied_bytes);
-        count_bytes(p, rq->file, true, rq->exec.copied_bytes);
-    }
-
-    if (n == 0)
-        return;
-
-    amph_count_n(AMPH_COUNTER_SERVER_BYTES_PIPED, rq->exec.piped_bytes);
-    if (rq->bulk.where == FWD_RECEIVED)
-        amph_count_n(AMPH_COUNTER_SERVER_BYTES_RECEIVED, n);
-
-    count_bytes(p, rq->file, writes, n);
-}
-
-/* Records the time from a request's arrival to its answer. */
-static void record_latency(const struct amph_server_request *rq, uint64_t ns)
-{
-    amph_fwd_latency_add(&rq->server->latency, ns);
-    amph_fwd_latency_add(&rq->peer->latency, ns);
-}
-
 /* The open's descriptor now exists, and limits.c sees it among those in use; or the open failed. */
 static void end_opening(struct amph_server_request *rq)
 {
@@ -149,7 +95,7 @@ static void complete_call(struct amph_server_request *rq)
 
     amph_server_record_time(rq);
     amph_server_end_piece(rq->handle, rq);
-    count_request(rq);
+    amph_server_count_request(rq);
     amph_server_report_call(rq);
 }
 
@@ -214,7 +160,7 @@ void amph_server_flow_answer(struct amph_server_request *rq)
 
     note_answer(rq, now_ns);
     rq->progress.out_len = amph_server_request_reply(rq, rq->out);
-    record_latency(rq, now_ns - rq->progress.arrived_ns);
+    amph_server_count_latency(rq, now_ns - rq->progress.arrived_ns);
     amph_server_refs_give(rq);
 
     /* A handler may send only the reply to its own message; the main loop sends the others
@@ -286,6 +232,12 @@ static bool dup_client_connection(struct amph_server_request *rq)
     return false;
 }
 
+static void complete_and_answer(struct amph_server_request *rq)
+{
+    complete_call(rq);
+    amph_server_flow_answer(rq);
+}
+
 /* Starts a request whose turn it is: here, in a worker, or at a lock agent. */
 static void start(struct amph_server_request *rq)
 {
@@ -301,16 +253,14 @@ static void start(struct amph_server_request *rq)
     }
 
     if (!rq->peer->gone && !amph_server_begin_piece(h, rq)) {
-        complete_call(rq);
-        amph_server_flow_answer(rq);
+        complete_and_answer(rq);
         return;
     }
 
     if (rq->peer->gone || rq->progress.transfer_st != AMPH_OK) {
         rq->exec.error = EIO;
         rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
-        complete_call(rq);
-        amph_server_flow_answer(rq);
+        complete_and_answer(rq);
         return;
     }
 
@@ -325,8 +275,7 @@ static void start(struct amph_server_request *rq)
     if (amph_server_wants_worker(rq)) {
         rq->progress.state = AMPH_SERVER_RQ_RUNNING;
         if (amph_server_is_bulk(rq) && rq->file->fifo && !dup_client_connection(rq)) {
-            complete_call(rq);
-            amph_server_flow_answer(rq);
+            complete_and_answer(rq);
             return;
         }
 
@@ -485,14 +434,12 @@ static uint64_t waiting_since(const struct amph_server_request *rq, uint64_t now
     return answered_ns > s->progress.busy_since_ns ? answered_ns : s->progress.busy_since_ns;
 }
 
-/* Copies a request that cannot run inside its handler, with references of its own, and queues or
- * starts it.  A descriptor that `first` has opened moves to the copy.  0, or an errno value: then
- * `first` is unchanged. */
-static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
-                        size_t len, struct amph_server_request *first)
+/* Copies a request of len bytes, which takes `room` of the memory for waiting requests.  0, ENOMEM, or the errno value
+ * of a message that cannot be parsed. */
+static int copy_request(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
+                        size_t len, size_t room, struct amph_server_request **copy_p)
 {
     bool can_reply;
-    size_t room = room_of(first, len);
 
     /* A client's only request always fits; otherwise a client whose pieces exceed the limit would
      * never make progress. */
@@ -520,6 +467,23 @@ static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, co
         free(rq);
         return err;
     }
+
+    *copy_p = rq;
+    return 0;
+}
+
+/* Copies a request that cannot run inside its handler, with references of its own, and queues or
+ * starts it.  A descriptor that `first` has opened moves to the copy.  0, or an errno value: then
+ * `first` is unchanged. */
+static int enqueue_copy(struct amph_server *s, struct amph_server_peer *peer, const uint8_t *msg,
+                        size_t len, struct amph_server_request *first)
+{
+    struct amph_server_request *rq;
+    size_t room = room_of(first, len);
+    int err = copy_request(s, peer, msg, len, room, &rq);
+
+    if (err)
+        return err;
 
     peer->queued++;
     peer->memory += rq->progress.room = room;
@@ -599,7 +563,7 @@ static void cancel_queued(struct amph_server_handle *h, const struct amph_server
     list_remove(&h->progress.queue_head, peer, seq);
     h->progress.queue_tail = tail_of(&h->progress.queue_head);
     rq->exec.error = EINTR;
-    count_request(rq);
+    amph_server_count_request(rq);
     amph_server_flow_answer(rq);
 }
 
@@ -662,7 +626,7 @@ static bool execute_here(struct amph_server_request *rq, const struct amph_am *a
 
     complete_call(rq);
     note_answer(rq, rq->exec.began_ns + rq->exec.ns);
-    record_latency(rq, rq->exec.ns);
+    amph_server_count_latency(rq, rq->exec.ns);
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Declarations that flow.c (arrival to reply), schedule.c (order and threads), transfer.c (data
+ * Declarations that flow.c (arrival to reply), counts.c, schedule.c (order and threads), transfer.c (data
  * that crosses a network) and services.c (requests that are not file calls) share.
  *
  * Layer: iofwd.
@@ -37,11 +37,17 @@ static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 
 /* The request's data has arrived: it runs when its turn comes. */
 void amph_server_flow_ready(struct amph_server_request *rq);
-void amph_server_flow_answer(
-    struct amph_server_request
-        *rq); /* Builds the reply, sends it or queues it, and frees the request. */
+/* Builds the reply, sends it or queues it, and frees the request. */
+void amph_server_flow_answer(struct amph_server_request *rq);
 /* Cancels a request of the client: it ends with EINTR if it has to wait. */
 void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq);
+
+/* ---- server/counts.c ---- */
+
+/* Counts a request whose call has ended. */
+void amph_server_count_request(const struct amph_server_request *rq);
+/* Records the time from a request's arrival to its answer. */
+void amph_server_count_latency(const struct amph_server_request *rq, uint64_t ns);
 
 /* ---- server/schedule.c ---- */
 

@@ -24,6 +24,7 @@
  *   clients.c      clients and open files: create, inherit, hold, release
  *   exec.c, .h     what a client keeps that executes a program
  *   flow.c         the way of a request from its arrival to its reply
+ *   counts.c       what requests count when they end
  *   schedule.c     order of requests on a file; progress thread or worker
  *   request.c      parses a request, executes it, builds the reply
  *   services.c     requests that are not file calls (statistics, cancel, segments, ...)
@@ -42,7 +43,7 @@
  *   report.c       log lines about requests
  *   watch.c        answers iofwd-ctl's queries
  *   collective.c   collective (two-phase) reads and writes
- *   flow.h         what flow.c, schedule.c, transfer.c and services.c share
+ *   flow.h         what flow.c, counts.c, schedule.c, transfer.c and services.c share
  *   server.h       the room's interface
  *
  *   fs/exports.c, .h, fs/resolve.c   exported directories; resolves paths below them
@@ -57,7 +58,6 @@
  *   lock/lock.c, .h      record locks: the progress thread's side
  *   lock/agent.c         lock agents: threads that take record locks for one client
  *   lock/held.c          owners of locks
- *
  *   notify/readiness.c   epoll sets and notification connections
  */
 #ifndef AMPH_IOFWD_SERVER_INT_H
