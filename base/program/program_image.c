@@ -409,59 +409,62 @@ bool amph_image_evades(const struct amph_image *image)
            !amph_image_loads_programs(image);
 }
 
+/* Why the preload library does not catch the calls of a program of another machine or word size. */
+static void describe_machine(const struct amph_image *image, char *buf, size_t cap)
+{
+    int own_bits = (int)sizeof(void *) * 8;
+
+    snprintf(buf, cap, "is a %d-bit program for %s, and the preload library is a %d-bit one for %s",
+             image->bits, amph_image_machine_name(image->machine), own_bits,
+             amph_image_machine_name(__ehdr_start.e_machine));
+}
+
+#define BY_MOUNT "start it, or what starts it, by \"iofwd-run -mount\""
+
 size_t amph_image_explain(const struct amph_image *image, char *buf, size_t cap)
 {
-    static const char lost[] = "its file calls are not forwarded and name files of this host";
-    const char *path = image->path;
-    int own_bits = (int)sizeof(void *) * 8;
-    int n = 0;
+    static const struct {
+        const char *cause, *remedy;
+    } texts[] = {
+        [AMPH_IMAGE_STATIC] = { "is statically linked", BY_MOUNT ", or link it by iofwd-cc" },
+        [AMPH_IMAGE_GO] = { "contains Go code, which makes system calls without the C library",
+                            BY_MOUNT },
+        [AMPH_IMAGE_OTHER_LIBC] = { "uses another C library (musl), into which the preload library "
+                                    "cannot be loaded",
+                                    BY_MOUNT ", or build it with glibc" },
+        [AMPH_IMAGE_OTHER_MACHINE] = { NULL, BY_MOUNT ", or build it for this machine" },
+        [AMPH_IMAGE_PRIVILEGED] = { "runs with other rights than its caller (set-uid, set-gid or "
+                                    "file capabilities), and the dynamic linker loads no preload "
+                                    "library into it",
+                                    "mount the prefix by iofwd-mount as a user with these rights, "
+                                    "or take a copy without them" },
+    };
+    const char *remedy = (size_t)image->kind < AMPH_COUNTOF(texts) ? texts[image->kind].remedy
+                                                                   : NULL;
+    char machine[256];
 
-    switch (image->kind) {
-    case AMPH_IMAGE_STATIC:
-        n = snprintf(buf, cap,
-                     "%.900s is statically linked, so %s; start it, or what starts it, by "
-                     "\"iofwd-run -mount\", or link it by iofwd-cc",
-                     path, lost);
-        break;
-    case AMPH_IMAGE_GO:
-        n = snprintf(buf, cap,
-                     "%.900s contains Go code, which makes system calls without the C library, so "
-                     "%s; start it, or what starts it, by \"iofwd-run -mount\"",
-                     path, lost);
-        break;
-    case AMPH_IMAGE_OTHER_LIBC:
-        n = snprintf(buf, cap,
-                     "%.900s uses another C library (musl), into which the preload library cannot "
-                     "be loaded, so %s; start it, or what starts it, by \"iofwd-run -mount\", or "
-                     "build it with glibc",
-                     path, lost);
-        break;
-    case AMPH_IMAGE_OTHER_MACHINE:
-        n = snprintf(buf, cap,
-                     "%.900s is a %d-bit program for %s, and the preload library is a %d-bit one "
-                     "for %s, so %s; start it, or what starts it, by \"iofwd-run -mount\", or "
-                     "build it for this machine",
-                     path, image->bits, amph_image_machine_name(image->machine), own_bits,
-                     amph_image_machine_name(__ehdr_start.e_machine), lost);
-        break;
-    case AMPH_IMAGE_PRIVILEGED:
-        n = snprintf(buf, cap,
-                     "%.900s runs with other rights than its caller (set-uid, set-gid or file "
-                     "capabilities), and the dynamic linker loads no preload library into it, so "
-                     "%s; mount the prefix by iofwd-mount as a user with these rights, or take a "
-                     "copy without them",
-                     path, lost);
-        break;
-    case AMPH_IMAGE_UNKNOWN:
-    case AMPH_IMAGE_FORWARDS:
-        break;
+    if (!remedy)
+        return 0;
+
+    const char *cause = texts[image->kind].cause;
+
+    if (!cause) {
+        describe_machine(image, machine, sizeof machine);
+        cause = machine;
     }
+
+    int n = snprintf(buf, cap,
+                     "%.900s %s, so its file calls are not forwarded and name files of this host; "
+                     "%s",
+                     image->path, cause, remedy);
 
     if (n < 0)
         return 0;
 
     return (size_t)n < cap ? (size_t)n : cap - 1;
 }
+
+#undef BY_MOUNT
 
 size_t amph_image_explain_record(const struct amph_image *image, char *buf, size_t cap)
 {
