@@ -24,8 +24,8 @@ enum {
 
 /* The functions of libpmix that are used, in the order of names[]. */
 static struct {
-    int (*init)(struct pmix_proc *proc, struct pmix_info *info, size_t ninfo);
-    int (*finalize)(const struct pmix_info *info, size_t ninfo);
+    pmix_init_fn *init;
+    pmix_finalize_fn *finalize;
     int (*abort)(int status, const char *message, struct pmix_proc *procs, size_t nprocs);
     int (*put)(uint8_t scope, const char *key, struct pmix_value *value);
     int (*commit)(void);
@@ -84,7 +84,7 @@ static enum amph_status check(int status, const char *what)
     if (status == PMIX_OK)
         return AMPH_OK;
 
-    amph_error("the PMIx server of this job does not do its part: %s gives %s", what,
+    amph_error("the PMIx server of this job fails: %s gives %s", what,
                fn.text(status));
     return AMPH_ERR_PEER;
 }

@@ -420,6 +420,49 @@ static int check_at_servers(struct amph_attach_options *o, enum source source, b
     return execute(o, own, path);
 }
 
+/* Attaches the program to its servers and executes it.  Returns an exit code if that fails, after a message. */
+static int run(struct amph_attach_options *o, char **argv, enum source source, bool file_given,
+               bool preloaded)
+{
+    char *program = NULL;
+    bool elsewhere = is_elsewhere(o);
+    int code = elsewhere ? -1 : find_here(o, &program);
+
+    if (code >= 0)
+        return code;
+
+    bool has_file = source == SERVERS_OF_FILE;
+
+    if (preloaded && takes_other_way(o, program, has_file))
+        amph_leave_preload(argv);
+
+    o->alone = has_file && records_alone(o, file_given);
+    if (o->alone)
+        has_file = false;
+
+    char path[PATH_MAX] = "";
+    bool attached = !has_file || attach_to_file(o, path);
+
+    if (!attached && !amph_attach_way_set_none()) {
+        code = elsewhere ? find_here(o, &program) : -1;
+        return code >= 0 ? code : 1;
+    }
+
+    code = elsewhere ? find_at_servers(o, &program) : -1;
+    if (code >= 0)
+        return code;
+    if (!attached)
+        return execute_program(o, program);
+
+    code = choose_way(o, program, only_preload(has_file), preloaded);
+    if (code >= 0)
+        return code;
+
+    bool has_ended = o->records && amph_record_pack_after(&code) > 0;
+
+    return has_ended ? code : execute(o, program, path);
+}
+
 int main(int argc, char **argv)
 {
     struct amph_attach_options o = { 0 };
@@ -430,9 +473,7 @@ int main(int argc, char **argv)
         return code;
 
     code = amph_attach_parse(&o, argv);
-
     amph_stdout_check();
-
     if (code >= 0)
         return code;
     if (o.check && (preloaded || !is_elsewhere(&o)))
@@ -446,45 +487,6 @@ int main(int argc, char **argv)
     if (!find_source(&o, &source, &file_given))
         return AMPH_ATTACH_WRONG;
 
-    if (o.check)
-        return check_at_servers(&o, source, file_given);
-
-    char *program = NULL;
-    bool elsewhere = is_elsewhere(&o);
-
-    code = elsewhere ? -1 : find_here(&o, &program);
-    if (code >= 0)
-        return code;
-
-    bool has_file = source == SERVERS_OF_FILE;
-
-    if (preloaded && takes_other_way(&o, program, has_file))
-        amph_leave_preload(argv);
-
-    o.alone = has_file && records_alone(&o, file_given);
-    if (o.alone)
-        has_file = false;
-
-    char path[PATH_MAX] = "";
-
-    bool attached = !has_file || attach_to_file(&o, path);
-
-    if (!attached && !amph_attach_way_set_none()) {
-        code = elsewhere ? find_here(&o, &program) : -1;
-        return code >= 0 ? code : 1;
-    }
-
-    code = elsewhere ? find_at_servers(&o, &program) : -1;
-    if (code >= 0)
-        return code;
-    if (!attached)
-        return execute_program(&o, program);
-
-    code = choose_way(&o, program, only_preload(has_file), preloaded);
-    if (code >= 0)
-        return code;
-
-    bool has_ended = o.records && amph_record_pack_after(&code) > 0;
-
-    return has_ended ? code : execute(&o, program, path);
+    return o.check ? check_at_servers(&o, source, file_given)
+                   : run(&o, argv, source, file_given, preloaded);
 }

@@ -50,8 +50,8 @@
 #include "iofwd/interpose/path/near.h"
 
 enum {
-    RANK_FDS = 64
-}; /* the rank's sockets lie above */
+    RANK_FDS = 64 /* the rank's sockets have this number or a higher one */
+};
 
 /* Removes a setting from the list that is environ, or becomes it. */
 static void drop_setting(char **env, const char *name)
@@ -531,13 +531,66 @@ static void start_recorder(char **env)
                          (uint64_t)amph_ip_setting_int(env, AMPH_ENV_IOFWD_TRACE_BUDGET));
 }
 
+/* Reads the settings of forwarding that are needed before the client is loaded. */
+static void take_settings(char **env, enum part part)
+{
+    const char *level = amph_ip_setting_text(env, AMPH_ENV_LOG);
+
+    amph_ip_state.debug = level && strcmp(level, "debug") == 0;
+    amph_ip_state.json = amph_ip_setting_int(env, AMPH_ENV_LOG_FORMAT) != 0;
+    amph_ip_state.io_uring = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_IO_URING);
+    amph_ip_state.optional = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL);
+    amph_ip_state.in_server_slot = part == PART_ASTRAY;
+}
+
+/* Takes over what the process had before this image, or has from its parent: umask, limits, locks. */
+static void take_process(char **env)
+{
+    mode_t mask = libc_umask(0);
+
+    libc_umask(mask);
+    amph_ip_cwd()->umask = mask;
+    amph_ip_limits_changed(0);
+
+    const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
+
+    amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? amph_ip_keep_text(locks)
+                                                                    : NULL;
+}
+
+/* Switches forwarding on. */
+static void start_forwarding(char **env, enum part part, char **environment)
+{
+    char **longer = NULL;
+
+    if (part == PART_COMPUTE) {
+        open_rank();
+        longer = amph_ip_state.rank.setting[0] ? with_entry(env, amph_ip_state.rank.setting) : NULL;
+    }
+
+    guard_rank(longer ? longer : env);
+    amph_ip_connections_take(env);
+    amph_ip_bypass_start(env);
+    amph_ip_mpi_job_start(env);
+    restore_preload(environment);
+    if (env != environment)
+        restore_preload(env);
+
+    amph_ip_environment_keep(longer ? longer : env);
+    amph_ip_near_start(env);
+    amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
+    restore_cwd(env);
+    amph_ip_state.on = true;
+    if (!amph_ip_has_own_malloc())
+        amph_ip_fork_watch();
+}
+
 /* Starts the recorder and the forwarding if the settings ask for them.  env: the environment with
  * the baked-in settings; nothing keeps the list. */
 static void start_with(char **env, int argc, char **argv, char **environment)
 {
     const char *prefixes = amph_ip_setting_text(env, AMPH_ENV_IOFWD_PREFIX);
     const char *why;
-    char **longer = NULL;
     const char *records = amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE_DIR);
     bool asked = (prefixes && prefixes[0]) || (records && records[0]);
 
@@ -565,46 +618,9 @@ static void start_with(char **env, int argc, char **argv, char **environment)
     if (!amph_ip_state.prefixes.count)
         return;
 
-    const char *level = amph_ip_setting_text(env, AMPH_ENV_LOG);
-
-    amph_ip_state.debug = level && strcmp(level, "debug") == 0;
-    amph_ip_state.json = amph_ip_setting_int(env, AMPH_ENV_LOG_FORMAT) != 0;
-    amph_ip_state.io_uring = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_IO_URING);
-
-    mode_t mask = libc_umask(0);
-
-    libc_umask(mask);
-    amph_ip_cwd()->umask = mask;
-    amph_ip_limits_changed(0);
-
-    const char *locks = amph_ip_private_text(env, AMPH_IP_PRIVATE_LOCKS);
-
-    amph_ip_state.inherited_locks = amph_ip_locks_came_along(locks) ? amph_ip_keep_text(locks)
-                                                                    : NULL;
-    amph_ip_state.in_server_slot = part == PART_ASTRAY;
-    amph_ip_state.optional = amph_ip_setting_bool(env, AMPH_ENV_IOFWD_OPTIONAL);
-
-    if (part == PART_COMPUTE) {
-        open_rank();
-        longer = amph_ip_state.rank.setting[0] ? with_entry(env, amph_ip_state.rank.setting) : NULL;
-    }
-
-    guard_rank(longer ? longer : env);
-    amph_ip_connections_take(env);
-    amph_ip_bypass_start(env);
-    amph_ip_mpi_job_start(env);
-    restore_preload(environment);
-    if (env != environment)
-        restore_preload(env);
-
-    amph_ip_environment_keep(longer ? longer : env);
-    amph_ip_near_start(env);
-    amph_ip_near_inherit_all(amph_ip_private_text(env, AMPH_IP_PRIVATE_NEAR));
-    restore_cwd(env);
-    amph_ip_state.on = true;
-    if (!amph_ip_has_own_malloc())
-        amph_ip_fork_watch();
-
+    take_settings(env, part);
+    take_process(env);
+    start_forwarding(env, part, environment);
     take_libraries(environment);
     amph_ip_trace_start(amph_ip_setting_text(env, AMPH_ENV_IOFWD_TRACE));
     find_exe(argc > 0 ? argv[0] : NULL);

@@ -110,7 +110,7 @@ void amph_ip_mpi_release(void)
     errno = saved;
 }
 
-/* Says why MPI_Init fails, once. */
+/* Prints why MPI_Init fails, once. */
 static void explain_lost_rank(void)
 {
     if (__atomic_exchange_n(&amph_ip_process.pmix_lost_said, true, __ATOMIC_RELAXED))
@@ -124,9 +124,9 @@ static void explain_lost_rank(void)
         program_invocation_name);
 }
 
-/* A second session of a rank, after a shell that has used forwarded files and has left PMIx, takes the
- * job's data by messages: PMIx's store in shared memory (ds21, ds12) gives it to the first only.  Between
- * hosts MPI_Init would wait for ever then. */
+/* Has a second session of a rank take the job's data by messages, because PMIx's store in shared memory (ds21, ds12)
+ * gives it to the first session only: that was one of a shell, which has used forwarded files and has left PMIx.  On
+ * several hosts this would not help: MPI_Init would never return. */
 static void store_by_messages(void)
 {
     if (amph_ip_state.mpi_ranks && !amph_ip_process.pmix_holder && amph_ip_rank_has_joined() &&
@@ -170,6 +170,25 @@ int PMIx_Get(const struct pmix_proc *proc, const char *key, const struct pmix_in
     return status;
 }
 
+/* The ranks of the program, as PMIx names them.  The first call joins the servers.  NULL: no memory. */
+static const struct pmix_proc *program_ranks(void)
+{
+    if (amph_ip_process.ranks)
+        return amph_ip_process.ranks;
+
+    amph_ip_client_join();
+
+    struct pmix_proc *ranks = calloc(amph_ip_state.mpi_ranks, sizeof *ranks);
+
+    for (uint32_t i = 0; ranks && i < amph_ip_state.mpi_ranks; i++) {
+        snprintf(ranks[i].nspace, sizeof ranks[i].nspace, "%s", amph_ip_state.mpi_space);
+        ranks[i].rank = i;
+    }
+
+    amph_ip_process.ranks = ranks;
+    return ranks;
+}
+
 /* Turns a fence of all processes into one of the program's ranks. */
 static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
 {
@@ -177,19 +196,10 @@ static void narrow(const struct pmix_proc **procs_p, size_t *nprocs_p)
     if (!amph_ip_state.mpi_ranks || *procs_p || amph_ip_inside)
         return;
 
-    if (!amph_ip_process.ranks) {
-        amph_ip_client_join();
-        amph_ip_process.ranks = calloc(amph_ip_state.mpi_ranks, sizeof *amph_ip_process.ranks);
+    const struct pmix_proc *ranks = program_ranks();
 
-        for (uint32_t i = 0; amph_ip_process.ranks && i < amph_ip_state.mpi_ranks; i++) {
-            snprintf(amph_ip_process.ranks[i].nspace, sizeof amph_ip_process.ranks[i].nspace, "%s",
-                     amph_ip_state.mpi_space);
-            amph_ip_process.ranks[i].rank = i;
-        }
-    }
-
-    if (amph_ip_process.ranks) {
-        *procs_p = amph_ip_process.ranks;
+    if (ranks) {
+        *procs_p = ranks;
         *nprocs_p = amph_ip_state.mpi_ranks;
     }
 }
