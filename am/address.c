@@ -25,8 +25,8 @@
 enum {
     ADDRESS_VERSION = 3,
     FLAG_SMP = 1,
-    FLAG_NARROW = 2
-}; /* NARROW: 32-bit pointers */
+    FLAG_NARROW = 2 /* 32-bit pointers */
+};
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t len_bytes)
 {

@@ -17,8 +17,8 @@
 struct amph_token;
 
 enum {
-    AMPH_HSL_MAX = 32
-}; /* locks that are recorded for one thread */
+    AMPH_HSL_MAX = 32 /* locks that are recorded for one thread */
+};
 
 struct amph_context {
     const struct amph_token *token; /* of the handler that runs, or NULL */

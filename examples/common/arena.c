@@ -17,8 +17,8 @@ struct arena {
 };
 
 enum {
-    GRAIN = 16
-}; /* pieces are multiples of it, so that any type fits anywhere */
+    GRAIN = 16 /* pieces are multiples of it, so that any type fits anywhere */
+};
 
 static struct piece *piece_new(size_t offset, size_t size)
 {

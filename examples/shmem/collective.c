@@ -211,8 +211,8 @@ DEFINE_COLLECTIVES(64)
 typedef void (*combine_fn)(void *into, const void *with, size_t count);
 
 enum {
-    CHUNK = 16 << 10
-}; /* bytes of a child's part that are fetched at once */
+    CHUNK = 16 << 10 /* bytes of a child's part that are fetched at once */
+};
 
 static void reduce(const struct set *set, void *dest, const void *source, size_t count, size_t size,
                    combine_fn combine)

@@ -14,10 +14,10 @@
 #include "extended/coll/coll.h"
 
 enum {
-    PORT_UP,
-    PORT_DOWN,
+    PORT_UP,   /* data moves towards the first participant */
+    PORT_DOWN, /* and away from it */
     PORTS
-}; /* towards participant 0 (shifted), away from it */
+};
 
 static uint32_t at(const struct amph_net *net, uint32_t shift)
 {

@@ -19,9 +19,9 @@
 #include "extended/ep/endpoint.h"
 
 enum {
-    PAR = 3,
-    STOP_S = 1
-}; /* AMPHORA_THREADMODE; how long the exit waits for the thread */
+    PAR = 3,   /* of AMPHORA_THREADMODE */
+    STOP_S = 1 /* how long the exit waits for the thread */
+};
 
 struct amph_progress {
     gex_ProgressThreadInfo_t info;

@@ -111,11 +111,12 @@ static int pipe_size(int fd, struct amph_fd_file *of, int command, void *arg)
     return err ? amph_ip_fail(err) : (int)amph_fwd_inode_flag_get(word, 0);
 }
 
+/* What a command does with its argument. */
 enum lock_use {
     NO_LOCK,
     TAKES_LOCK,
     ANSWERS_LOCK
-}; /* what the command does with arg */
+};
 
 static const struct command {
     int command;

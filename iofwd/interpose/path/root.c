@@ -5,7 +5,7 @@
  *
  * Layer: iofwd (interposer).  Thread rule: as the C library's function.
  *
- * Behind the call, neither the client's library nor /proc is found by its path.  The connections are made first, and
+ * After the call, neither the client's library nor /proc is found by its path.  The connections are made first, and
  * /proc is kept open.
  */
 #include <errno.h>

@@ -280,7 +280,7 @@ int amph_do_execveat(int dir, const char *path, char *const argv[], char *const 
     return amph_ip_execveat(AMPH_IP_LIBC, dir, path, argv, envp, flags);
 }
 
-/* The arguments of execl and its relatives as a vector; last: what follows the NULL. */
+/* Counts the arguments of execl and its relatives, the first one included. */
 static size_t count_args(va_list ap)
 {
     va_list copy;
@@ -294,6 +294,7 @@ static size_t count_args(va_list ap)
     return n;
 }
 
+/* Stores them in argv, with the NULL at their end.  What follows that is left in ap. */
 static void collect_args(const char *arg, va_list ap, char **argv)
 {
     size_t n = 0;
