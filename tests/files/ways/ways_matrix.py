@@ -108,7 +108,7 @@ class Program:
             self.plain.chmod(0o755)
 
         for way in ("wrapper", "instrument"):
-            if expectation(self, way, "read")[0] != "senseless":
+            if expectation(self, way, "read")[0] != "inapplicable":
                 self.made[way] = self.make_by(way)
 
         return None
@@ -241,7 +241,7 @@ def judge(program, way, operation, local):
     """The line of a cell, and what is wrong with it."""
     outcome, sentence = expectation(program, way, operation)
 
-    if outcome == "senseless":
+    if outcome == "inapplicable":
         return (outcome, sentence), None
 
     got, text = run_cell(program, way, operation, local)
@@ -265,8 +265,8 @@ def judge_way(program, way, locals_):
 
 def judge_program(program):
     """Builds a program and fills its cells: a list of (name of the case, lines, what is wrong)."""
-    if all(expectation(program, way, operation)[0] == "senseless" for way in WAYS for operation in OPERATIONS):
-        return [("%s: %s: senseless" % (program.name, way), judge_way(program, way, {o: None for o in OPERATIONS})[0], [])
+    if all(expectation(program, way, operation)[0] == "inapplicable" for way in WAYS for operation in OPERATIONS):
+        return [("%s: %s: inapplicable" % (program.name, way), judge_way(program, way, {o: None for o in OPERATIONS})[0], [])
                 for way in WAYS]
 
     error = program.make()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The matrix {languages} x {linkages} x {ways} x {operations} (ways_matrix.py): each cell works, is refused with a documented sentence, or
-# is senseless with a reason.  make check fills the rows of C; WAYS_LANGUAGES="c c++ fortran go rust java" those of other languages, as
+# is inapplicable with a reason.  make check fills the rows of C; WAYS_LANGUAGES="c c++ fortran go rust java" those of other languages, as
 # scripts/check-nightly does.  The results go to ways-results.txt in the build directory; scripts/ways-table makes the table of
 # doc/ways-in.md from them.
 . "${srcdir:-.}/tests/files/mount/mount_lib.sh"
