@@ -5,6 +5,8 @@ liblauncher_la_LIBTOOLFLAGS = $(for_programs)
 liblauncher_la_SOURCES = \
 	base/program/program_image.c \
 	base/program/program_image.h \
+	base/program/program_look.c \
+	base/program/program_look.h \
 	launcher/agent/main.c \
 	launcher/agent/agent.h \
 	launcher/agent/io.c \

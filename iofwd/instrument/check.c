@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/platform.h"
+#include "base/program/program_look.h"
 #include "iofwd/instrument/instrument.h"
 
 enum {
@@ -34,27 +35,10 @@ enum {
     LINE_COLUMNS = 100
 };
 
-static int open_file(const char *path)
-{
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-void amph_check_look(const char *path, struct amph_image *image_p)
-{
-    static const struct amph_image_calls calls = { .open = open_file,
-                                                   .close = close,
-                                                   .fstat = fstat,
-                                                   .fstatvfs = fstatvfs,
-                                                   .fgetxattr = fgetxattr,
-                                                   .pread = pread };
-
-    amph_image_look(&calls, path, image_p);
-}
-
 /* Maps a file and parses its headers. false: it is not an ELF file for the dynamic linker. */
 static bool map_file(const char *path, struct amph_elf *elf)
 {
-    int fd = open_file(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
 
     *elf = (struct amph_elf){ .at = MAP_FAILED };
@@ -280,7 +264,7 @@ int amph_check_print(FILE *out, const char *path, const char *library)
         return EXIT_WRONG;
     }
 
-    amph_check_look(path, &image);
+    amph_image_of(path, &image);
     if (strcmp(path, image.path) != 0 && lacks(path, "interpreter", image.path))
         return EXIT_WRONG;
 

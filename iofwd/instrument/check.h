@@ -10,11 +10,6 @@
 
 #include <stdio.h>
 
-#include "base/program/program_image.h"
-
-/* Describes the program that the kernel runs for path, a script's interpreter too. */
-void amph_check_look(const char *path, struct amph_image *image_p);
-
 /* Prints the answers about the program at path; library: the preload library's path.  Returns the exit
  * code: 0 if the preload library forwards its calls, 1 if it needs another way, 2 if the file cannot be
  * read or is no program, after a sentence on standard error. */

@@ -7,6 +7,8 @@ libinstrument_la_SOURCES = \
 	base/program/install.h \
 	base/program/program_image.c \
 	base/program/program_image.h \
+	base/program/program_look.c \
+	base/program/program_look.h \
 	iofwd/elf/elf.h \
 	iofwd/elf/segment.c \
 	iofwd/elf/view.c \

@@ -17,6 +17,7 @@
 
 #include "base/settings/env.h"
 #include "base/program/install.h"
+#include "base/program/program_look.h"
 #include "base/platform.h"
 #include "base/program/stdout_check.h"
 #include "base/status.h"
@@ -374,7 +375,7 @@ static void check_kind(const char *binary, const struct stat *st,
     struct amph_image image;
     char why[2048], rights[64];
 
-    amph_check_look(binary, &image);
+    amph_image_of(binary, &image);
     if ((st->st_mode & (S_ISUID | S_ISGID)) ||
         getxattr(binary, "security.capability", rights, sizeof rights) > 0)
         die(EXIT_FAILED,

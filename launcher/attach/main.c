@@ -220,7 +220,7 @@ static int check_image(const struct amph_attach_options *o, const char *program)
 {
     struct amph_image image;
 
-    amph_program_look(program, &image);
+    amph_image_of(program, &image);
     if (image.damaged || (o->way == AMPH_WAY_TRAP && image.kind == AMPH_IMAGE_OTHER_MACHINE))
         return amph_program_explain(program, NULL, ENOEXEC);
 
@@ -245,7 +245,7 @@ static bool is_here_for_other_way(const struct amph_attach_options *o)
     if (!path)
         return false;
 
-    amph_program_look(path, &image);
+    amph_image_of(path, &image);
     free(path);
     return o->way == AMPH_WAY_TRAP || (o->way == AMPH_WAY_ANY && amph_image_evades(&image));
 }
@@ -296,7 +296,7 @@ static bool takes_other_way(const struct amph_attach_options *o, const char *pro
     if (o->way != AMPH_WAY_ANY || only_preload(has_standing) || !program)
         return o->way == AMPH_WAY_MOUNT || o->way == AMPH_WAY_TRAP;
 
-    amph_program_look(program, &image);
+    amph_image_of(program, &image);
     return amph_image_evades(&image);
 }
 

@@ -165,7 +165,7 @@ bool amph_attach_way_check_preload(const struct amph_way_question *q)
 {
     struct amph_image image;
 
-    amph_program_look(q->program, &image);
+    amph_image_of(q->program, &image);
     return !amph_image_evades(&image) || warn(q, &image, &(struct reasons){ "", "" });
 }
 
@@ -174,7 +174,7 @@ bool amph_attach_way_choose(const struct amph_way_question *q, enum amph_way *wa
     struct amph_image image;
     struct reasons no = { "", "" };
 
-    amph_program_look(q->program, &image);
+    amph_image_of(q->program, &image);
 
     /* A set-uid program gains no rights in a namespace of one user, and a filter prevents that it
      * gains any. */

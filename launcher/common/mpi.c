@@ -80,7 +80,7 @@ bool amph_mpi_can_start(const char *path, uint32_t nprocs)
     if (nprocs < 2 || amph_env_bool(AMPH_ENV_MPI_SINGLETONS))
         return true;
 
-    amph_program_look(path, &image);
+    amph_image_of(path, &image);
     if (!image.linker[0] || !loads_open_mpi(&image))
         return true;
 

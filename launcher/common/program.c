@@ -98,23 +98,6 @@ int amph_program_find(const char *name, char **path_p)
 
 /* ---- what it is ---- */
 
-static int open_file(const char *path)
-{
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-void amph_program_look(const char *path, struct amph_image *image_p)
-{
-    static const struct amph_image_calls calls = { .open = open_file,
-                                                   .close = close,
-                                                   .fstat = fstat,
-                                                   .fstatvfs = fstatvfs,
-                                                   .fgetxattr = fgetxattr,
-                                                   .pread = pread };
-
-    amph_image_look(&calls, path, image_p);
-}
-
 bool amph_program_warn(const struct amph_image *image, const char *more)
 {
     bool strict = amph_env_bool(AMPH_ENV_IOFWD_STRICT);
@@ -135,7 +118,7 @@ void amph_program_warn_record(const char *path)
     struct amph_image image;
     char why[2048];
 
-    amph_program_look(path, &image);
+    amph_image_of(path, &image);
     if (amph_image_explain_record(&image, why, sizeof why) > 0 &&
         amph_env_enum(AMPH_ENV_LOG) != LOG_ERROR)
         amph_say("warning: %s", why);
@@ -145,7 +128,7 @@ bool amph_program_may_forward(const char *path)
 {
     struct amph_image image;
 
-    amph_program_look(path, &image);
+    amph_image_of(path, &image);
     return !amph_image_evades(&image) || amph_program_warn(&image, "");
 }
 
@@ -166,8 +149,8 @@ int amph_program_explain(const char *path, const char *host, int error)
     struct utsname u = { .machine = "" };
 
     uname(&u);
-    amph_program_look(path, &image);
-    amph_program_look("/proc/self/exe", &own);
+    amph_image_of(path, &image);
+    amph_image_of("/proc/self/exe", &own);
 
     bool is_elf = image.machine != 0;
 
@@ -225,7 +208,7 @@ bool amph_program_can_preload(const char *path)
         return false;
     }
 
-    amph_program_look(path, &library);
+    amph_image_of(path, &library);
     if (library.machine && library.kind != AMPH_IMAGE_OTHER_MACHINE && !library.damaged)
         return true;
 

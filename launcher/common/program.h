@@ -9,14 +9,15 @@
 
 #include <stdbool.h>
 
-#include "base/program/program_image.h"
+#include "base/program/program_look.h"
 
 enum {
     AMPH_PROGRAM_NOT_EXECUTABLE = 126,
     AMPH_PROGRAM_NOT_FOUND = 127
 };
 
-#define AMPH_ATTACH_NAME "iofwd-attach" /* what iofwd-run executes if its quick start does not suffice */
+#define AMPH_ATTACH_NAME \
+    "iofwd-attach" /* what iofwd-run executes if its quick start does not suffice */
 #define AMPH_PRELOAD_NAME "libiofwd_preload.so"
 #define AMPH_MESSAGES_NAME "libiofwd_messages.so" /* beside it, if IOFWD_RECORD is set */
 
@@ -26,8 +27,6 @@ int amph_program_find(const char *name, char **path_p);
 /* Finds a program in `dirs` (the value of PATH, or NULL).  Returns an allocated path or NULL, without
  * a message. */
 char *amph_program_search(const char *name, const char *dirs);
-/* Describes the program at path. */
-void amph_program_look(const char *path, struct amph_image *image_p);
 /* Prints a warning if the calls of the program at path cannot be recorded. */
 void amph_program_warn_record(const char *path);
 /* Prints a warning if the preload library cannot catch the file calls of the program at path.  Returns
