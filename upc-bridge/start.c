@@ -251,11 +251,11 @@ int upc_run(int argc, char **argv, int (*user)(int, char **), int form, int thre
     return user(argc, argv);
 }
 
-#define TELL_NS 200000000u /* how long upc_global_exit waits for the acknowledgements */
+#define EXIT_NS 200000000u /* how long upc_global_exit waits for the acknowledgements */
 
 /* Sends the message to one more thread, from *next_p on, if there is room for it; does not wait for
  * a thread that does not poll. */
-static void tell_exit(int *next_p, int status)
+static void send_exit(int *next_p, int status)
 {
     int t = *next_p;
 
@@ -275,8 +275,8 @@ void upc_global_exit(int status)
 
     amph_upc.program.status = status;
     while (amph_upc.program.running && upc_self.threads > 1 &&
-           upc_ticks_to_ns(upc_ticks_now() - start) < TELL_NS) {
-        tell_exit(&next, status);
+           upc_ticks_to_ns(upc_ticks_now() - start) < EXIT_NS) {
+        send_exit(&next, status);
         gasnet_AMPoll(); /* also because messages in flight would be lost with this process */
     }
 

@@ -84,7 +84,7 @@ static void keep(struct amph_coll_early **list, uint32_t peer, const struct amph
     *list = l;
 }
 
-static void throw_away(struct amph_coll_early *l)
+static void discard(struct amph_coll_early *l)
 {
     amph_colls()->early_bytes -= sizeof *l + l->nbytes;
     free(l);
@@ -240,7 +240,7 @@ static void take_early(struct amph_coll *c)
             amph_count(DROP_MALFORMED);
 
         *at = l->next;
-        throw_away(l);
+        discard(l);
     }
 }
 
@@ -304,7 +304,7 @@ void amph_coll_mail_remove_team(struct amph_coll *c)
     *at = c->same_hash;
     while ((l = c->mail.early) != NULL) {
         c->mail.early = l->next;
-        throw_away(l);
+        discard(l);
     }
 
     amph_coll_spin_unlock(&all->mail_lock);

@@ -177,10 +177,34 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
+/* The process of a server: closes what belongs to the watching process, serves, and ends. */
+static void run_member(struct watch *w, uint32_t index, int control, int reports)
+{
+    sigset_t none;
+
+    for (uint32_t i = 0; i < w->set.n; i++) {
+        close_end(&w->member[i].control);
+        close_end(&w->member[i].reports);
+    }
+
+    close(w->signals);
+    if (w->ready >= 0)
+        close(w->ready);
+
+    /* the watching process gets the terminal's SIGINT and ends this one */
+    signal(SIGINT, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+
+    int code = serve(w, index, control, reports);
+
+    fflush(NULL);
+    _exit(code);
+}
+
 static bool start_member(struct watch *w, uint32_t index)
 {
     int control[2], reports[2];
-    sigset_t none;
 
     if (pipe2(control, O_CLOEXEC) != 0) {
         amph_error("cannot start an I/O server: %m");
@@ -200,26 +224,9 @@ static bool start_member(struct watch *w, uint32_t index)
     pid_t pid = fork();
 
     if (pid == 0) {
-        for (uint32_t i = 0; i < w->set.n; i++) {
-            close_end(&w->member[i].control);
-            close_end(&w->member[i].reports);
-        }
-
         close(control[1]);
         close(reports[0]);
-        close(w->signals);
-        if (w->ready >= 0)
-            close(w->ready);
-
-        signal(SIGINT,
-               SIG_IGN); /* the watching process gets the terminal's SIGINT and ends this one */
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-
-        int code = serve(w, index, control[0], reports[1]);
-
-        fflush(NULL);
-        _exit(code);
+        run_member(w, index, control[0], reports[1]);
     }
 
     close(control[0]);
@@ -408,7 +415,7 @@ static void begin_end(struct watch *w)
 
 /* Records the end of a server.  A server that ended without an order is restarted, unless it never
  * became ready, or has an owner: the owner knows the old address. */
-static void bury(struct watch *w, uint32_t i, int status)
+static void record_end(struct watch *w, uint32_t i, int status)
 {
     struct member *m = &w->member[i];
     long pid = (long)m->pid;
@@ -440,7 +447,7 @@ static void reap(struct watch *w)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (uint32_t i = 0; i < w->set.n; i++)
             if (w->member[i].pid == pid)
-                bury(w, i, status);
+                record_end(w, i, status);
 }
 
 /* Restarts servers that have died.  Returns the milliseconds until the next restart is due; -1:
@@ -665,12 +672,32 @@ static int run(struct watch *w)
     return asked && !w->worst ? 0 : 1;
 }
 
+/* Waits until the servers of the daemon are ready, and says where they are.  Returns the exit code. */
+static int await_daemon(const struct watch *w, int ready, pid_t pid)
+{
+    char byte;
+    ssize_t n;
+
+    while ((n = read(ready, &byte, 1)) < 0 && errno == EINTR)
+        ;
+
+    if (n != 1)
+        return 1; /* it has said why */
+
+    /* not by stdout: the servers run, also if nobody can read this */
+    if (dprintf(STDOUT_FILENO, "iofwd-server: process %ld, %u server%s, address file %s\n",
+                (long)pid, w->d->nservers, w->d->nservers == 1 ? "" : "s", w->d->address_file) < 0)
+        amph_warn("the servers run as process %ld; standard output cannot be written: %m",
+                  (long)pid);
+
+    return 0;
+}
+
 /* Becomes a daemon.  Returns -1 in the daemon; the calling process waits until the servers are
  * ready and returns the exit code. */
-static int go_away(struct watch *w)
+static int become_daemon(struct watch *w)
 {
     int ready[2];
-    char byte;
 
     if (pipe2(ready, O_CLOEXEC) != 0)
         return 1;
@@ -686,23 +713,7 @@ static int go_away(struct watch *w)
 
     if (pid > 0) {
         close(ready[1]);
-
-        ssize_t n;
-
-        while ((n = read(ready[0], &byte, 1)) < 0 && errno == EINTR)
-            ;
-
-        if (n != 1)
-            return 1; /* it has said why */
-
-        /* not by stdout: the servers run, also if nobody can read this */
-        if (dprintf(STDOUT_FILENO, "iofwd-server: process %ld, %u server%s, address file %s\n",
-                    (long)pid, w->d->nservers, w->d->nservers == 1 ? "" : "s",
-                    w->d->address_file) < 0)
-            amph_warn("the servers run as process %ld; standard output cannot be written: %m",
-                      (long)pid);
-
-        return 0;
+        return await_daemon(w, ready[0], pid);
     }
 
     close(ready[0]);
@@ -728,7 +739,8 @@ int amph_server_daemon_run(const struct amph_server_daemon *d)
         return 1;
 
     if (!d->own && !d->foreground) {
-        int code = go_away(&w);
+        int code = become_daemon(&w);
+
         if (code >= 0)
             return code;
     }

@@ -407,33 +407,15 @@ static bool take_keep(struct amph_server *s, struct amph_server_conn *c,
     return true;
 }
 
-static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
+/* Takes a greeting: the kinds that concern this thread alone at once, the others by the progress thread. */
+static bool take_hello(struct amph_server *s, struct amph_server_conn *c,
                        const struct amph_fwd_frame_in *in)
 {
-    char why[160];
-
-    if (in->version != FWD_VERSION) {
-        snprintf(why, sizeof why,
-                 "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
-                 "use one version of "
-                 "Amphora for the whole job",
-                 FWD_VERSION, in->version);
-        return refuse(s, c, why);
-    }
-
-    if (in->type == FWD_FRAME_ASK)
-        return greet(c);
-    if (in->type == FWD_FRAME_QUERY && c->listener.watches) {
-        const char *sentence = amph_server_watch_take(s, c, in, post_query);
-        return !sentence || refuse(s, c, sentence);
-    }
-
-    if (in->type == FWD_FRAME_KEEP && c->listener.greeted && !c->listener.watches)
-        return take_keep(s, c, in);
-
-    if (in->type != FWD_FRAME_HELLO || c->listener.watches)
-        return refuse(s, c, "the I/O server expected a HELLO");
-
+    static bool (*const at_once[FWD_HELLO_KINDS])(struct amph_server *, struct amph_server_conn *,
+                                                  const struct amph_fwd_hello *) = {
+        [FWD_HELLO_STAY] = register_process,
+        [FWD_HELLO_WATCH] = register_watcher,
+    };
     struct amph_server_event *event = make_event(AMPH_SERVER_EVENT_HELLO, c, in->len);
 
     memcpy(event->body, in->body, in->len);
@@ -450,11 +432,6 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
                                             : "the client's HELLO does not parse");
     }
 
-    static bool (*const at_once[FWD_HELLO_KINDS])(struct amph_server *, struct amph_server_conn *,
-                                                  const struct amph_fwd_hello *) = {
-        [FWD_HELLO_STAY] = register_process,
-        [FWD_HELLO_WATCH] = register_watcher,
-    };
     bool here = at_once[event->hello.kind] != NULL;
     bool ok = !here || at_once[event->hello.kind](s, c, &event->hello);
 
@@ -467,6 +444,36 @@ static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
         post_event(s, event);
 
     return ok;
+}
+
+static bool take_frame(struct amph_server *s, struct amph_server_conn *c,
+                       const struct amph_fwd_frame_in *in)
+{
+    char why[160];
+
+    if (in->version != FWD_VERSION) {
+        snprintf(why, sizeof why,
+                 "this I/O server speaks version %d of the iofwd protocol, the client version %u; "
+                 "use one version of Amphora for the whole job",
+                 FWD_VERSION, in->version);
+        return refuse(s, c, why);
+    }
+
+    if (in->type == FWD_FRAME_ASK)
+        return greet(c);
+    if (in->type == FWD_FRAME_QUERY && c->listener.watches) {
+        const char *sentence = amph_server_watch_take(s, c, in, post_query);
+
+        return !sentence || refuse(s, c, sentence);
+    }
+
+    if (in->type == FWD_FRAME_KEEP && c->listener.greeted && !c->listener.watches)
+        return take_keep(s, c, in);
+
+    if (in->type != FWD_FRAME_HELLO || c->listener.watches)
+        return refuse(s, c, "the I/O server expected a HELLO");
+
+    return take_hello(s, c, in);
 }
 
 /* recv; stores which process has sent it.  A connection may be inherited, so its other end changes. */

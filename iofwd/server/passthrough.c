@@ -203,8 +203,8 @@ int amph_server_passthrough_give_directory(struct amph_server *s, struct amph_se
     return pass_directory(p, pl.export, 0, pl.export->fd);
 }
 
-static void tell_holders(struct amph_server_peer *p, const struct amph_server_handle *h,
-                         bool is_shared)
+static void notify_holders(struct amph_server_peer *p, const struct amph_server_handle *h,
+                           bool is_shared)
 {
     struct amph_fwd_passthrough *shared = p->passthrough.nfiles ? shared_with(p) : NULL;
 
@@ -226,7 +226,7 @@ void amph_server_passthrough_holders(struct amph_server *s, const struct amph_se
 
     for (uint32_t i = 0; s->progress.peer && i < s->max_peers; i++)
         if (s->progress.peer[i])
-            tell_holders(s->progress.peer[i], h, is_shared);
+            notify_holders(s->progress.peer[i], h, is_shared);
 }
 
 /* ---- what clients count ---- */

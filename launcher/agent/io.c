@@ -137,7 +137,7 @@ void amph_agent_pmi(struct amph_agent_proc *p, const void *bytes, size_t len_byt
 
 /* ---- input ---- */
 
-static void tell_input(struct amph_agent_proc *p, bool taken)
+static void report_input(struct amph_agent_proc *p, bool taken)
 {
     uint8_t body[5];
     struct amph_wr w;
@@ -167,7 +167,7 @@ static void write_input(struct amph_agent_end *end)
 
         if (n <= 0) {
             amph_agent_close_end(end);
-            tell_input(end->proc, false);
+            report_input(end->proc, false);
             return;
         }
 
@@ -181,7 +181,7 @@ static void write_input(struct amph_agent_end *end)
     }
 
     amph_watch_want(end->watch, 0);
-    tell_input(end->proc, true);
+    report_input(end->proc, true);
 }
 
 void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_bytes)
@@ -189,7 +189,7 @@ void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_b
     struct amph_agent_end *end = &p->end[AMPH_END_IN];
 
     if (end->fd < 0) {
-        tell_input(p, false);
+        report_input(p, false);
     } else if (amph_boot_bytes_add(&p->input, bytes, len_bytes)) {
         p->input_ended = len_bytes == 0;
         write_input(end);
@@ -205,7 +205,7 @@ static void end_ready(void *arg, uint32_t events)
     if (which == AMPH_END_IN) {
         if (events & EPOLLERR) {
             amph_agent_close_end(end); /* the process has closed its standard input */
-            tell_input(end->proc, false);
+            report_input(end->proc, false);
         } else {
             write_input(end);
         }

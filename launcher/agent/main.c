@@ -67,7 +67,7 @@ static struct amph_agent_proc *find(struct amph_agent *a, uint32_t rank)
 
 /* ---- ends of processes ---- */
 
-static void tell_end(struct amph_agent_proc *p, int status)
+static void report_end(struct amph_agent_proc *p, int status)
 {
     uint8_t body[10];
     struct amph_wr w;
@@ -84,7 +84,7 @@ static void tell_end(struct amph_agent_proc *p, int status)
     amph_agent_send(p->agent, AMPH_AGENT_ENDED, body, amph_wr_len(&w));
 }
 
-static void tell_packed(struct amph_agent *a, bool failed)
+static void report_packed(struct amph_agent *a, bool failed)
 {
     uint8_t body = failed;
 
@@ -98,13 +98,13 @@ static void on_end(struct amph_agent *a, pid_t pid, int status)
         return;
 
     if (pid == a->packs) {
-        tell_packed(a, status != 0);
+        report_packed(a, status != 0);
         return;
     }
 
     for (struct amph_agent_proc *p = a->procs; p; p = p->next)
         if (p->pid == pid) {
-            tell_end(p, status);
+            report_end(p, status);
             return;
         }
 }
@@ -197,6 +197,7 @@ static void on_spawn(struct amph_agent *a, struct amph_rd *r)
 static void on_input(struct amph_agent *a, struct amph_rd *r)
 {
     struct amph_agent_proc *p = find(a, amph_rd_u32(r));
+
     if (p && !r->bad)
         amph_agent_input(p, r->at, amph_rd_left(r));
 }
@@ -204,6 +205,7 @@ static void on_input(struct amph_agent *a, struct amph_rd *r)
 static void on_pmi(struct amph_agent *a, struct amph_rd *r)
 {
     struct amph_agent_proc *p = find(a, amph_rd_u32(r));
+
     if (p && !r->bad)
         amph_agent_pmi(p, r->at, amph_rd_left(r));
 }
@@ -249,6 +251,7 @@ static void on_output_taken(struct amph_agent *a, struct amph_rd *r)
 static void on_close_output(struct amph_agent *a, struct amph_rd *r)
 {
     int which = amph_rd_u8(r) == 2 ? AMPH_END_ERR : AMPH_END_OUT;
+
     for (struct amph_agent_proc *p = a->procs; p; p = p->next)
         amph_agent_close_end(&p->end[which]);
 }
@@ -273,8 +276,8 @@ static void on_clock(struct amph_agent *a, struct amph_rd *r)
     amph_agent_send(a, AMPH_AGENT_CLOCK, body, amph_wr_len(&w));
 }
 
-/* The records of a process that still runs are not compressed. After a failed job, processes that it has left behind
- * have got their signal, but may not have ended yet. */
+/* Waits until no process of the job is left, since the records of one that still runs are not compressed.  After a
+ * failed job, processes that it has left behind have got their signal, but may not have ended yet. */
 static void await_orphans(struct amph_agent *a)
 {
     const struct timespec between = { .tv_nsec = 2 * (long)AMPH_NS_PER_MS };
@@ -295,7 +298,7 @@ static void on_pack(struct amph_agent *a, struct amph_rd *r)
     a->packs = text ? amph_record_pack_begin(text, min_bytes, a->inherit) : -1;
     free(text);
     if (a->packs <= 0)
-        tell_packed(a, a->packs < 0);
+        report_packed(a, a->packs < 0);
 }
 
 static void on_beat(struct amph_agent *a, struct amph_rd *r)
@@ -349,9 +352,9 @@ static void on_frames(void *arg, uint32_t events)
         amph_agent_finish(a, 1);
 }
 
+/* Names the process so that "killall amphora-run" does not kill the agent, which must end the job's processes. */
 static void name_process(void)
 {
-    /* so that "killall amphora-run" does not kill the agent, which must end the processes */
     prctl(PR_SET_NAME, "amphora-agent");
 }
 

@@ -45,8 +45,8 @@ struct amph_agent_child {
 /* ---- agents below this one ---- */
 
 /* Sends a frame, which begins with the number of the host that it is about, to the agent above. */
-static void tell_of(struct amph_agent *a, uint16_t type, uint32_t host, const void *bytes,
-                    size_t len)
+static void send_about(struct amph_agent *a, uint16_t type, uint32_t host, const void *bytes,
+                       size_t len)
 {
     uint8_t *body = malloc(4 + len);
     struct amph_wr w;
@@ -81,17 +81,17 @@ static void on_child_frame(struct amph_remote *r, const struct amph_frame *frame
     amph_wr_init(&w, body, 2 + frame->len_bytes);
     amph_wr_u16(&w, frame->type);
     amph_wr_bytes(&w, frame->body, frame->len_bytes);
-    tell_of(a, AMPH_AGENT_FROM, r->host, body, amph_wr_len(&w));
+    send_about(a, AMPH_AGENT_FROM, r->host, body, amph_wr_len(&w));
     free(body);
 }
 
 static void on_child_said(struct amph_remote *r, const char *line)
 {
-    tell_of(((struct amph_agent_child *)r->user)->agent, AMPH_AGENT_SAID, r->host, line,
-            strlen(line));
+    send_about(((struct amph_agent_child *)r->user)->agent, AMPH_AGENT_SAID, r->host, line,
+               strlen(line));
 }
 
-static void tell_lost(struct amph_agent *a, uint32_t host, int code, const char *why)
+static void report_lost(struct amph_agent *a, uint32_t host, int code, const char *why)
 {
     uint8_t body[1024];
     struct amph_wr w;
@@ -99,7 +99,7 @@ static void tell_lost(struct amph_agent *a, uint32_t host, int code, const char 
     amph_wr_init(&w, body, sizeof body);
     amph_wr_u32(&w, (uint32_t)code);
     amph_wr_blob(&w, why, strnlen(why, sizeof body - 16));
-    tell_of(a, AMPH_AGENT_LOST, host, body, amph_wr_len(&w));
+    send_about(a, AMPH_AGENT_LOST, host, body, amph_wr_len(&w));
 }
 
 static void on_child_gone(struct amph_remote *r, int code, const char *why)
@@ -107,7 +107,7 @@ static void on_child_gone(struct amph_remote *r, int code, const char *why)
     struct amph_agent *a = ((struct amph_agent_child *)r->user)->agent;
 
     if (!a->quitting)
-        tell_lost(a, r->host, code, why);
+        report_lost(a, r->host, code, why);
     else if (amph_agent_children(a, NULL) == 0)
         amph_agent_finish(a, 0);
 }
@@ -167,8 +167,8 @@ void amph_agent_adopt(struct amph_agent *a, struct amph_rd *r)
     c->link.host = host;
 
     if (amph_remote_start(&c->link, &a->loop, a->inherit, &spec) != AMPH_OK) {
-        tell_lost(a, host, 1,
-                  "cannot be reached: its ssh cannot be started (no memory or descriptors)");
+        report_lost(a, host, 1,
+                    "cannot be reached: its ssh cannot be started (no memory or descriptors)");
         free(c);
     } else {
         c->next = a->children;
@@ -270,7 +270,7 @@ static void put_text(struct amph_wr *w, const char *text)
     amph_wr_blob(w, text ? text : "", text ? strlen(text) : 0);
 }
 
-static void tell_ready(struct amph_agent *a)
+static void report_ready(struct amph_agent *a)
 {
     uint8_t body[16384];
     char client[64], server[64];
@@ -354,7 +354,7 @@ void amph_agent_remote_main(uint64_t silence_ns)
     if (!amph_watch_add(&a.loop, alive[0], EPOLLIN, on_guardian, &a))
         _exit(1);
 
-    tell_ready(&a);
+    report_ready(&a);
     amph_timer_set(&a.loop, &a.beat, AMPH_REMOTE_BEAT_NS, on_beat, &a);
     amph_agent_loop(&a);
 }

@@ -28,7 +28,7 @@
 
 /* ---- sending ---- */
 
-static void tell_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
+static void send_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
     /* The event loop handles a broken stream. */
     if (amph_boot_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
@@ -42,7 +42,7 @@ void amph_tree_report(struct amph_lagent *agent, uint16_t type, const void *body
         return;
 
     if (!agent->remote) {
-        tell_local(agent, type, body, len_bytes);
+        send_local(agent, type, body, len_bytes);
     } else if (!agent->above) {
         amph_remote_send(&agent->link, type, body, len_bytes);
     } else {

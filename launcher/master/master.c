@@ -60,7 +60,7 @@ struct amph_lagent *amph_launch_agent_of(struct amph_lproc *p)
     return &p->launch->agents[p->launch->job.proc[p->rank].host];
 }
 
-static void tell_signal(struct amph_lagent *agent, uint32_t rank, int sig)
+static void send_signal(struct amph_lagent *agent, uint32_t rank, int sig)
 {
     uint8_t body[8];
     struct amph_wr w;
@@ -74,12 +74,12 @@ static void tell_signal(struct amph_lagent *agent, uint32_t rank, int sig)
 void amph_launch_signal_all(struct amph_launch *l, int sig)
 {
     for (uint32_t i = 0; i < l->nagents; i++)
-        tell_signal(&l->agents[i], AMPH_RANK_NONE, sig);
+        send_signal(&l->agents[i], AMPH_RANK_NONE, sig);
 }
 
 void amph_launch_signal_proc(struct amph_lproc *p, int sig)
 {
-    tell_signal(amph_launch_agent_of(p), p->rank, sig);
+    send_signal(amph_launch_agent_of(p), p->rank, sig);
 }
 
 /* ---- what agents say ---- */

@@ -37,7 +37,8 @@ static bool have_segment(struct amph_fwd_client *cl, uint32_t which)
     return true;
 }
 
-static void tell_server(struct amph_fwd_client *cl, struct amph_client_link *link, uint32_t which)
+static void announce_segment(struct amph_fwd_client *cl, struct amph_client_link *link,
+                             uint32_t which)
 {
     size_t got;
     struct amph_client_sigguard g;
@@ -73,7 +74,7 @@ bool amph_client_segment_holds(struct amph_fwd_client *cl, struct amph_client_li
 
     if (AMPH_UNLIKELY(atomic_load_explicit(&link->segment_which, memory_order_acquire) != which) &&
         atomic_load_explicit(&link->segment_refused, memory_order_relaxed) != which)
-        tell_server(cl, link, which);
+        announce_segment(cl, link, which);
 
     return atomic_load_explicit(&link->segment_which, memory_order_acquire) == which;
 }

@@ -123,7 +123,7 @@ bool amph_ip_trace_wanted(void)
            (uintptr_t)amph_ip_thread.trace < (uintptr_t)__builtin_frame_address(0);
 }
 
-static inline void tell_client(struct amph_fwd_trace_sum *sum)
+static inline void pass_sum_to_client(struct amph_fwd_trace_sum *sum)
 {
     if (AMPH_UNLIKELY(!amph_ip_thread.client_sum)) {
         if (!__atomic_load_n(&amph_ip_client.loaded, __ATOMIC_ACQUIRE))
@@ -138,7 +138,7 @@ static inline void tell_client(struct amph_fwd_trace_sum *sum)
 void amph_ip_trace_client_loaded(void)
 {
     if (amph_ip_thread.trace)
-        tell_client(&amph_ip_thread.trace->sum);
+        pass_sum_to_client(&amph_ip_thread.trace->sum);
 }
 
 /* Finds the descriptor of an argument that is one, or is a stream with one.  false: it is
@@ -319,7 +319,7 @@ void amph_ip_trace_begin_frame(struct amph_ip_trace_frame *frame, int name, cons
 
     frame->start_ns = frame->recorded ? amph_ip_record_begin(frame) : now_ns();
     errno = 0; /* if it stays 0, a result of NULL is not an error */
-    tell_client(&frame->sum);
+    pass_sum_to_client(&frame->sum);
 }
 
 static void add_sum(struct amph_fwd_trace_sum *to, const struct amph_fwd_trace_sum *sum)
@@ -353,7 +353,7 @@ void amph_ip_trace_end(struct amph_ip_trace_frame *frame, int64_t result)
     uint64_t end_ns = frame->recorded ? amph_ip_record_now() : now_ns();
     int err = errno;
 
-    tell_client(frame->outer ? &frame->outer->sum : NULL);
+    pass_sum_to_client(frame->outer ? &frame->outer->sum : NULL);
     if (frame->outer) {
         add_sum(&frame->outer->causes, &frame->sum);
         frame->outer->has_caused = true;

@@ -38,7 +38,7 @@ struct amph_ip_fds_state amph_ip_fds = {
 
 /* Allocates zeroed memory that is never freed, by mmap, because malloc is not allowed in a signal
  * handler. */
-static void *forever(size_t len_bytes)
+static void *map_forever(size_t len_bytes)
 {
     void *p = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -53,7 +53,7 @@ static struct amph_fd_file **slot_of(struct amph_fdtab *table, int fd, bool make
     struct amph_fdtab_leaf *leaf = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
     if (!leaf && make) {
-        struct amph_fdtab_leaf *fresh = forever(sizeof *fresh);
+        struct amph_fdtab_leaf *fresh = map_forever(sizeof *fresh);
 
         if (fresh && __atomic_compare_exchange_n(slot, &leaf, fresh, false, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE))
@@ -93,7 +93,7 @@ struct amph_fd_file *amph_fdtab_new(void)
         of = claim_in(p);
 
     if (!of) {
-        struct amph_fdtab_pool *fresh = forever(sizeof *fresh);
+        struct amph_fdtab_pool *fresh = map_forever(sizeof *fresh);
 
         if (!fresh)
             return NULL;

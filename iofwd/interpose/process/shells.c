@@ -44,8 +44,8 @@ void amph_ip_shells_fork_lock(bool take)
         pthread_mutex_unlock(&amph_ip_process.shells.lock);
 }
 
-static void each_of_none(const struct amph_fwd_kept *kept,
-                         void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
+static void visit_none(const struct amph_fwd_kept *kept,
+                       void (*take)(const struct amph_fwd_file *file, void *arg), void *arg)
 {
 }
 
@@ -54,7 +54,7 @@ static void each_of_none(const struct amph_fwd_kept *kept,
  * them. */
 static void flush(void)
 {
-    const struct amph_fwd_kept none = { .each = each_of_none };
+    const struct amph_fwd_kept none = { .each = visit_none };
 
     if (!amph_ip_client.loaded)
         return;
