@@ -209,67 +209,96 @@ int trace_refused(sqlite3 *db)
     return trace_fail("%s", text);
 }
 
-int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
+/* Compiles one query.  Returns 0, or the exit code after a message. */
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **stmt_p)
 {
-    sqlite3_stmt *stmt = NULL;
-    struct answer a = { 0 };
     const char *rest = "";
-    int code;
 
-    if (sqlite3_prepare_v2(db, sql, -1, &stmt, &rest) != SQLITE_OK)
+    if (sqlite3_prepare_v2(db, sql, -1, stmt_p, &rest) != SQLITE_OK)
         return trace_refused(db);
 
-    if (!stmt)
+    if (!*stmt_p)
         return trace_fail("no query is given");
 
-    if (rest[strspn(rest, " \t\n;")]) {
-        sqlite3_finalize(stmt);
-        return trace_fail("one query at a time, please; this is left: %s", rest);
+    if (!rest[strspn(rest, " \t\n;")])
+        return 0;
+
+    sqlite3_finalize(*stmt_p);
+    return trace_fail("one query at a time, please; this is left: %s", rest);
+}
+
+/* Prints rows as they come.  Returns SQLITE_DONE or an error of SQLite. */
+static int print_rows(FILE *out, enum trace_form form, sqlite3_stmt *stmt, int columns)
+{
+    int code;
+
+    for (int c = 0; form == TRACE_CSV && c < columns; c++) {
+        put_csv(out, sqlite3_column_name(stmt, c));
+        fputs(c == columns - 1 ? "\n" : ",", out);
     }
 
-    a.columns = sqlite3_column_count(stmt);
-    if (a.columns > COLUMNS)
-        a.columns = COLUMNS;
+    while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (!print_row(out, form, stmt, columns))
+            return SQLITE_NOMEM;
 
-    if (form == TRACE_CSV)
-        for (int c = 0; c < a.columns; c++) {
-            put_csv(out, sqlite3_column_name(stmt, c));
-            fputs(c == a.columns - 1 ? "\n" : ",", out);
-        }
+    return code;
+}
 
-    while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
-        if (form != TRACE_TEXT) {
-            if (!print_row(out, form, stmt, a.columns)) {
-                code = SQLITE_NOMEM;
-                break;
-            }
+/* Keeps all rows, since the width of a column depends on all of them.  Returns SQLITE_DONE or an error of
+ * SQLite. */
+static int keep_rows(struct answer *a, sqlite3_stmt *stmt)
+{
+    int code;
 
-            continue;
-        }
-
-        for (int c = 0; c < a.columns; c++) {
+    while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
+        for (int c = 0; c < a->columns; c++) {
             if (sqlite3_column_type(stmt, c) == SQLITE_TEXT)
-                a.types[c] = SQLITE_TEXT;
-            if (!keep(&a, (const char *)sqlite3_column_text(stmt, c)))
-                code = SQLITE_NOMEM;
+                a->types[c] = SQLITE_TEXT;
+            if (!keep(a, (const char *)sqlite3_column_text(stmt, c)))
+                return SQLITE_NOMEM;
         }
-    }
 
-    if (code == SQLITE_DONE && form == TRACE_TEXT && a.columns)
+    return code;
+}
+
+static int print_table(FILE *out, sqlite3_stmt *stmt, int columns)
+{
+    struct answer a = { .columns = columns };
+    int code = keep_rows(&a, stmt);
+
+    if (code == SQLITE_DONE && columns)
         print_text(out, &a, stmt);
 
     for (size_t i = 0; i < a.n; i++)
         free(a.cells[i]);
 
     free(a.cells);
+    return code;
+}
+
+int trace_print(sqlite3 *db, FILE *out, enum trace_form form, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    int exit_code = prepare(db, sql, &stmt);
+
+    if (exit_code)
+        return exit_code;
+
+    int columns = sqlite3_column_count(stmt);
+
+    if (columns > COLUMNS)
+        columns = COLUMNS;
+
+    int code = form == TRACE_TEXT ? print_table(out, stmt, columns)
+                                  : print_rows(out, form, stmt, columns);
+
     if (code == SQLITE_NOMEM)
         trace_fail("there is not enough memory");
     else if (code != SQLITE_DONE)
         trace_refused(db);
 
-    code = code != SQLITE_DONE;
     sqlite3_finalize(stmt);
-    return code;
+    return code != SQLITE_DONE;
 }
 
 long long trace_number(sqlite3 *db, const char *sql)

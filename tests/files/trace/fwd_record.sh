@@ -6,7 +6,7 @@
 trace=$builddir/iofwd-trace
 run=$builddir/iofwd-run
 if [ ! -x "$trace" ]; then
-    for number in $(seq 149); do
+    for number in $(seq 150); do
         mp_skip "case $number of the recorder" "iofwd-trace is not built: it takes SQLite (libsqlite3-dev)"
     done
     mp_done
@@ -570,6 +570,19 @@ mp_report $? "sql: what only reads is answered" "$mp_dir/out"
 "$trace" sql "$mp_dir/r" "SELECT 1; SELECT 2" >"$mp_dir/out" 2>&1
 test $? = 1 && grep -q 'one query at a time.*SELECT 2' "$mp_dir/out" && "$trace" sql "$mp_dir/r" "SELECT 1;" >>"$mp_dir/out" 2>&1
 mp_report $? "a second query is refused" "$mp_dir/out"
+
+name='an answer that memory does not suffice for: a sentence, no table'
+if mp_sanitized asan tsan; then
+    mp_skip "$name" "a sanitizer needs more addresses than the limit leaves"
+else
+    (
+        ulimit -v 60000
+        exec "$trace" sql "$mp_dir/r" "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+            SELECT printf('%.1000c', 'x') FROM n" >"$mp_dir/table" 2>"$mp_dir/out"
+    )
+    test $? = 1 && grep -q 'not enough memory' "$mp_dir/out" && [ ! -s "$mp_dir/table" ]
+    mp_report $? "$name" "$mp_dir/out"
+fi
 
 # ---- the command line ----
 
