@@ -78,7 +78,7 @@ int amph_trap_do_getdents64(struct amph_trap_call *c)
     return amph_trap_done(file, err ? err : amph_trap_put(c, A(1), buf, len));
 }
 
-/* The old form, which programs use on kernels of long ago. */
+/* With 32-bit entries, which programs use only where a kernel has no getdents64. */
 int amph_trap_do_getdents(struct amph_trap_call *c)
 {
     struct amph_trap_file *file;

@@ -86,6 +86,18 @@ static bool parse_number(int option, const char *text, unsigned min, unsigned ma
     return false;
 }
 
+/* What --check measures unless options say otherwise, and how often. */
+static void set_defaults(struct bench_options *o)
+{
+    if (o->check && !o->tests) {
+        o->tests = "put,get,read,write,barrier,file";
+        o->from = o->to = 1u << 20;
+    }
+
+    if (!o->repeat)
+        o->repeat = o->check ? 15 : 7;
+}
+
 static bool parse(struct bench_options *o, int argc, char **argv)
 {
     static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
@@ -157,14 +169,7 @@ static bool parse(struct bench_options *o, int argc, char **argv)
         ok = false;
     }
 
-    if (o->check && !o->tests) {
-        o->tests = "put,get,read,write,barrier,file";
-        o->from = o->to = 1u << 20;
-    }
-
-    if (!o->repeat)
-        o->repeat = o->check ? 15 : 7;
-
+    set_defaults(o);
     return ok;
 }
 
@@ -381,14 +386,60 @@ static bool known_tests(const char *list)
     return !list || is_given('t', list);
 }
 
+/* Runs the tests on each of the conduits.  Returns whether all jobs ended well. */
+static bool run_jobs(const struct bench_options *o, const char *dir)
+{
+    char conduit[16];
+    bool ok = true;
+
+    for (const char *at = o->conduits; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t len = strcspn(at, ",") < sizeof conduit ? strcspn(at, ",") : sizeof conduit - 1;
+
+        memcpy(conduit, at, len);
+        conduit[len] = 0;
+        ok &= run_job(o, conduit, dir);
+    }
+
+    return ok;
+}
+
+/* Runs the jobs, whose servers export a folder: the one of -d, or one that is removed afterwards.  false
+ * after a message. */
+static bool run_in_folder(const struct bench_options *o)
+{
+    const char *tmp = amph_env_foreign("TMPDIR");
+    char dir[4096], file[4200];
+    bool own = false;
+
+    if (o->dir)
+        snprintf(dir, sizeof dir, "%s", o->dir);
+    else
+        snprintf(dir, sizeof dir, "%s/upc-bench.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+
+    if (o->servers && !o->dir && !(own = mkdtemp(dir) != NULL)) {
+        fprintf(stderr, "upc-bench: %s: %s\n", dir, strerror(errno));
+        return false;
+    }
+
+    if (!o->json)
+        printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs",
+               "bytes", "median", "unit", "beside", "its median", "ratio");
+
+    bool ok = run_jobs(o, dir);
+
+    snprintf(file, sizeof file, "%s/upc-bench.dat", dir);
+    unlink(file);
+    if (own)
+        rmdir(dir);
+
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     struct bench_options o = {
         .conduits = "smp,tcp,udp", .threads = 2, .servers = 2, .from = 8, .to = BENCH_MAX_BYTES
     };
-    char dir[4096], conduit[16], file[4200];
-    bool ok = true;
-    bool own = false;
 
     amph_stdout_check();
 
@@ -403,34 +454,7 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    const char *tmp = amph_env_foreign("TMPDIR");
-
-    if (o.dir)
-        snprintf(dir, sizeof dir, "%s", o.dir);
-    else
-        snprintf(dir, sizeof dir, "%s/upc-bench.XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-
-    if (o.servers && !o.dir && !(own = mkdtemp(dir) != NULL)) {
-        fprintf(stderr, "upc-bench: %s: %s\n", dir, strerror(errno));
-        return 1;
-    }
-
-    if (!o.json)
-        printf("%-11s %-4s %5s %9s %12s %-5s %-11s %12s %7s  target\n", "test", "net", "procs",
-               "bytes", "median", "unit", "beside", "its median", "ratio");
-
-    for (const char *at = o.conduits; *at; at += strcspn(at, ","), at += *at == ',') {
-        size_t len = strcspn(at, ",") < sizeof conduit ? strcspn(at, ",") : sizeof conduit - 1;
-
-        memcpy(conduit, at, len);
-        conduit[len] = 0;
-        ok &= run_job(&o, conduit, dir);
-    }
-
-    snprintf(file, sizeof file, "%s/upc-bench.dat", dir);
-    unlink(file);
-    if (own)
-        rmdir(dir);
+    bool ok = run_in_folder(&o);
 
     if (o.svg && !bench_plot(o.svg, bench_state.row, bench_state.nrows)) {
         fprintf(stderr, "upc-bench: %s cannot be written: %s\n", o.svg, strerror(errno));

@@ -89,14 +89,10 @@ static void free_buffers(struct upc_file *f)
 
 /* ---- hints ---- */
 
-/* Applies a hint and stores it.  Unknown hints are only stored, for UPC_GET_HINTS. */
-static int apply_hint(struct upc_file *f, const struct upc_hint *h)
+/* Applies a hint, if it is one that has an effect. */
+static void apply_hint(struct upc_file *f, const struct upc_hint *h)
 {
     char *end = NULL;
-
-    if (!h->key || !h->value)
-        return EINVAL;
-
     unsigned long long n = strtoull(h->value, &end, 10);
     bool number = end != h->value && *end == 0;
 
@@ -111,7 +107,11 @@ static int apply_hint(struct upc_file *f, const struct upc_hint *h)
         f->writers = strcmp(h->value, "false") == 0 ? 1 : upc_self.threads;
     else if (strcmp(h->key, "striping_unit") == 0 && number && n > 0 && n <= (uint64_t)1 << 40)
         f->unit = (int64_t)n;
+}
 
+/* Stores a hint for UPC_GET_HINTS.  0 or an errno value. */
+static int store_hint(struct upc_file *f, const struct upc_hint *h)
+{
     for (size_t i = 0; i < f->nhints; i++)
         if (strcmp(f->hints[i].key, h->key) == 0) {
             char *value = strdup(h->value);
@@ -125,12 +125,23 @@ static int apply_hint(struct upc_file *f, const struct upc_hint *h)
         }
 
     upc_hint_t *more = realloc(f->hints, (f->nhints + 1) * sizeof *more);
+
     if (!more)
         return ENOMEM;
 
     f->hints = more;
     more[f->nhints] = (upc_hint_t){ strdup(h->key), strdup(h->value) };
     return more[f->nhints].key && more[f->nhints++].value ? 0 : ENOMEM;
+}
+
+/* 0 or an errno value. */
+static int set_hint(struct upc_file *f, const struct upc_hint *h)
+{
+    if (!h->key || !h->value)
+        return EINVAL;
+
+    apply_hint(f, h);
+    return store_hint(f, h);
 }
 
 static mode_t mode_of(const struct upc_file *f)
@@ -270,7 +281,7 @@ upc_file_t *upc_all_fopen(const char *fname, int flags, size_t numhints,
     }
 
     for (size_t k = 0; !err && k < numhints; k++)
-        err = apply_hint(f, &hints[k]);
+        err = set_hint(f, &hints[k]);
 
     err = common_error(err);
     if (!err)
@@ -474,7 +485,7 @@ int upc_all_fcntl(upc_file_t *fd, int cmd, void *arg)
         *(const upc_hint_t **)arg = f->hints;
         return (int)f->nhints;
     case UPC_SET_HINT:
-        return upc_all_fsync(fd) ? -1 : result_of(apply_hint(f, arg));
+        return upc_all_fsync(fd) ? -1 : result_of(set_hint(f, arg));
     default:
         return result_of(EINVAL);
     }

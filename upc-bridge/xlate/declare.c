@@ -421,7 +421,7 @@ void xl_parse_external(void)
         return;
     }
 
-    /* C of old: a function without a type. */
+    /* a function without a type, as in C before C99: it returns int */
     if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE &&
         !xl_starts_type(xl.pos) && xl_is_punct(xl.pos + 1, '(')) {
         struct specs s = { .type = xl_ty_basic(TY_INT), .tok = xl.pos };

@@ -217,7 +217,7 @@ static long long init_list(struct type *t, bool braces, struct expr *first)
         if (braces && (xl_is_punct(xl.pos, '.') || xl_is_punct(xl.pos, '[')))
             at = designation(&c);
 
-        /* GNU of old */
+        /* GNU's older form, "member: value" */
         else if (braces && xl.tokens[xl.pos].kind == T_ID && xl_is_punct(xl.pos + 1, ':') &&
                  t->kind == TY_RECORD)
             at = old_designation(&c);

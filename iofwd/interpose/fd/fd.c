@@ -750,6 +750,18 @@ static int forwarded_onto(int from, int to, int flags, struct amph_fd_file *of)
     return amph_ip_fail(err);
 }
 
+/* Forgets what descriptor `to` was before the kernel made it a copy of another one. */
+static void forget_replaced(int to)
+{
+    if (amph_fdtab_class(to) == FDTAB_FORWARDED)
+        __atomic_fetch_add(&amph_ip_state.turns, 1, __ATOMIC_ACQ_REL);
+
+    struct amph_fd_file *before = amph_fdtab_set(to, NULL, FDTAB_LOCAL);
+
+    amph_ip_file_left(before);
+    let_go(before);
+}
+
 static int dup_onto(enum onto how, int from, int to, int flags)
 {
     struct amph_fd_file *of = NULL;
@@ -765,6 +777,7 @@ static int dup_onto(enum onto how, int from, int to, int flags)
         amph_ip_client_adopt();
 
     int err = amph_ip_fd(from) ? amph_ip_file_get(from, &of) : 0;
+
     if (err)
         return amph_ip_fail(err);
     if (of && from != to && to >= 0)
@@ -779,13 +792,7 @@ static int dup_onto(enum onto how, int from, int to, int flags)
         amph_ip_epoll_closed(to);
 
     if (fd >= 0 && from != to) {
-        if (amph_fdtab_class(to) == FDTAB_FORWARDED)
-            __atomic_fetch_add(&amph_ip_state.turns, 1, __ATOMIC_ACQ_REL);
-
-        struct amph_fd_file *before = amph_fdtab_set(to, NULL, FDTAB_LOCAL);
-
-        amph_ip_file_left(before);
-        let_go(before);
+        forget_replaced(to);
         if (amph_ip_epoll(from))
             amph_ip_epoll_copied(from, to);
 
