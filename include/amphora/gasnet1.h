@@ -122,12 +122,14 @@ AMPHORA_INLINE size_t gasnet_AMMaxMedium(void)
 AMPHORA_INLINE int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *srcindex)
 {
     gex_Token_Info_t info;
+    int known = (gex_Token_Info(token, &info, GEX_TI_SRCRANK) & GEX_TI_SRCRANK) != 0;
 
-    if (!srcindex || !(gex_Token_Info(token, &info, GEX_TI_SRCRANK) & GEX_TI_SRCRANK))
+    if (!srcindex)
         return GASNET_ERR_BAD_ARG;
 
-    *srcindex = info.gex_srcrank;
-    return GASNET_OK;
+    /* Written in any case: compilers that see this function warn of clients that go on after an error. */
+    *srcindex = known ? info.gex_srcrank : GEX_RANK_INVALID;
+    return known ? GASNET_OK : GASNET_ERR_BAD_ARG;
 }
 
 /* Local completion that nobody asks for: the reply implies it (gasnet_AMRequestLongAsync). */

@@ -139,6 +139,27 @@ for mode in SEQ PARSYNC PAR; do
         skip "c++11, $mode" "no compiler $CXX"
     fi
 done
+# Optimized: the warnings that need the flow of the code. The OpenSHMEM reference implementation goes on after an error like this.
+cat >"$dir/flow.c" <<'EOF'
+#include "gasnet.h"
+extern void complain(const char *name);
+extern int heard[];
+void flow(gasnet_token_t token);
+void flow(gasnet_token_t token)
+{
+    gasnet_node_t source;
+    int err = gasnet_AMGetMsgSource(token, &source);
+    if (err != GASNET_OK)
+        complain(gasnet_ErrorName(err));
+    heard[source]++;
+}
+EOF
+for level in 1 2 3; do
+    $CC -std=c11 -O$level $warnings -DGASNET_PAR $inc -c -o "$dir/flow.o" "$dir/flow.c" || echo "not with -O$level"
+done >"$dir/out" 2>&1
+[ ! -s "$dir/out" ]
+result $? "what inlined calls write, after errors too"
+
 # Names that configure scripts of clients (UPC++'s, for one) want to find defined, with the tools beside gasnetex.h or alone.
 cat >"$dir/probe.c" <<'EOF'
 #ifndef LITE
