@@ -61,11 +61,58 @@ static uint32_t count_of(const char *text)
     return n > 0 && n <= PROCESSES_MAX && !*end ? (uint32_t)n : 0;
 }
 
+/* What stands after the program's name.  list: NULL if nobody has said it. */
+struct args {
+    char **list;
+    size_t count;
+};
+
+/* The client's.  Many make them up for gasnet_init, without the NULL at their end. */
+static struct args args_of_client(const int *argc, char ***argv)
+{
+    struct args args = { NULL, 0 };
+
+    if (!argc || !argv || !*argv || *argc < 1)
+        return args;
+
+    args.list = *argv + 1;
+    while (args.count + 1 < (size_t)*argc && args.list[args.count])
+        args.count++;
+
+    return args;
+}
+
+/* The kernel's, for clients that have none (a Fortran program's main() is not the runtime's).  They
+ * are never freed: execv() follows. */
+static struct args args_of_process(void)
+{
+    struct args args = { NULL, 0 };
+    char *word = NULL;
+    size_t cap = 0;
+    FILE *file = fopen("/proc/self/cmdline", "re");
+
+    /* the first word is the program's name */
+    if (!file || getdelim(&word, &cap, 0, file) < 0)
+        return args;
+
+    for (word = NULL, cap = 0; getdelim(&word, &cap, 0, file) >= 0; word = NULL, cap = 0) {
+        char **list = realloc(args.list, (args.count + 1) * sizeof *list);
+
+        if (!list)
+            amph_fatal("there is no memory left for this program's arguments");
+
+        args.list = list;
+        args.list[args.count++] = word;
+    }
+
+    fclose(file);
+    return args;
+}
+
 /* Becomes the launcher of `count` processes of this program with these arguments. */
-static void become_job(const char *conduit, uint32_t count, char *const *args)
+static void become_job(const char *conduit, uint32_t count, struct args args)
 {
     char launcher[4300], number[16], program[4096];
-    size_t n = 0;
     size_t used = 0;
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
 
@@ -78,10 +125,8 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
 
     program[len] = 0;
     snprintf(number, sizeof number, "%u", count);
-    while (args && args[n])
-        n++;
 
-    char **words = calloc(n + 6, sizeof *words);
+    char **words = calloc(args.count + 6, sizeof *words);
 
     if (!words)
         amph_fatal("there is no memory left to start %u processes", count);
@@ -91,32 +136,31 @@ static void become_job(const char *conduit, uint32_t count, char *const *args)
     words[used++] = number;
     words[used++] = (char *)"--";
     words[used++] = program;
-    for (size_t i = 0; i < n; i++)
-        words[used++] = args[i];
+    for (size_t i = 0; i < args.count; i++)
+        words[used++] = args.list[i];
 
     execv(launcher, words);
     amph_fatal("cannot start %s: %s", launcher, strerror(errno));
 }
 
-/* args: the arguments after the program's name; NULL: they are unknown. */
-static void start_by_setting(const char *conduit, char **args)
+static void start_by_setting(const char *conduit, struct args args)
 {
     uint32_t count = (uint32_t)amph_env_int(AMPH_ENV_PSHM_NODES);
 
     /* a program started without a launcher is one process anyway */
     if (count > 1)
-        become_job(conduit, count, args);
+        become_job(conduit, count, args.list ? args : args_of_process());
 }
 
-static void start_by_argument(const char *conduit, char **args)
+static void start_by_argument(const char *conduit, struct args args)
 {
-    uint32_t count = args ? count_of(args[0]) : 0;
+    uint32_t count = args.count ? count_of(args.list[0]) : 0;
 
     if (count)
-        become_job(conduit, count, args + 1);
+        become_job(conduit, count, (struct args){ args.list + 1, args.count - 1 });
 }
 
-static void (*const starts[])(const char *conduit, char **args) = {
+static void (*const starts[])(const char *conduit, struct args args) = {
     [AMPH_SELF_START_SETTING] = start_by_setting,
     [AMPH_SELF_START_ARGUMENT] = start_by_argument,
 };
@@ -129,8 +173,7 @@ void amph_gex_start_by_itself(const int *argc, char ***argv)
         return;
 
     enum amph_self_start how = amph_conduit_self_start(built);
-    char **args = argc && argv && *argc > 0 ? *argv + 1 : NULL;
 
     if (how != AMPH_SELF_START_NONE)
-        starts[how](built, args);
+        starts[how](built, args_of_client(argc, argv));
 }

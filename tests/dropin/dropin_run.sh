@@ -82,6 +82,10 @@ says "an smp program and GASNET_PSHM_NODES" 3 'node ./3 sum 6 over smp .* args a
 says "a udp program and its number" 3 'node ./3 sum 6 over udp .* args a b$' "${jobs}_udp" 3 a b
 says "a udp program without a number" 1 'node 0/1 .* args a b$' "${jobs}_udp" a b
 says "a udp program in a job keeps its arguments" 2 'node ./2 .* args 3 a$' "$bin/gasnetrun_udp" -n 2 "${jobs}_udp" 3 a
+says "arguments whose list has no end" 3 'node ./3 sum 6 over udp .* args a b$' env DROPIN_ARGUMENTS=no-end "${jobs}_udp" 3 a b
+says "no arguments, and no end" 1 'node 0/1 .* args$' env DROPIN_ARGUMENTS=no-end "${jobs}_udp"
+says "a client that has no arguments keeps the program's" 3 'node ./3 sum 6 over smp .* args a  b$' env DROPIN_ARGUMENTS=none \
+    GASNET_PSHM_NODES=3 "${jobs}_smp" 'a  b'
 says "GASNET_PSHM_NODES is smp's" 1 'node 0/1' env GASNET_PSHM_NODES=3 "${jobs}_tcp"
 
 # Memory shared by some only.
