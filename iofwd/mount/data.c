@@ -109,6 +109,9 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         amph_mount_node_missed(node);
 
     if (!err)
+        amph_mount_end_rights(ino, &handle->file);
+
+    if (!err)
         err = make_open(node, handle, fi->flags, fi);
 
     if (err) {
@@ -182,6 +185,7 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
         return;
     }
 
+    amph_mount_end_rights(e.ino, &file);
     err = make_open(amph_mount_node_of(e.ino), handle, fi->flags, fi);
     if (err) {
         amph_mount_node_forget(amph_mount_node_of(e.ino), 1);
@@ -375,8 +379,10 @@ static void do_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 static void do_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t length,
                          struct fuse_file_info *fi)
 {
-    fuse_reply_err(
-        req, amph_fwd_fallocate(amph_mount.cl, &open_of(fi)->handle->file, mode, off, length));
+    const struct amph_fwd_file *file = &open_of(fi)->handle->file;
+
+    amph_mount_end_rights(ino, file);
+    fuse_reply_err(req, amph_fwd_fallocate(amph_mount.cl, file, mode, off, length));
 }
 
 static void do_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
@@ -403,6 +409,9 @@ static void do_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
     size_t got = 0;
     size_t done = 0;
     int err = !buf ? ENOMEM : amph_fwd_pread(amph_mount.cl, in, off_in, buf, room, &got);
+
+    if (got > 0)
+        amph_mount_end_rights(ino_out, out);
 
     while (!err && done < got) {
         size_t n = 0;

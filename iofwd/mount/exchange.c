@@ -3,8 +3,10 @@
  * iofwd-mount: reads requests from the kernel and writes replies, as libfuse does by itself, and
  * adds a flag to the first reply that libfuse 3.14 has no name for, FUSE_HANDLE_KILLPRIV_V2.  It
  * promises that the server removes set-uid bits and file capabilities from a file that is written,
- * which the server's kernel does.  Without the flag the kernel asks for security.capability before
- * each write, which doubles the cost of a small write.
+ * truncated or given away.  Without the flag the kernel asks for security.capability before each
+ * write, which doubles the cost of a small write.  The server's kernel keeps the promise, but for
+ * the set-uid bits of a file that it changes in the name of root: the requests of those who would
+ * lose them say so, and owner.c then takes them away.
  *
  * Each request says whose it is, for records, and for abandon.c.
  *
@@ -14,6 +16,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -21,7 +24,48 @@
 
 #include "iofwd/mount/mount.h"
 
-#define WRITE_ENDS_RIGHTS (1 << 2) /* FUSE_WRITE_KILL_SUIDGID, which had another name */
+/* Flags of requests that had other names, or none, in older headers. */
+#define WRITE_ENDS_RIGHTS (1u << 2)    /* FUSE_WRITE_KILL_SUIDGID */
+#define OPEN_ENDS_RIGHTS (1u << 0)     /* FUSE_OPEN_KILL_SUIDGID */
+#define SETATTR_ENDS_RIGHTS (1u << 11) /* FATTR_KILL_SUIDGID */
+
+#define NOWHERE SIZE_MAX
+
+/* Where a request has the word that says whether it ends set-user-id, and the flag there. */
+struct rights_flag {
+    size_t at; /* NOWHERE: the kernel does not say it */
+    uint32_t flag;
+};
+
+/* clang-format off */
+static const struct rights_flag rights_flags[] = {
+    [FUSE_WRITE]           = { offsetof(struct fuse_write_in, write_flags), WRITE_ENDS_RIGHTS },
+    [FUSE_OPEN]            = { sizeof(uint32_t), OPEN_ENDS_RIGHTS },
+    [FUSE_CREATE]          = { 3 * sizeof(uint32_t), OPEN_ENDS_RIGHTS },
+    [FUSE_SETATTR]         = { offsetof(struct fuse_setattr_in, valid), SETATTR_ENDS_RIGHTS },
+    [FUSE_FALLOCATE]       = { NOWHERE, 1 },
+    [FUSE_COPY_FILE_RANGE] = { NOWHERE, 1 },
+};
+/* clang-format on */
+
+/* Does the request take set-user-id and set-group-id from its file?  Where the kernel does not say that, it does if
+ * its user is not root. */
+static bool ends_rights(const struct fuse_in_header *head, size_t len)
+{
+    const size_t n = sizeof rights_flags / sizeof rights_flags[0];
+    const struct rights_flag *f = head->opcode < n ? &rights_flags[head->opcode] : NULL;
+    uint32_t word;
+
+    if (!f || !f->flag)
+        return false;
+    if (f->at == NOWHERE)
+        return amph_mount.killpriv_offered && head->uid != 0;
+    if (len < sizeof *head + f->at + sizeof word)
+        return false;
+
+    memcpy(&word, (const char *)(head + 1) + f->at, sizeof word);
+    return word & f->flag;
+}
 
 /* The thread that reads a request works on it until it reads the next one. */
 static void note_request(int fd, const struct fuse_in_header *head, size_t len)
@@ -31,10 +75,7 @@ static void note_request(int fd, const struct fuse_in_header *head, size_t len)
     if (len < sizeof *head)
         return;
 
-    const struct fuse_write_in *w = (const void *)(head + 1);
-
-    amph_mount_thread.ends_rights = head->opcode == FUSE_WRITE && len >= sizeof *head + sizeof *w &&
-                                    w->write_flags & WRITE_ENDS_RIGHTS;
+    amph_mount_thread.ends_rights = ends_rights(head, len);
     if (head->opcode == FUSE_RELEASE)
         atomic_fetch_add(&amph_mount.releases.begun, 1);
 
@@ -72,8 +113,7 @@ static ssize_t read_request(int fd, void *buf, size_t len, void *unused)
     if (n >= (ssize_t)min &&
         !atomic_load_explicit(&amph_mount.init_answered, memory_order_relaxed) &&
         head->opcode == FUSE_INIT)
-        amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2 &&
-                                      !amph_mount.o.allow_other;
+        amph_mount.killpriv_offered = init->flags & FUSE_HANDLE_KILLPRIV_V2;
 
     return n;
 }

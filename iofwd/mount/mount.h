@@ -126,8 +126,7 @@ struct amph_mount_thread {
     size_t buf_bytes;
     struct amph_mount_waiting *waiting; /* waiting.c: the call that the thread executes, or NULL */
     struct amph_mount_request *request; /* abandon.c */
-    bool
-        ends_rights; /* exchange.c: its request is a write that ends set-user-id and set-group-id */
+    bool ends_rights; /* exchange.c: its request ends set-user-id and set-group-id of its file */
 };
 
 extern _Thread_local struct amph_mount_thread amph_mount_thread;
@@ -308,8 +307,8 @@ void amph_mount_give_file(fuse_req_t req, const struct amph_fwd_file *dir,
 /* The same of the name, which is of this type (S_IFMT). */
 void amph_mount_give_name(fuse_req_t req, const struct amph_fwd_file *dir, const char *name,
                           mode_t type);
-/* The thread's request is about to write the file: takes set-user-id and set-group-id away, if the kernel leaves it
- * to this process. */
+/* The thread's request is about to change the file's data: takes set-user-id and set-group-id away, if the kernel
+ * leaves it to this process. */
 void amph_mount_end_rights(fuse_ino_t ino, const struct amph_fwd_file *file);
 
 /* ---- exchange.c ---- */

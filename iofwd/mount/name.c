@@ -103,8 +103,8 @@ static int set_size(const struct amph_fwd_file *file, struct fuse_file_info *fi,
     return amph_fwd_ftruncate(amph_mount.cl, &open->handle->file, size);
 }
 
-static int set_attributes(const struct amph_fwd_file *file, const struct stat *attr, int to_set,
-                          struct fuse_file_info *fi)
+static int set_attributes(fuse_ino_t ino, const struct amph_fwd_file *file, const struct stat *attr,
+                          int to_set, struct fuse_file_info *fi)
 {
     const int owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
     const int times = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
@@ -116,8 +116,10 @@ static int set_attributes(const struct amph_fwd_file *file, const struct stat *a
         err = amph_fwd_chown(cl, file, "", to_set & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1,
                              to_set & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1, 0);
 
-    if (!err && (to_set & FUSE_SET_ATTR_SIZE))
+    if (!err && (to_set & FUSE_SET_ATTR_SIZE)) {
+        amph_mount_end_rights(ino, file);
         err = set_size(file, fi, attr->st_size);
+    }
 
     if (!err && (to_set & FUSE_SET_ATTR_MODE))
         err = amph_fwd_chmod(cl, file, "", attr->st_mode & 07777, 0);
@@ -141,7 +143,7 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
     int err = amph_mount_node_pin(node, &handle);
 
     if (!err) {
-        err = set_attributes(&handle->file, attr, to_set, fi);
+        err = set_attributes(ino, &handle->file, attr, to_set, fi);
         if (!err)
             err = amph_fwd_fstat(amph_mount.cl, &handle->file, &st);
 

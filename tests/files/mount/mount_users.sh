@@ -57,6 +57,18 @@ same "set-user-id ends when another user writes" 'echo text >f && chmod 6777 f &
     chmod 6777 f && as 65534 65534 truncate -s 3 f && stat -c %a f && chmod 6777 f && chown 65534 f && stat -c %a f
     chmod 6777 f && as 65534 65534 dd if=/dev/zero of=f bs=4096 count=1 oflag=direct conv=notrunc status=none; stat -c %a f
     chmod 6777 f && as 65534 65534 dd if=/dev/zero of=f bs=4096 count=1 conv=notrunc status=none; stat -c %a f'
+cat >"$mp_dir/copy" <<'P'
+#!/usr/bin/env python3
+# copies five bytes of g to f as another user, within the kernel
+import os
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+os.copy_file_range(os.open("g", os.O_RDONLY), os.open("f", os.O_WRONLY), 5)
+P
+chmod 755 "$mp_dir/copy"
+same "set-user-id ends at other changes of the data, too" 'echo text >f && chmod 6777 f && as 65534 65534 sh -c ": >f" && stat -c %a f && chmod 6777 f && as 65534 65534 fallocate -l 9 f; stat -c %a f
+    chmod 6777 f && fallocate -l 19 f; stat -c %a f; echo text >g; chmod 4777 f && copy; stat -c %a f; cat f | tr -d "\\0"'
 same "root gives files away" 'echo text >f && chown 65534:4 f && mkdir d && chown -R 1:1 d && ls -ln f && tar cf t f d && mkdir x && tar xpf t -C x && cp -a x y'
 same "a file that only its group may write" 'echo text >f && chgrp 4 f && chmod 664 f && as 65534 4 sh -c "echo more >>f" && as 65534 65534 sh -c "echo no >>f"; cat f'
 if command -v setfacl >/dev/null; then
