@@ -539,6 +539,7 @@ EXTRA_DIST += \
 	tests/files/process/fwd_starts.sh \
 	tests/files/programs/fwd_python.py \
 	tests/files/programs/fwd_debian.sh \
+	tests/files/programs/fwd_debian_more.sh \
 	tests/files/programs/fwd_debian_programs.sh \
 	tests/files/programs/fwd_outside.sh \
 	tests/files/programs/fwd_shell_commands.sh \

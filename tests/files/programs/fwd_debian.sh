@@ -4,6 +4,7 @@
 # scripts/check-nightly.
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 . "$srcdir/tests/files/programs/fwd_debian_programs.sh"
+. "$srcdir/tests/files/programs/fwd_debian_more.sh"
 run=$builddir/iofwd-run
 export LC_ALL=C.UTF-8 TZ=UTC HOME="$mp_dir/home" TMPDIR="$mp_dir/tmp"
 mkdir "$HOME" "$TMPDIR" "$mp_dir/kept"
@@ -16,8 +17,8 @@ work_in() {
     where=$1 name=$2 output=$3
     shift 3
     # shellcheck disable=SC2016
-    (cd / && timeout -k 5 120 "$@" sh -c 'cd "$1" && . "$2" && "in_$3"' sh "$where" \
-        "$srcdir/tests/files/programs/fwd_debian_programs.sh" "$name") >"$output" 2>&1 </dev/null
+    (cd / && timeout -k 5 120 "$@" sh -c 'cd "$1" && for f in programs more; do . "$2_$f.sh"; done; "in_$3"' sh "$where" \
+        "$srcdir/tests/files/programs/fwd_debian" "$name") >"$output" 2>&1 </dev/null
     echo "exit code $?" >>"$output"
     sed -i "s#$where#@DIR#g" "$output"
 }
