@@ -26,8 +26,8 @@ struct dir {
     pthread_mutex_t lock;
     off_t next; /* offset of the kernel's next request, unless it seeks */
     size_t at, len;
-    bool last;               /* the directory had no entry after those of the block */
-    char block[BLOCK_BYTES]; /* struct dirent64 of the server */
+    bool last; /* the directory had no entry after those of the block */
+    _Alignas(struct dirent64) char block[BLOCK_BYTES]; /* the server's */
 };
 
 static struct dir *dir_of(const struct fuse_file_info *fi)
