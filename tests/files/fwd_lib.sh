@@ -6,6 +6,7 @@ srcdir=$(cd "$srcdir" && pwd)
 builddir=$(cd "$builddir" && pwd)
 case $AMPHORA_RUN in /*) ;; *) AMPHORA_RUN=$(pwd)/$AMPHORA_RUN ;; esac
 export srcdir builddir
+: "${fwd_time:=${FWD_TIME:-100}}" # seconds that a command may take, local or forwarded
 
 # fwd_skip_all REASON: skips all cases, whose names are the lines of $names, and ends the test
 fwd_skip_all() {
@@ -40,8 +41,8 @@ fwd_servers() {
         fwd_standing "$@"
         return
     fi
-    AMPHORA_STATS=1 timeout -k 5 "$((${fwd_time:-100} + 10))" "$AMPHORA_RUN" -n 1 -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" \
-        -timeout "${fwd_time:-100}" \
+    AMPHORA_STATS=1 timeout -k 5 "$((fwd_time + 10))" "$AMPHORA_RUN" -n 1 -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" \
+        -timeout "$fwd_time" \
         sh -c 'exec "$@" 2>&1' sh "$@" 2>"$mp_dir/stats" </dev/null
 }
 
@@ -51,7 +52,7 @@ fwd_standing() {
     rm -f "$mp_dir/stats"
     AMPHORA_STATS=1 "$builddir/iofwd-server" -daemon -servers "${fwd_nservers:-2}" -iofwd "/fwd=$fwd_kept" -address-file "$fwd_address" \
         -log "$mp_dir/stats" >/dev/null || return
-    timeout -k 5 "${fwd_time:-100}" "$builddir/iofwd-run" -servers "$fwd_address" sh -c 'exec "$@" 2>&1' sh "$@" </dev/null
+    timeout -k 5 "$fwd_time" "$builddir/iofwd-run" -servers "$fwd_address" sh -c 'exec "$@" 2>&1' sh "$@" </dev/null
     fwd_code=$?
     fwd_watch=$(sed -n 's/^watch //p' "$fwd_address")
     "$builddir/iofwd-ctl" stop -servers "$fwd_address" >/dev/null
@@ -113,7 +114,7 @@ fwd_both() {
     mp_remove "$mp_dir/l" "$mp_dir/f"
     mkdir -p "$mp_dir/l/kept" "$mp_dir/l/scratch" "$mp_dir/f/kept" "$mp_dir/f/scratch"
     (
-        cd / && timeout -k 5 100 "$@" "$mp_dir/l/kept" "$mp_dir/l/scratch"
+        cd / && timeout -k 5 "$fwd_time" "$@" "$mp_dir/l/kept" "$mp_dir/l/scratch"
         echo "exit code $?"
     ) 2>&1 </dev/null | cat >"$mp_dir/l/out" # a pipe on both sides
     (

@@ -5,7 +5,6 @@
 . "${srcdir:-.}/tests/files/fwd_lib.sh"
 seed=${FWD_SEED:-2}
 ops=${FWD_OPERATIONS:-4000}
-fwd_time=${FWD_TIME:-100}
 
 # fsx NAME OPERATIONS SETTING...
 fsx() {
