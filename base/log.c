@@ -199,14 +199,15 @@ void amph_log(enum amph_log_level level, const char *fmt, ...)
     if (!amph_log_is_on(level))
         return;
 
+    if (level == AMPH_LOG_ERROR)
+        state.error_logged = true;
+
     va_list ap;
 
     errno = saved;
     va_start(ap, fmt);
     emit(level, fmt, ap);
     va_end(ap);
-    if (level == AMPH_LOG_ERROR)
-        state.error_logged = true;
 }
 
 void amph_log_always(const char *fmt, ...)

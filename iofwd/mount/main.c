@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/settings/env.h"
 #include "base/program/leave_preload.h"
 #include "base/program/stdout_check.h"
@@ -293,6 +294,21 @@ static int end_of_start(int code)
     return 0;
 }
 
+/* Of amph_log_set_sink: no line is printed from now on. */
+static bool keep_quiet(const char *line, size_t len_bytes)
+{
+    return true;
+}
+
+/* Reports that the limit of the start has passed, unless the client, whose own limit ends at about the
+ * same time, has said so first; it says nothing after that. */
+static void say_no_answer(void)
+{
+    amph_log_set_sink(keep_quiet);
+    if (!amph_log_error_said())
+        amph_mount_say("no I/O server has answered in %d s", AMPH_MOUNT_START_S);
+}
+
 /* Thread that ends a start which takes too long, for instance because a server's host does not
  * answer. */
 static void *limit_start(void *unused)
@@ -305,7 +321,7 @@ static void *limit_start(void *unused)
     while (!amph_mount.start.ready)
         if (pthread_cond_clockwait(&amph_mount.start.changed, &amph_mount.start.lock,
                                    CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
-            amph_mount_say("no I/O server has answered in %d s", AMPH_MOUNT_START_S);
+            say_no_answer();
             _exit(amph_mount.o.foreground ? end_of_start(1) : 1);
         }
 
