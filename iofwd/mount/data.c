@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "iofwd/mount/mount.h"
@@ -213,6 +214,9 @@ static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct amph_mount_open *open = open_of(fi);
 
     amph_mount_lock_release(open);
+    if (fi->flock_release) /* another request may still use the handle, and close it later */
+        amph_fwd_flock(amph_mount.cl, &open->handle->file, LOCK_UN);
+
     open->put_off.run = release_now;
     if (!amph_mount_put_off(&open->put_off))
         free_open(open);

@@ -171,16 +171,13 @@ void amph_mount_release_ended(void)
 }
 
 /* The end of an open file is reported to no one who waits, but before the requests that follow it.  So a lock that is
- * refused may be one whose end is on its way.  Returns true if any was. */
-static bool await_releases(void)
+ * refused may be one whose end was on its way when the request came (releases.begun was not 0). */
+static void await_releases(void)
 {
     const uint64_t until_ns = amph_now_ns() + RELEASES_NS;
     const struct timespec until = { .tv_sec = (time_t)(until_ns / AMPH_NS_PER_S),
                                     .tv_nsec = (long)(until_ns % AMPH_NS_PER_S) };
     int err = 0;
-
-    if (!atomic_load(&amph_mount.releases.begun))
-        return false;
 
     pthread_mutex_lock(&amph_mount.releases.lock);
     atomic_fetch_add(&amph_mount.releases.awaited, 1);
@@ -190,7 +187,6 @@ static bool await_releases(void)
 
     atomic_fetch_sub(&amph_mount.releases.awaited, 1);
     pthread_mutex_unlock(&amph_mount.releases.lock);
-    return true;
 }
 
 /* Returns the only other process of this mount with locks on the file; 0 if there are several,
@@ -293,11 +289,14 @@ static void run_lock(struct amph_mount_waiting *w)
 /* Executes the call, in another thread if it has to wait.  Takes over call->handle. */
 static void carry_out(fuse_req_t req, const struct lock_call *call, int type, bool waits)
 {
-    int err = attempt(call, false);
+    const bool releases = atomic_load(&amph_mount.releases.begun) > 0;
     struct lock_call *c = NULL;
+    int err = attempt(call, false);
 
-    if (err == EAGAIN && await_releases())
+    if (err == EAGAIN && releases) {
+        await_releases();
         err = attempt(call, false);
+    }
 
     if (err == EAGAIN && waits) {
         c = malloc(sizeof *c);
