@@ -5,7 +5,7 @@
 mkdir "$mp_dir/kept"
 rounds=${COLLECTIVE_ROUNDS:-8}
 collective() {
-    mp_run tests/files/data/iofwd_collective -t 20 "$@" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- "$mp_seed" "$rounds"
+    mp_run tests/files/data/iofwd_collective -t 60 "$@" -o "-servers 2 -iofwd /fwd=$mp_dir/kept" -- "$mp_seed" "$rounds"
 }
 collective -n 4 -c smp
 
