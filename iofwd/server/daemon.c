@@ -672,7 +672,8 @@ static int run(struct watch *w)
     return asked && !w->worst ? 0 : 1;
 }
 
-/* Waits until the servers of the daemon are ready, and says where they are.  Returns the exit code. */
+/* Waits until the servers of the daemon are ready, and says where they are; or, if they could not start, until it has
+ * ended, so that another can be started in its place at once.  Returns the exit code. */
 static int await_daemon(const struct watch *w, int ready, pid_t pid)
 {
     char byte;
@@ -681,8 +682,12 @@ static int await_daemon(const struct watch *w, int ready, pid_t pid)
     while ((n = read(ready, &byte, 1)) < 0 && errno == EINTR)
         ;
 
-    if (n != 1)
-        return 1; /* it has said why */
+    if (n != 1) { /* it has said why */
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+
+        return 1;
+    }
 
     /* not by stdout: the servers run, also if nobody can read this */
     if (dprintf(STDOUT_FILENO, "iofwd-server: process %ld, %u server%s, address file %s\n",
