@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,27 +88,15 @@ static bool try_child(pid_t child, int socket)
 
 int amph_trap_check(void)
 {
-    int pair[2];
+    int other;
+    pid_t child = amph_trap_fork(&other);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        amph_trap_say("no socket: %s", strerror(errno));
+    if (child < 0)
         return 1;
-    }
+    if (child == 0)
+        be_program(other);
 
-    pid_t child = fork();
-
-    if (child == 0) {
-        close(pair[0]);
-        be_program(pair[1]);
-    }
-
-    close(pair[1]);
-    if (child < 0) {
-        amph_trap_say("no process: %s", strerror(errno));
-        return 1;
-    }
-
-    bool possible = try_child(child, pair[0]);
+    bool possible = try_child(child, other);
 
     kill(child, SIGKILL);
     if (possible)

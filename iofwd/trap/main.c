@@ -6,14 +6,12 @@
  */
 #include "iofwd/trap/run.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/program/stdout_check.h"
@@ -96,29 +94,17 @@ static bool is_option(const char *word, const char *name)
  * code. */
 static int run(const char *file, char **argv)
 {
-    int pair[2];
+    int other;
 
     say_unbounded();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        amph_trap_say("no socket: %s", strerror(errno));
+
+    pid_t child = amph_trap_fork(&other);
+
+    if (child < 0)
         return 1;
-    }
 
-    pid_t child = fork();
-
-    if (child == 0) {
-        close(pair[0]);
-        return amph_trap_supervise(file, argv, pair[1]);
-    }
-
-    close(pair[1]);
-    if (child < 0) {
-        amph_trap_say("no process: %s", strerror(errno));
-        return 1;
-    }
-
-    return amph_trap_front(pair[0]);
+    return child ? amph_trap_front(other) : amph_trap_supervise(file, argv, other);
 }
 
 int main(int argc, char **argv)

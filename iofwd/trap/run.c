@@ -40,6 +40,29 @@ void amph_trap_say(const char *fmt, ...)
         return; /* nobody reads it */
 }
 
+pid_t amph_trap_fork(int *socket_p)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        amph_trap_say("no socket: %s", strerror(errno));
+        return -1;
+    }
+
+    pid_t child = fork();
+    const bool is_child = child == 0;
+
+    if (child < 0)
+        amph_trap_say("no process: %s", strerror(errno));
+
+    close(pair[!is_child]);
+    *socket_p = pair[is_child];
+    if (child < 0)
+        close(*socket_p);
+
+    return child;
+}
+
 bool amph_trap_send(int fd, const void *data, size_t len)
 {
     ssize_t n;

@@ -70,6 +70,9 @@ int amph_trap_check(void);
 /* Copies the listener of the child, where it has that number, to amph_trap.listener.  False after a
  * sentence. */
 bool amph_trap_listener_copy(pid_t child, int number);
+/* Starts a process with a connection to this one, whose end *socket_p is of the process that it returns in.  Returns
+ * as fork does; -1 after a sentence. */
+pid_t amph_trap_fork(int *socket_p);
 bool amph_trap_send(int fd, const void *data, size_t len);
 bool amph_trap_receive(int fd, void *data, size_t len);
 /* Closes all descriptors but these and standard error, so that no reader or writer of the program's

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -242,33 +241,25 @@ static void raise_limit(void)
 
 int amph_trap_supervise(const char *path, char **argv, int front)
 {
-    int pair[2];
+    int other;
     pthread_t thread;
 
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-        amph_trap_say("no socket: %s", strerror(errno));
+    amph_trap.program = amph_trap_fork(&other);
+    if (amph_trap.program < 0)
         return 1;
-    }
 
-    amph_trap.program = fork();
     if (amph_trap.program == 0) {
-        close(pair[0]);
         close(front);
-        amph_trap_program(path, argv, pair[1]);
-    }
-
-    if (amph_trap.program < 0) {
-        amph_trap_say("no process: %s", strerror(errno));
-        return 1;
+        amph_trap_program(path, argv, other);
     }
 
     struct amph_trap_news news = { AMPH_TRAP_STARTED, amph_trap.program, 0 };
 
     start.front = front;
-    start.program = pair[0];
+    start.program = other;
     amph_trap_ignore_signals();
-    amph_trap_leave_descriptors(front, pair[0]);
+    amph_trap_leave_descriptors(front, other);
     raise_limit();
     amph_trap_send(front, &news, sizeof news);
     amph_thread_start(&thread, true, 0, watch_front, NULL);

@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "am/am.h"
 #include "base/auth.h"
@@ -118,6 +119,9 @@ enum amph_fwd_hello_kind {
 
 #define FWD_AREA_KEY_MAX (2 * AMPH_KEY_BLOB_MAX_BYTES + 32)
 
+#define FWD_NUMBER_NONE UINT32_MAX
+#define FWD_INDEX_NONE UINT32_MAX
+
 struct amph_fwd_hello {
     uint8_t kind;
     uint8_t big_endian, pointer_bytes;
@@ -137,6 +141,18 @@ struct amph_fwd_hello {
     uint64_t part_at, part_len; /* this server's part of the area */
 };
 
+/* The greeting of a process that is no client and watches the server (wire/watch.h). */
+static inline struct amph_fwd_hello amph_fwd_watch_hello(void)
+{
+    return (struct amph_fwd_hello){ .kind = FWD_HELLO_WATCH,
+                                    .big_endian = amph_wire_swaps(),
+                                    .pointer_bytes = sizeof(void *),
+                                    .rank = AMPH_RANK_NONE,
+                                    .number = FWD_NUMBER_NONE,
+                                    .child = FWD_NUMBER_NONE,
+                                    .pid = (uint32_t)getpid() };
+}
+
 struct amph_fwd_welcome {
     uint32_t number;   /* the client's */
     uint32_t index;    /* by which the server addresses the client's endpoint */
@@ -148,9 +164,6 @@ struct amph_fwd_welcome {
     /* as received: the object of FWD_HELLO_MEMORY or the pipe of FWD_HELLO_PIPE, else -1 */
     int passed_fd;
 };
-
-#define FWD_NUMBER_NONE UINT32_MAX
-#define FWD_INDEX_NONE UINT32_MAX
 
 /* A frame as received: body points into the receiver's buffer. */
 struct amph_fwd_frame_in {

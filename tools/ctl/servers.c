@@ -132,13 +132,7 @@ static const char *sentence_of(enum amph_status st)
 
 static bool connect_server(struct ctl_set *set, struct ctl_server *server)
 {
-    struct amph_fwd_hello h = { .kind = FWD_HELLO_WATCH,
-                                .big_endian = AMPH_BIG_ENDIAN,
-                                .pointer_bytes = sizeof(void *),
-                                .rank = AMPH_RANK_NONE,
-                                .number = FWD_NUMBER_NONE,
-                                .child = FWD_NUMBER_NONE,
-                                .pid = (uint32_t)getpid() };
+    struct amph_fwd_hello h = amph_fwd_watch_hello();
     struct amph_fwd_server_addr addr;
     struct amph_fwd_welcome wc;
     int fd = -1;

@@ -255,13 +255,7 @@ static enum amph_status greet(struct amph_fwd_client *cl, const struct amph_clie
 
 int amph_client_watch_server(struct amph_fwd_client *cl, uint32_t server, uint8_t *buf)
 {
-    struct amph_fwd_hello h = { .kind = FWD_HELLO_WATCH,
-                                .big_endian = AMPH_BIG_ENDIAN != amph_wire_swapped,
-                                .pointer_bytes = sizeof(void *),
-                                .rank = AMPH_RANK_NONE,
-                                .number = FWD_NUMBER_NONE,
-                                .child = FWD_NUMBER_NONE,
-                                .pid = (uint32_t)getpid() };
+    struct amph_fwd_hello h = amph_fwd_watch_hello();
     struct amph_fwd_server_addr addr;
     struct amph_fwd_welcome wc;
     uint64_t until = deadline(cl);
