@@ -92,10 +92,9 @@ static struct args args_of_process(void)
     FILE *file = fopen("/proc/self/cmdline", "re");
 
     /* the first word is the program's name */
-    if (!file || getdelim(&word, &cap, 0, file) < 0)
-        return args;
+    bool named = file && getdelim(&word, &cap, 0, file) >= 0;
 
-    for (word = NULL, cap = 0; getdelim(&word, &cap, 0, file) >= 0; word = NULL, cap = 0) {
+    for (word = NULL, cap = 0; named && getdelim(&word, &cap, 0, file) >= 0; word = NULL, cap = 0) {
         char **list = realloc(args.list, (args.count + 1) * sizeof *list);
 
         if (!list)
@@ -105,7 +104,9 @@ static struct args args_of_process(void)
         args.list[args.count++] = word;
     }
 
-    fclose(file);
+    if (file)
+        fclose(file);
+
     return args;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A benchmark that is one program for several libraries: peer.c has the loops, gasnet.c and mpi.c make the calls.
- * compare.py builds it with each, runs them in turn and prints the ratios.
+ * A benchmark that is one program for several libraries: peer.c has the loops, gasnet.c, mpi.c and ucx.c make the
+ * calls.  compare.py builds it with each, runs them in turn and prints the ratios.
  *
  * Layer: tools.  Thread rule: one thread.  gasnet.c uses the public API alone, so it can also be built with GASNet.
  */

@@ -51,7 +51,8 @@ static ucp_mem_h memory;
 static ucp_ep_h ep; /* to the other process of the pair */
 static ucp_rkey_h key;
 static unsigned char *segment, *own;
-static unsigned long arrived, awaited; /* messages of the other one, since the start */
+static unsigned long arrived, awaited;  /* messages of the other one, since the start */
+static const ucp_request_param_t plain; /* of operations without anything particular */
 
 static void need(bool holds, const char *what)
 {
@@ -219,14 +220,13 @@ void peer_start(int *argc, char ***argv)
 
 void peer_end(void)
 {
-    const ucp_request_param_t flush = { 0 };
     int status = 0;
     bool well = true;
 
     peer_barrier();
     if (rank < 2) {
         ucp_rkey_destroy(key);
-        finish(ucp_ep_close_nbx(ep, &flush));
+        finish(ucp_ep_close_nbx(ep, &plain));
     }
 
     peer_barrier();
@@ -283,8 +283,6 @@ static void wait_for_messages(void)
 
 static ucs_status_ptr_t start_message(const void *data, size_t bytes, const uint64_t *offset)
 {
-    const ucp_request_param_t plain = { 0 };
-
     return ucp_am_send_nbx(ep, MESSAGE, offset, sizeof *offset, data, bytes, &plain);
 }
 
@@ -337,8 +335,6 @@ void peer_flood(size_t bytes, unsigned long count)
 }
 
 /* ---- one-sided ---- */
-
-static const ucp_request_param_t plain;
 
 static uint64_t there(size_t bytes, unsigned long i)
 {
