@@ -29,9 +29,11 @@
 #include "launcher/common/record_pack.h"
 
 #define ORPHAN_GRACE_NS (200 * AMPH_NS_PER_MS)
+#define ORPHAN_ROUND_NS (5 * AMPH_NS_PER_MS)
 #define ORPHANS_LIMIT_NS (2 * AMPH_NS_PER_S) /* before records are compressed */
 enum {
-    KILL_LIMIT_MS = 10000
+    KILL_LIMIT_MS = 10000,
+    ORPHAN_ROUNDS_MAX = 1000
 };
 
 void amph_agent_finish(struct amph_agent *a, int code)
@@ -149,17 +151,29 @@ static size_t signal_orphans(struct amph_agent *a, int sig)
     return left;
 }
 
-/* Sends SIGTERM first, then SIGKILL every few milliseconds. */
+/* Is one of the processes ending whose end was not reported yet? */
+static bool one_is_ending(const struct amph_agent *a)
+{
+    for (const struct amph_agent_proc *p = a->procs; p; p = p->next)
+        if (p->pid && amph_reap_is_ending(p->pid))
+            return true;
+
+    return false;
+}
+
+/* Sends SIGTERM first, then SIGKILL every few milliseconds.  The answer follows the reports of all servers that died
+ * while the job ran, since the launcher takes one that dies after it for a server that has lost data. */
 static void end_orphans(void *arg)
 {
     struct amph_agent *a = arg;
     bool first = a->orphan_rounds == 0;
+    bool left = signal_orphans(a, first ? SIGTERM : SIGKILL) > 0;
 
-    if (signal_orphans(a, first ? SIGTERM : SIGKILL) == 0 || a->orphan_rounds++ > 1000)
+    if ((!left && !one_is_ending(a)) || a->orphan_rounds++ > ORPHAN_ROUNDS_MAX)
         amph_agent_send(a, AMPH_AGENT_ORPHANS_GONE, NULL, 0);
     else
-        amph_timer_set(&a->loop, &a->orphan_timer, first ? ORPHAN_GRACE_NS : 5 * AMPH_NS_PER_MS,
-                       end_orphans, a);
+        amph_timer_set(&a->loop, &a->orphan_timer,
+                       first && left ? ORPHAN_GRACE_NS : ORPHAN_ROUND_NS, end_orphans, a);
 }
 
 /* ---- orders ---- */

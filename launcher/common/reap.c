@@ -23,15 +23,19 @@
 
 struct entry {
     pid_t pid, parent;
-    bool dead; /* a zombie, waiting to be reaped by its parent */
+    bool dead;   /* a zombie, waiting to be reaped by its parent */
+    bool ending; /* the kernel has begun to end it */
 };
+
+/* Of the kernel's flags of a task: it runs no code of the program any more, and is being taken apart (PF_EXITING). */
+#define TASK_ENDING 0x4u
 
 struct table {
     struct entry *at;
     size_t n, cap;
 };
 
-/* Reads parent and state from /proc/PID/stat.  Its second field (the name) may contain blanks and
+/* Reads parent, state and flags from /proc/PID/stat.  Its second field (the name) may contain blanks and
  * brackets. */
 static bool read_stat(const char *pid, struct entry *e)
 {
@@ -51,13 +55,16 @@ static bool read_stat(const char *pid, struct entry *e)
     const char *end = strrchr(text, ')');
     char state;
     int parent;
+    unsigned flags;
 
-    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2)
+    /* between parent and flags: process group, session, terminal and its process group */
+    if (!end || sscanf(end + 1, " %c %d %*d %*d %*d %*d %u", &state, &parent, &flags) != 3)
         return false;
 
     *e = (struct entry){ .pid = (pid_t)atol(pid),
                          .parent = (pid_t)parent,
-                         .dead = state == 'Z' || state == 'X' };
+                         .dead = state == 'Z' || state == 'X',
+                         .ending = flags & TASK_ENDING };
     return true;
 }
 
@@ -68,6 +75,15 @@ bool amph_reap_has_ended(pid_t pid)
 
     snprintf(name, sizeof name, "%ld", (long)pid);
     return !read_stat(name, &e) || e.dead;
+}
+
+bool amph_reap_is_ending(pid_t pid)
+{
+    char name[24];
+    struct entry e;
+
+    snprintf(name, sizeof name, "%ld", (long)pid);
+    return !read_stat(name, &e) || e.dead || e.ending;
 }
 
 static bool table_add(struct table *t, struct entry e)

@@ -17,6 +17,10 @@
 /* Has this process of this machine ended?  Its parent may not have noticed it yet. */
 bool amph_reap_has_ended(pid_t pid);
 
+/* Has it ended, or has the kernel begun to end it?  The kernel closes the process's descriptors one
+ * after the other, and may let others run between two of them. */
+bool amph_reap_is_ending(pid_t pid);
+
 /* Sends sig to every living descendant of the caller, except the processes `skip` and their
  * descendants.  Returns the number of signalled processes. */
 size_t amph_reap_signal(int sig, const pid_t *skip, size_t nskip);

@@ -126,6 +126,11 @@ char *amph_program_library(const char *name)
     return NULL;
 }
 
+bool amph_reap_is_ending(pid_t pid)
+{
+    return false;
+}
+
 size_t amph_reap_signal(int sig, const pid_t *skip, size_t nskip)
 {
     return 0;

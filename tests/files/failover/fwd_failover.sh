@@ -116,6 +116,19 @@ one "locks, and the name, survive exec and then their server" exec /fwd
 one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
 one "files and directories that were renamed before their server dies" renamed /fwd
+
+# The kernel closes the connections of a dead process one after the other.  Here all others run first when one is closed.
+slow_end() {
+    chrt -f 1 taskset -c 0 true 2>/dev/null || {
+        echo "real-time priority, or processor 0, is not allowed here"
+        return 77
+    }
+    mkdir "$mp_dir/slow"
+    AMPHORA_SMP=1 chrt -f 1 taskset -c 0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover \
+        -iofwd "/fwd=$mp_dir/slow" -timeout 50 "$program" slow-end /fwd 2>&1
+}
+mp_queue "a program that ends while its dead server is still being taken apart" slow_end
+
 one "a file that is gone is not created again" removed /fwd
 one "more files than there are recovery records" reused /fwd
 one "offsets after an append and in a directory" placed /fwd
