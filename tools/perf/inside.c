@@ -138,9 +138,10 @@ static void real_time(bool on)
 static const char *limit_on_udp(const char *name)
 {
     static const char *const pairs[][2] = {
-        { "tcp_rtt", "udp_rtt" },     { "tcp_put", "udp_rtt" }, { "tcp_stream", "udp_stream" },
-        { "tcp_ring", "udp_ring" },   { "tcp_all", "udp_all" }, { "tcp_write", "direct_write" },
-        { "tcp_read", "direct_read" }
+        { "tcp_rtt", "udp_rtt" },         { "tcp_put", "udp_rtt" },
+        { "tcp_stream", "udp_stream" },   { "tcp_ring", "udp_ring" },
+        { "tcp_ring_10", "udp_ring_10" }, { "tcp_all", "udp_all" },
+        { "tcp_write", "direct_write" },  { "tcp_read", "direct_read" }
     };
 
     for (size_t i = 0; name && i < AMPH_COUNTOF(pairs); i++)

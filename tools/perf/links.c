@@ -32,6 +32,7 @@ struct links {
     int own;                 /* receives all datagrams, or connections */
     int in[PERF_MAX_PROCS];  /* from each process */
     int out[PERF_MAX_PROCS]; /* to each process */
+    unsigned looks;          /* for a message, before each one is sent */
 };
 
 /* count rounds.  False: a message was lost, or a connection broke. */
@@ -166,14 +167,26 @@ static bool take_message(int fd)
     return n == sizeof message;
 }
 
+/* As a program that does something else between its messages. */
+static void look_for_message(int fd)
+{
+    unsigned char byte;
+
+    (void)!recv(fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_PEEK);
+}
+
 static bool ring_rounds(struct perf_run *run, struct links *l, uint64_t count)
 {
     const int in = l->in[(run->rank + run->procs - 1) % run->procs];
     const int out = l->out[(run->rank + 1) % run->procs];
     bool ok = true;
 
-    for (uint64_t i = 0; i < count && ok; i++)
+    for (uint64_t i = 0; i < count && ok; i++) {
+        for (unsigned look = 0; look < l->looks; look++)
+            look_for_message(in);
+
         ok = put_message(out) && take_message(in);
+    }
 
     return ok;
 }
@@ -242,11 +255,12 @@ static double sample(struct perf_run *run, struct links *l, bool ok, link_rounds
     return ok ? us : NAN;
 }
 
-static double ring(struct perf_run *run, bool datagrams)
+static double ring(struct perf_run *run, bool datagrams, unsigned looks)
 {
     bool ok;
     struct links *l = links_open(run, datagrams, open_ring, &ok);
 
+    l->looks = looks;
     return sample(run, l, ok, ring_rounds);
 }
 
@@ -256,7 +270,7 @@ static double all(struct perf_run *run, bool datagrams)
     bool ok;
 
     if (run->procs == 2)
-        return ring(run, datagrams);
+        return ring(run, datagrams, 0);
 
     struct links *l = links_open(run, datagrams, open_star, &ok);
 
@@ -265,12 +279,22 @@ static double all(struct perf_run *run, bool datagrams)
 
 double perf_tcp_ring(struct perf_run *run, size_t bytes)
 {
-    return ring(run, false);
+    return ring(run, false, 1);
+}
+
+double perf_tcp_ring_10(struct perf_run *run, size_t bytes)
+{
+    return ring(run, false, 10);
 }
 
 double perf_udp_ring(struct perf_run *run, size_t bytes)
 {
-    return ring(run, true);
+    return ring(run, true, 1);
+}
+
+double perf_udp_ring_10(struct perf_run *run, size_t bytes)
+{
+    return ring(run, true, 10);
 }
 
 double perf_tcp_all(struct perf_run *run, size_t bytes)

@@ -324,7 +324,9 @@ double perf_poll_1000(struct perf_run *run, size_t bytes);
 double perf_yield_ring(struct perf_run *run, size_t bytes);
 double perf_yield_all(struct perf_run *run, size_t bytes);
 double perf_tcp_ring(struct perf_run *run, size_t bytes);
+double perf_tcp_ring_10(struct perf_run *run, size_t bytes);
 double perf_udp_ring(struct perf_run *run, size_t bytes);
+double perf_udp_ring_10(struct perf_run *run, size_t bytes);
 double perf_tcp_all(struct perf_run *run, size_t bytes);
 double perf_udp_all(struct perf_run *run, size_t bytes);
 
