@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -507,41 +506,6 @@ static int locked_only(int fd)
     return 0;
 }
 
-/* ---- a server whose end takes so long that the program ends before it ---- */
-
-/* Gives the processors to all others before this process. */
-static int let_others_first(pid_t pid)
-{
-    const struct sched_param none = { .sched_priority = 0 };
-    char tasks[64];
-
-    snprintf(tasks, sizeof tasks, "/proc/%d/task", (int)pid);
-
-    DIR *threads = opendir(tasks);
-    struct dirent *e;
-
-    MUST(threads);
-    while ((e = readdir(threads)))
-        if (e->d_name[0] != '.')
-            MUST(sched_setscheduler(atoi(e->d_name), SCHED_IDLE, &none) == 0);
-
-    closedir(threads);
-    return 0;
-}
-
-static int slow_end(void)
-{
-    int fd = open(in("f", 0), O_RDWR | O_CREAT, 0600);
-
-    MUST(fd >= 0 && write(fd, "one ", 4) == 4);
-
-    pid_t server = newest_server();
-
-    MUST(server > 0 && let_others_first(server) == 0 && kill(server, SIGKILL) == 0);
-    MUST(write(fd, "two", 3) == 3 && close(fd) == 0);
-    return 0;
-}
-
 /* ---- open files that have other names by the time their server dies ---- */
 
 static int renamed_only(void)
@@ -746,17 +710,11 @@ static const struct {
     int (*run)(void);
 } parts[] = { { "unanswered", unanswered_only },
 
-              { "placed", placed_only },
-              { "renamed", renamed_only },
-              { "slow-end", slow_end },
-              { "removed", removed_only },
-              { "reused", reused_only },
-              { "wait", wait_killed },
-              { "whole", whole_only },
-              { "spread-home", spread_home },
-              { "spread-other", spread_other },
-              { "wait-stopped", wait_stopped },
-              { "kill", kill_only },
+              { "placed", placed_only },         { "renamed", renamed_only },
+              { "removed", removed_only },       { "reused", reused_only },
+              { "wait", wait_killed },           { "whole", whole_only },
+              { "spread-home", spread_home },    { "spread-other", spread_other },
+              { "wait-stopped", wait_stopped },  { "kill", kill_only },
               { "killed-sharer", killed_sharer } };
 
 int main(int argc, char **argv)

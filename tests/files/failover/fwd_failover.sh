@@ -117,15 +117,26 @@ one "and with descriptors above 1023" exec-high /fwd
 one "more locks than go through exec: the file is lost with its server, for others it is not" exec-much /fwd
 one "files and directories that were renamed before their server dies" renamed /fwd
 
-# The kernel closes the connections of a dead process one after the other.  Here all others run first when one is closed.
+# The kernel closes the descriptors of a dead process one after the other, the highest first: its connection to the client,
+# then memory that takes a while to be freed, then its connection to the launcher.
+cat >"$mp_dir/slow_server" <<EOF
+#!/bin/sh
+file=/dev/shm/amphora-slow.\$\$
+fallocate -l 512M "\$file" && exec 9<"\$file"
+rm -f "\$file"
+exec "$builddir/iofwd-server" "\$@"
+EOF
+chmod +x "$mp_dir/slow_server"
 slow_end() {
-    chrt -f 1 taskset -c 0 true 2>/dev/null || {
-        echo "real-time priority, or processor 0, is not allowed here"
+    fallocate -l 1100M "/dev/shm/amphora-slow.$$" || {
+        rm -f "/dev/shm/amphora-slow.$$"
+        echo "needs 1.1 GB in /dev/shm"
         return 77
     }
+    rm "/dev/shm/amphora-slow.$$"
     mkdir "$mp_dir/slow"
-    AMPHORA_SMP=1 chrt -f 1 taskset -c 0 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover \
-        -iofwd "/fwd=$mp_dir/slow" -timeout 50 "$program" slow-end /fwd 2>&1
+    AMPHORA_SMP=1 timeout -k 5 60 "$AMPHORA_RUN" -n 1 -servers 2 -on-server-death failover -server-program "$mp_dir/slow_server" \
+        -iofwd "/fwd=$mp_dir/slow" -timeout 50 "$program" renamed /fwd 2>&1
 }
 mp_queue "a program that ends while its dead server is still being taken apart" slow_end
 
