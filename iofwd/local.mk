@@ -16,6 +16,7 @@ libiofwd_la_SOURCES = \
 	iofwd/client/api/api.c \
 	iofwd/client/attributes.c \
 	iofwd/client/closes.c \
+	iofwd/client/offsets.c \
 	iofwd/client/versions.c \
 	iofwd/client/versions.h \
 	iofwd/client/coalesce/ahead.c \

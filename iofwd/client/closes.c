@@ -32,7 +32,7 @@ static struct {
         _Atomic uint64_t handle; /* 0: none */
         _Atomic uint32_t server;
     } file[FILES];
-    _Atomic bool unanswered; /* a close was sent since the last fork */
+    _Atomic bool unanswered; /* a request was sent without waiting, since the last fork */
 } closes;
 
 /* Returns whether the file was here, and takes it out. */
@@ -77,6 +77,11 @@ static int open_call(const struct amph_layer *self, struct amph_fwd_call *call)
     return err;
 }
 
+void amph_client_unawaited_note(void)
+{
+    atomic_store(&closes.unanswered, true);
+}
+
 static int close_call(const struct amph_layer *self, struct amph_fwd_call *call)
 {
     const struct amph_fwd_file *file = call->u.close.file;
@@ -87,7 +92,7 @@ static int close_call(const struct amph_layer *self, struct amph_fwd_call *call)
     /* else a program that only reads would not notice a server's end */
     amph_client_check_at_times(call->client);
 
-    atomic_store(&closes.unanswered, true);
+    amph_client_unawaited_note();
     return amph_client_send_only(call->client, file->part[0].server, call->id, &call->u);
 }
 
@@ -109,8 +114,8 @@ static int closes_call(const struct amph_layer *self, struct amph_fwd_call *call
     return amph_layer_pass(self->next, call);
 }
 
-/* Waits until all closes have been executed: a server answers in order. */
-static void await_answers(void)
+/* A server answers in order. */
+void amph_client_unawaited_await(void)
 {
     struct amph_fwd_client *cl = amph_fwd_process_if_open();
     struct amph_fwd_stats stats;
@@ -130,7 +135,7 @@ static void closes_event(const struct amph_layer *self, enum amph_layer_event ev
 
     forget_all(); /* other processes share them from now on */
     if (event == AMPH_LAYER_FORK_BEFORE)
-        await_answers();
+        amph_client_unawaited_await();
     else if (event == AMPH_LAYER_FORK_CHILD)
         atomic_store(&closes.unanswered, false);
 }

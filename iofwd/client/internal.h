@@ -24,6 +24,7 @@
  *   attributes.c        stat and fstat from an earlier answer
  *   lookups.c, .h       look-ups of names below directories that servers have passed
  *   closes.c            closes that need not wait for their server
+ *   offsets.c           seeks that need not wait for their server
  *   readiness.c         notifiers: descriptors that report files ready at a server
  *   two_names.c         rename and link below directories that are open at different servers
  *   lock_holder.c       F_GETLK of a lock that another server's client holds
@@ -65,8 +66,8 @@
  *
  * Writable state: struct amph_client_state and, of a thread, struct amph_client_thread (state.h);
  * coalesce/, recovery/, data/passed.h, data/record_locks.c, data/record_locks_exec.c and trace_record.h have structs
- * of theirs.  The tables of held attributes (attributes.c) and of files that were only
- * read (closes.c) stand alone.
+ * of theirs.  The tables of held attributes (attributes.c), of files that were only read (closes.c) and
+ * of offsets (offsets.c) stand alone.
  */
 #ifndef AMPH_IOFWD_CLIENT_INT_H
 #define AMPH_IOFWD_CLIENT_INT_H
@@ -286,6 +287,15 @@ void amph_client_on_reply(struct amph_token *token, const struct amph_am *am);
 
 /* client/closes.c: adds the layer `closes`. */
 void amph_client_closes_open(void);
+/* A request is sent whose answer is not waited for (amph_client_send_only). */
+void amph_client_unawaited_note(void);
+/* Waits until all of these have been executed, before another connection to their servers is used. */
+void amph_client_unawaited_await(void);
+
+/* client/offsets.c: adds the layer `offsets`. */
+void amph_client_offsets_open(void);
+/* The offsets of open files are going to be moved by others than this layer's calls. */
+void amph_client_offsets_forget_all(void);
 
 /* client/layer.c: raises st_blksize of regular files, in what a call has returned, to a size that suits
  * forwarding; each smaller call costs a round trip. */

@@ -393,6 +393,7 @@ static void open_layers(void)
     amph_client_attributes_open();
     amph_client_passthrough_open();
     amph_client_lookups_open();
+    amph_client_offsets_open();
     amph_client_closes_open();
     amph_client_trace_open();
 }

@@ -760,6 +760,7 @@ int amph_client_coalesce_announce(struct amph_fwd_client *cl, const struct amph_
 {
     atomic_store(&state->in_use, true);
     atomic_store(&state->announced, true);
+    amph_client_offsets_forget_all();
 
     struct coalescer *c = find_or_make(cl, file);
     if (!c || !amph_client_coalesce_enter_for(c, file))

@@ -6,6 +6,7 @@
  *   locks        the lock of a file that was only read is free for another client when its close has returned
  *   holders      a child of fork holds no file that its parent has closed; closes leave nothing at the server
  *   copies       what one client has copied from file to file, another one sees, and the offsets are right
+ *   seeks        seeks of files that no other process shares return while the server is stopped, all others do not
  *   directories  names that another client makes show after rewinddir, and after the end
  */
 #define _GNU_SOURCE 1
@@ -13,7 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,21 +68,35 @@ static void stop_server(void)
         usleep(1000);
 }
 
-/* Does this close return only after the stopped server goes on? */
-static bool waits(int fd, DIR *stream, int ms)
+/* Stops the server, which goes on after so long. */
+static void stop_for(int ms)
 {
     struct itimerval in = { .it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 } };
-    struct itimerval none = { .it_value = { 0 } };
 
     resumed = 0;
     stop_server();
     setitimer(ITIMER_REAL, &in, NULL);
+}
 
-    int result = stream ? closedir(stream) : close(fd);
+/* Did the call since stop_for wait until the server went on? */
+static bool has_waited(void)
+{
+    struct itimerval none = { .it_value = { 0 } };
     bool waited = resumed;
 
     setitimer(ITIMER_REAL, &none, NULL);
     kill(server, SIGCONT);
+    return waited;
+}
+
+/* Does this close return only after the stopped server goes on? */
+static bool waits(int fd, DIR *stream, int ms)
+{
+    stop_for(ms);
+
+    int result = stream ? closedir(stream) : close(fd);
+    bool waited = has_waited();
+
     IS(result, 0);
     return waited;
 }
@@ -533,10 +551,241 @@ static void directories(void)
     ended(pid);
 }
 
+/* ---- seeks ---- */
+
+/* Does this seek return only after the stopped server goes on?  Its result must be the wanted one, or the
+ * negative error. */
+static bool seek_waits(int fd, off_t off, int whence, off_t wanted, int ms)
+{
+    stop_for(ms);
+
+    off_t at = lseek(fd, off, whence);
+    int err = errno;
+    bool waited = has_waited();
+
+    IS(at < 0 ? -err : at, wanted);
+    return waited;
+}
+
+#define SEEKS_AT_ONCE(fd, off, whence, wanted) \
+    IS(seek_waits(fd, off, whence, wanted, LONG_MS), false)
+#define SEEK_WAITS(fd, off, whence, wanted) IS(seek_waits(fd, off, whence, wanted, SHORT_MS), true)
+
+static int digits(void)
+{
+    int fd = opened("digits", O_RDWR | O_CREAT | O_TRUNC);
+
+    IS(write(fd, "0123456789", 10), 10);
+    return fd;
+}
+
+static char next_of(int fd)
+{
+    char byte = 0;
+
+    IS(read(fd, &byte, 1), 1);
+    return byte;
+}
+
+static void alone(void)
+{
+    int fd = digits();
+    struct iovec two[2] = { { (char[1]){ 0 }, 1 }, { (char[1]){ 0 }, 1 } };
+
+    SEEKS_AT_ONCE(fd, 0, SEEK_CUR, 10);
+    SEEKS_AT_ONCE(fd, 3, SEEK_SET, 3);
+    IS(next_of(fd), '3');
+    SEEKS_AT_ONCE(fd, -2, SEEK_CUR, 2);
+    SEEKS_AT_ONCE(fd, 2, SEEK_SET, 2);
+    IS(readv(fd, two, 2), 2);
+    IS(preadv2(fd, two, 2, -1, 0), 2);
+    IS(next_of(fd), '6');
+    IS(pread(fd, two[0].iov_base, 1, 0), 1);
+    SEEKS_AT_ONCE(fd, 0, SEEK_CUR, 7);
+    SEEKS_AT_ONCE(fd, 20, SEEK_SET, 20);
+    IS(read(fd, two[0].iov_base, 1), 0);
+    SEEKS_AT_ONCE(fd, 0, SEEK_CUR, 20);
+
+    SEEK_WAITS(fd, 0, SEEK_END, 10);
+    SEEKS_AT_ONCE(fd, 0, SEEK_CUR, 10);
+    SEEK_WAITS(fd, 1, SEEK_DATA, 1);
+    SEEK_WAITS(fd, -1, SEEK_SET, -EINVAL);
+    SEEK_WAITS(fd, 0, SEEK_CUR, 1);
+    SEEK_WAITS(fd, -2, SEEK_CUR, -EINVAL);
+    SEEK_WAITS(fd, (off_t)1 << 33, SEEK_SET, (off_t)1 << 33);
+    SEEKS_AT_ONCE(fd, 4, SEEK_SET, 4);
+    IS(write(fd, "x", 1), 1);
+    SEEKS_AT_ONCE(fd, -1, SEEK_CUR, 4);
+    IS(next_of(fd), 'x');
+
+    IS(fcntl(fd, F_SETFL, O_APPEND), 0);
+    IS(write(fd, "y", 1), 1);
+    SEEK_WAITS(fd, 0, SEEK_CUR, 11);
+    IS(close(fd), 0);
+
+    fd = opened("digits", O_RDWR | O_APPEND);
+    IS(write(fd, "z", 1), 1);
+    SEEK_WAITS(fd, 0, SEEK_CUR, 12);
+    IS(close(fd), 0);
+}
+
+/* Another process moves the offset; seeks before the fork have been executed. */
+static void shared(void)
+{
+    int pair[2];
+
+    for (step = 0; step < 30; step++) {
+        int fd = digits();
+
+        IS(lseek(fd, 5, SEEK_SET), 5);
+
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(next_of(fd) != '5');
+
+        int status;
+
+        IS(waitpid(pid, &status, 0), pid);
+        IS(status, 0);
+        IS(lseek(fd, 0, SEEK_CUR), 6);
+        SEEK_WAITS(fd, 2, SEEK_SET, 2);
+        IS(close(fd), 0);
+    }
+
+    int fd = digits();
+
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    IS(lseek(fd, 1, SEEK_SET), 1);
+    send_fd(pair[0], fd);
+    SEEK_WAITS(fd, 0, SEEK_CUR, 1);
+    close(pair[0]);
+    close(pair[1]);
+    IS(close(fd), 0);
+}
+
+/* A program that is executed goes on at the offset. */
+static void executed(void)
+{
+    static const char *const says[] = { "[ \"$(head -c 1)\" = 7 ]",
+                                        "read -r x && [ \"$x\" = 789 ]" };
+
+    for (step = 0; step < 20; step++) {
+        int fd = digits();
+        pid_t pid;
+        int status;
+        posix_spawn_file_actions_t actions;
+        char *argv[] = { "sh", "-c", (char *)says[0], NULL };
+
+        IS(posix_spawn_file_actions_init(&actions), 0);
+        IS(posix_spawn_file_actions_adddup2(&actions, fd, 0), 0);
+        IS(lseek(fd, 7, SEEK_SET), 7);
+        IS(posix_spawn(&pid, "/bin/sh", &actions, NULL, argv, environ), 0);
+        IS(waitpid(pid, &status, 0), pid);
+        IS(status, 0);
+        IS(posix_spawn_file_actions_destroy(&actions), 0);
+        IS(close(fd), 0);
+    }
+
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int fd = digits();
+
+        IS(write(fd, "\n", 1), 1);
+        IS(lseek(fd, 7, SEEK_SET), 7);
+        IS(dup2(fd, 0), 0);
+        execl("/bin/sh", "sh", "-c", says[1], (char *)NULL);
+        _exit(127);
+    }
+
+    int status;
+
+    IS(waitpid(pid, &status, 0), pid);
+    IS(status, 0);
+}
+
+enum {
+    READS = 3000
+};
+
+static void *read_all(void *fd_p)
+{
+    for (int i = 0; i < READS; i++)
+        (void)next_of(*(int *)fd_p);
+
+    return NULL;
+}
+
+/* Threads that read at one offset, and ask for it, meanwhile. */
+static void threaded(void)
+{
+    pthread_t threads[2];
+    int fd = digits();
+
+    IS(pwrite(fd, "", 1, 3 * READS - 1), 1);
+    IS(lseek(fd, 0, SEEK_SET), 0);
+    for (int i = 0; i < 2; i++)
+        IS(pthread_create(&threads[i], NULL, read_all, &fd), 0);
+
+    off_t last = 0;
+
+    while (last < 2 * READS) {
+        off_t at = lseek(fd, 0, SEEK_CUR);
+
+        IS(at >= last && at <= 2 * READS, true);
+        last = at;
+    }
+
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+
+    IS(lseek(fd, 0, SEEK_CUR), 2 * READS);
+    SEEKS_AT_ONCE(fd, 0, SEEK_CUR, 2 * READS);
+    SEEKS_AT_ONCE(fd, 1, SEEK_SET, 1);
+    IS(next_of(fd), '1');
+    IS(close(fd), 0);
+}
+
+/* More files than are counted, and numbers that are used again. */
+static void many(void)
+{
+    static int fds[3000];
+    const int n = sizeof fds / sizeof fds[0];
+
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < n; i++)
+            fds[i] = opened("digits", O_RDONLY);
+
+        for (int i = 0; i < n; i++)
+            IS(lseek(fds[i], i % 10, SEEK_SET), i % 10);
+
+        for (int i = n - 1; i >= 0; i--)
+            IS(lseek(fds[i], 0, SEEK_CUR), i % 10);
+
+        for (int i = 0; i < n; i++)
+            IS(close(fds[i]), 0);
+    }
+}
+
+static void seeks(void)
+{
+    int folder = opened("folder", O_RDONLY | O_DIRECTORY);
+
+    alone();
+    shared();
+    executed();
+    threaded();
+    many();
+
+    SEEK_WAITS(folder, 0, SEEK_SET, 0);
+    IS(close(folder), 0);
+}
+
 static const struct section sections[] = {
     { "closes", closes },           { "locks", locks },
     { "holders", holders },         { "copies", copies },
-    { "directories", directories },
+    { "directories", directories }, { "seeks", seeks },
 };
 
 int main(int argc, char **argv)

@@ -38,7 +38,7 @@ part() {
 
 for conduit in tcp udp; do
     up $conduit || mp_report 1 "a server with -conduit $conduit" "$mp_dir/log"
-    for part in closes locks holders copies directories; do
+    for part in closes locks holders copies seeks directories; do
         mp_try "$conduit: $part" part $part
     done
     down
