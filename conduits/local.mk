@@ -35,6 +35,7 @@ libamphora_la_SOURCES += \
 	conduits/udp/rdp_recv.c \
 	conduits/udp/rdp_rma.c \
 	conduits/udp/rdp_send.c \
+	conduits/udp/rdp_units.c \
 	conduits/udp/rdp_wire.c \
 	conduits/udp/rdp_wire.h \
 	conduits/udp/udp.c \
@@ -95,6 +96,13 @@ tests_conformance_unit_udp_sim_SOURCES = tests/conformance/unit_udp_sim.c tests/
 tests_conformance_unit_udp_sim_LDADD = $(inside_amphora_net) -lpthread
 tests_conformance_unit_udp_timers_SOURCES = tests/conformance/unit_udp_timers.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h
 tests_conformance_unit_udp_timers_LDADD = $(inside_amphora_net) -lpthread
+if HAVE_CRITERION
+check_PROGRAMS += tests/conformance/unit_udp_units
+TESTS += tests/conformance/unit_udp_units
+tests_conformance_unit_udp_units_SOURCES = tests/conformance/unit_udp_units.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h
+tests_conformance_unit_udp_units_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_conformance_unit_udp_units_LDADD = $(inside_amphora_net) $(CRITERION_LIBS) -lpthread
+endif
 dist_check_SCRIPTS += tests/am/psm.sh tests/am/udp.sh
 TESTS += tests/am/psm.sh tests/am/udp.sh
 

@@ -74,16 +74,28 @@ static bool look(struct amph_udp_cx *u)
     return amph_rdp_guard(u->rdp, __atomic_load_n(&u->armed, __ATOMIC_RELAXED));
 }
 
+/* After a round that was due soon.  The thread looks less often at a process that sends by itself what waits. */
+static void next_is_due(struct amph_udp_cx *u, bool was_soon)
+{
+    const uint32_t now_ns = __atomic_load_n(&u->guard_soon_ns, __ATOMIC_RELAXED);
+    uint32_t next_ns = RDP_CORK_NS;
+
+    if (was_soon && amph_rdp_corks_often(u->rdp))
+        next_ns = 2 * now_ns < RDP_CORK_MAX_NS ? 2 * now_ns : RDP_CORK_MAX_NS;
+
+    __atomic_store_n(&u->guard_soon_ns, next_ns, __ATOMIC_RELAXED);
+}
+
 static void *guard(void *arg)
 {
     struct amph_udp_cx *u = arg;
     unsigned rounds = 0;
 
     while (wait_for_round(u)) {
-        __atomic_store_n(&u->guard_soon, false, __ATOMIC_SEQ_CST);
-
+        bool soon = __atomic_exchange_n(&u->guard_soon, false, __ATOMIC_SEQ_CST);
         bool more = look(u);
 
+        next_is_due(u, soon);
         rounds = more ? rounds + 1 : 0;
         if (rounds >= LOOK_ROUNDS) {
             rounds = 0;
@@ -168,11 +180,12 @@ void amph_udp_guard_hurry(struct amph_udp_cx *u)
 {
     if (!__atomic_load_n(&u->guard_soon, __ATOMIC_SEQ_CST) &&
         !__atomic_exchange_n(&u->guard_soon, true, __ATOMIC_SEQ_CST))
-        set_round(u, RDP_CORK_NS);
+        set_round(u, __atomic_load_n(&u->guard_soon_ns, __ATOMIC_RELAXED));
 }
 
 enum amph_status amph_udp_guard_open(struct amph_udp_cx *u)
 {
+    u->guard_soon_ns = RDP_CORK_NS;
     u->guard_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     if (u->guard_fd >= 0)
         return AMPH_OK;

@@ -14,6 +14,7 @@
  *   rdp_conn.c              sessions, time-outs      rdp_rma.c   put and get
  *   rdp_send.c              segments, sending        rdp_pool.c  memory pools
  *   rdp_recv.c              receiving, ordering, delivery
+ *   rdp_units.c             small puts and gets that travel together
  *   udp.h, udp.c            the conduit              wait.c      sleeping
  *   port.c, port_sock.c     datagram ports           guard.c     retransmission by a thread
  *
@@ -43,6 +44,8 @@
 /* Largest difference of numbers between the oldest and the newest segment in flight of an RMA lane. */
 #define RDP_RMA_SPAN 32768u
 #define RDP_OPS_MAX 256u     /* gets of one peer that are answered at the same time */
+#define RDP_UNIT_BYTES 4096u /* puts and gets up to this may travel with others */
+#define RDP_GET_LISTS 256u   /* of gets in flight, by their numbers; a power of two */
 #define RDP_COPY_BYTES 2048u /* payloads up to this are copied even if lc is given */
 #define RDP_NEVER UINT64_MAX
 /* The acknowledgement of a short packet waits as long for a message that takes it along: less than the shortest
@@ -55,8 +58,10 @@
 /* Size of a receive queue if it is not known. */
 #define RDP_QUEUE_UNKNOWN (4u << 20)
 #define RDP_GUARD_NS (20 * AMPH_NS_PER_MS) /* between rounds of the guard */
-/* Longest time for which messages wait for further ones in a process that makes no progress. */
-#define RDP_CORK_NS AMPH_NS_PER_MS
+/* Time for which messages, puts and gets wait for further ones in a process that makes no progress, and the longest
+ * one if it has sent them itself until then. */
+#define RDP_CORK_NS (200 * AMPH_NS_PER_US)
+#define RDP_CORK_MAX_NS AMPH_NS_PER_MS
 
 /* ---- clock and wire ---- */
 
@@ -199,6 +204,8 @@ struct amph_rdp_seg {
     uint8_t *head;    /* in the pool */
     uint32_t head_len, head_room;
     uint32_t lead;       /* bytes of head before its first payload */
+    uint16_t nops;       /* puts in head; their operations are at its end */
+    uint16_t nanswers;   /* answers to gets in head */
     const uint8_t *data; /* elsewhere */
     uint32_t data_len, body_len;
     uint32_t refs; /* by the records of packets that carried it, and by its lane */
@@ -335,10 +342,11 @@ struct amph_rdp_conn {
     uint64_t srtt_ns, rttvar_ns, last_sent_ns, last_heard_ns, waiting_since_ns, hello_ns;
     uint64_t last_wanted_ns; /* when the newest packet that needs an acknowledgement was sent */
     uint32_t pto_count, reorder, probes;
-    uint64_t timer_ns; /* earliest deadline of this peer, or RDP_NEVER */
-    uint64_t loss_ns;  /* when the next packet counts as lost by its age, or RDP_NEVER */
-    uint64_t send_ns;  /* when pacing allows the next packet, or RDP_NEVER */
-    bool corked;       /* what is queued waits for more, see amph_rdp_push */
+    uint64_t timer_ns;     /* earliest deadline of this peer, or RDP_NEVER */
+    uint64_t loss_ns;      /* when the next packet counts as lost by its age, or RDP_NEVER */
+    uint64_t send_ns;      /* when pacing allows the next packet, or RDP_NEVER */
+    bool corked;           /* what is queued waits for more, see amph_rdp_push */
+    uint8_t run, last_run; /* small puts and gets that followed each other, now and the last time */
     /* the time-out that waits until the receive queue has been drained, and r->handled_cost when it began to */
     uint64_t postponed_due_ns, postponed_cost;
     uint64_t refused_ns;
@@ -388,7 +396,7 @@ struct amph_rdp {
     uint64_t timer_ns; /* lower bound of the deadlines of all peers */
     uint64_t held_bytes;
     struct amph_mem_region *regions;
-    struct amph_rdp_get *gets;
+    struct amph_rdp_get *gets[RDP_GET_LISTS];
     uint64_t next_id;
     uint32_t nfailed;
     uint64_t turns;
@@ -399,6 +407,8 @@ struct amph_rdp {
                         datagram, and one less with each short one */
     unsigned work;   /* requests of peers served since it was last reported */
     bool corked;     /* a peer may be; atomic */
+    unsigned corks;  /* since the guard's last round */
+    bool corks_often;
     /* time-outs wait until the receive queue has been drained */
     uint64_t drained_ns; /* what had arrived by then has been handled */
     bool drain_wanted;   /* a time-out waits for it; atomic */
@@ -480,11 +490,17 @@ unsigned amph_rdp_after_input(struct amph_rdp *r);
 /* Before a sleep: sends all acknowledgements.  *deadline_p: when amph_rdp_progress must be called.
  * Returns false if there is work. */
 bool amph_rdp_quiesce(struct amph_rdp *r, uint64_t *deadline_p);
+/* Has the process sent by itself what waited for more, between the last two rounds of amph_rdp_guard?  For the thread
+ * that calls it. */
+static inline bool amph_rdp_corks_often(const struct amph_rdp *r)
+{
+    return r->corks_often;
+}
 /* Called periodically from another thread: retransmits lost segments, and sends those that wait for
  * more.  asleep: the process sleeps until a datagram or a deadline wakes it.  Returns true if anything is
  * in flight. */
 bool amph_rdp_guard(struct amph_rdp *r, bool asleep);
-/* Does anything wait for more to be sent with it?  Then amph_rdp_guard is due in RDP_CORK_NS. */
+/* Does anything wait for more to be sent with it?  Then amph_rdp_guard is due in RDP_CORK_NS or a little later. */
 static inline bool amph_rdp_is_corked(const struct amph_rdp *r)
 {
     return __atomic_load_n(&r->corked, __ATOMIC_SEQ_CST);
@@ -566,6 +582,8 @@ void amph_rdp_pump(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
  * peer is busy with what was sent before: a system call for many packets costs little more than one for
  * a single packet. */
 void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c);
+/* Leaves what is queued until the next progress. */
+void amph_rdp_cork(struct amph_rdp *r, struct amph_rdp_conn *c);
 /* Sends what has waited in vain for more. */
 void amph_rdp_uncork(struct amph_rdp *r, uint64_t now);
 void amph_rdp_send_ack(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t now);
@@ -603,6 +621,22 @@ uint8_t *amph_rdp_rma_dest(struct amph_rdp *r, struct amph_rdp_conn *c,
 struct amph_rdp_seg *amph_rdp_xfer_cut(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane);
 void amph_rdp_xfer_release(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_xfer *x);
 void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st);
+
+/* rdp_units.c */
+/* Adds a unit to the lane's last queued segment, or to a new one, which is queued, with room for others if `more`
+ * may follow.  data: m->len_bytes to be copied, or NULL; op: of a put, or NULL.  NULL: no memory. */
+struct amph_rdp_seg *amph_rdp_unit_add(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane,
+                                       const struct amph_rdp_rma *m, const void *data,
+                                       struct amph_op *op, bool more);
+/* Completes the puts of a segment. */
+void amph_rdp_units_done(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+                         enum amph_status st);
+/* Voids a put that the target refuses, and completes it.  false: it is not in this segment. */
+bool amph_rdp_unit_void(struct amph_rdp *r, struct amph_rdp_seg *s, uint64_t id);
+/* Counts a put or get.  Does it follow others, or will others follow it soon? */
+bool amph_rdp_is_one_of_many(struct amph_rdp_conn *c);
+/* Sends what is queued, or leaves it queued if `more` may follow. */
+void amph_rdp_unit_push(struct amph_rdp *r, struct amph_rdp_conn *c, unsigned lane, bool more);
 
 /* rdp_cc.c */
 void amph_rdp_cc_init(struct amph_rdp_cc *cc, uint32_t datagram);

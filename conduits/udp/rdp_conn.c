@@ -34,6 +34,7 @@
      AMPH_NS_PER_MS) /* time of refusals without a packet after which the peer counts as dead */
 #define AWAY_NS (20 * AMPH_NS_PER_MS) /* time without progress after which the guard acts */
 #define RTT_FIRST_NS (2 * AMPH_NS_PER_MS)
+#define COMPLETE_BATCH 32u /* operations that are completed between two looks */
 
 enum amph_status amph_rdp_open(const struct amph_rdp_config *cfg, struct amph_rdp **r_p)
 {
@@ -83,20 +84,27 @@ void amph_rdp_finish_op(struct amph_rdp *r, struct amph_op *op, enum amph_status
 
 unsigned amph_rdp_complete(struct amph_rdp *r)
 {
+    struct amph_rdp_finished some[COMPLETE_BATCH];
     unsigned n = 0;
 
-    amph_rdp_lock(r);
-    while (r->nfinished) {
-        struct amph_rdp_finished f = r->finished[--r->nfinished];
+    for (;;) {
+        amph_rdp_lock(r);
+
+        const unsigned k = r->nfinished < COMPLETE_BATCH ? r->nfinished : COMPLETE_BATCH;
+
+        r->nfinished -= k;
+        for (unsigned i = 0; i < k; i++)
+            some[i] = r->finished[r->nfinished + i];
 
         amph_rdp_unlock(r);
-        f.op->done(f.op, f.st);
-        n++;
-        amph_rdp_lock(r);
-    }
+        if (!k)
+            return n;
 
-    amph_rdp_unlock(r);
-    return n;
+        for (unsigned i = 0; i < k; i++)
+            some[i].op->done(some[i].op, some[i].st);
+
+        n += k;
+    }
 }
 
 /* ---- timers ---- */
@@ -679,6 +687,8 @@ bool amph_rdp_guard(struct amph_rdp *r, bool asleep)
     r->guard_rounds = r->guard_seen == r->now ? r->guard_rounds + 1 : 1;
     r->guard_seen = r->now;
     r->guarding = true;
+    r->corks_often = r->corks > 1;
+    r->corks = 0;
     if (now - r->now > AWAY_NS && !asleep) /* otherwise the process handles them itself */
         amph_rdp_do_due(r, now);
     else if (r->corked)

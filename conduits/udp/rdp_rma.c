@@ -4,13 +4,13 @@
  *
  * A put is split into segments that contain key and offset, so that each can be written to its
  * destination on arrival, in any order.  The segment's number keeps a duplicate from being written
- * twice.  The acknowledgement of the last packet is the remote completion.  A get is one segment;
- * the answers are segments that are read from memory when they are sent.  Nothing here waits for
- * handlers of the target: a message states how many numbers of the PUT lane must be received before
- * it (`after`).
+ * twice.  The acknowledgement of the last packet is the remote completion.  A get is a part of one
+ * segment; the answers are segments that are read from memory when they are sent.  Small puts, gets and
+ * answers share segments (rdp_units.c).  Nothing here waits for handlers of the target: a message states
+ * how many numbers of the PUT lane must be received before it (`after`).
  *
  * A target that refuses a put (no such memory) sends a REFUSED instead of the acknowledgement.  The
- * origin then voids the put's segments.
+ * origin then voids the put's segments, or its part of a segment.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,9 +24,11 @@
 #include "conduits/udp/rdp.h"
 
 #define EARLY_BYTES 4096u /* puts up to this are copied, so that lc need not wait */
+#define ALONE_BYTES 1024u /* ones up to this are copied to units also if none follow */
 #define PIECE 64u         /* pieces of a transfer are multiples of this, the last apart */
 #define QUEUED_MAX 1024u  /* transfers to one peer */
 #define RMA_HEAD sizeof(struct amph_rdp_rma)
+#define ANSWERS_MAX (4 * RDP_OPS_MAX) /* to gets of one peer that are not acknowledged */
 
 /* ---- memory ---- */
 
@@ -135,12 +137,50 @@ static bool usable(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_status
     return c->state <= RDP_CONN_UP;
 }
 
+static bool is_small(const struct amph_rdp_conn *c, uint64_t len_bytes)
+{
+    return len_bytes <= RDP_UNIT_BYTES && RMA_HEAD + len_bytes <= c->body_max;
+}
+
+/* Is that copied to a unit?  One that is alone is worth it only if it is short.  more: it is one of many. */
+static bool is_unit(const struct amph_rdp_conn *c, uint64_t len_bytes, bool more)
+{
+    return is_small(c, len_bytes) && (more || len_bytes <= ALONE_BYTES);
+}
+
+static enum amph_status put_unit(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t key,
+                                 uint64_t offset, const void *src, size_t len_bytes,
+                                 struct amph_op *rc, bool more)
+{
+    const struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
+    const struct amph_rdp_rma m = { .code = RDP_RMA_PUT,
+                                    .len_bytes = (uint32_t)len_bytes,
+                                    .id = r->next_id,
+                                    .key = key,
+                                    .offset = offset };
+
+    if (tx->head && tx->queued_bytes >= RDP_QUEUE_BYTES)
+        return AMPH_AGAIN;
+    if (!amph_rdp_unit_add(r, c, RDP_PUT, &m, src, rc, more))
+        return AMPH_AGAIN;
+
+    r->next_id++;
+    amph_rdp_unit_push(r, c, RDP_PUT, more);
+    return AMPH_OK;
+}
+
 static enum amph_status start_put(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t key,
                                   uint64_t offset, const void *src, size_t len_bytes,
                                   struct amph_op **lc, struct amph_op *rc)
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     uint64_t waiting = tx->reserved - tx->next_lseq;
+
+    const bool more = is_small(c, len_bytes) && amph_rdp_is_one_of_many(c);
+
+    /* the numbers of transfers that have not been split yet come first */
+    if (is_unit(c, len_bytes, more) && !tx->xfers)
+        return put_unit(r, c, key, offset, src, len_bytes, rc, more);
 
     if (waiting >= QUEUED_MAX && tx->xfers)
         return AMPH_AGAIN;
@@ -202,17 +242,40 @@ enum amph_status amph_rdp_put(struct amph_rdp *r, uint32_t peer, uint64_t key, u
 
 /* ---- gets ---- */
 
-/* Sends a segment that consists of its head only. */
-static bool send_word(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
+static struct amph_rdp_get **gets_of(struct amph_rdp *r, uint64_t id)
 {
-    struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
+    return &r->gets[id % RDP_GET_LISTS];
+}
 
-    if (!s)
-        return false;
+static enum amph_status start_get(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t key,
+                                  uint64_t offset, void *dst, size_t len_bytes,
+                                  struct amph_op *done)
+{
+    struct amph_rdp_get *g = c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
 
-    s->head_len = (uint32_t)amph_rdp_put_rma(s->head, m);
-    amph_rdp_seg_queue(c, s);
-    return true;
+    if (!g)
+        return AMPH_AGAIN;
+
+    const struct amph_rdp_rma m = {
+        .code = RDP_RMA_GET, .id = r->next_id++, .key = key, .offset = offset, .total = len_bytes
+    };
+    const bool more = is_small(c, len_bytes) && amph_rdp_is_one_of_many(c);
+
+    if (!amph_rdp_unit_add(r, c, RDP_GET, &m, NULL, NULL, more)) {
+        free(g);
+        return AMPH_AGAIN;
+    }
+
+    struct amph_rdp_get **list = gets_of(r, m.id);
+
+    *g = (struct amph_rdp_get){
+        .next = *list, .done = done, .id = m.id, .peer = c->peer, .dst = dst, .len_bytes = len_bytes
+    };
+    *list = g;
+    c->ngets++;
+    amph_rdp_unit_push(r, c, RDP_GET, more);
+
+    return AMPH_OK;
 }
 
 enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, uint64_t offset,
@@ -226,36 +289,12 @@ enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, u
     amph_rdp_lock(r);
 
     struct amph_rdp_conn *c = r->conn[peer];
-    bool go = usable(r, c, &st);
-    struct amph_rdp_get *g = go && len_bytes && c->ngets < RDP_OPS_MAX ? malloc(sizeof *g) : NULL;
 
-    if (g) {
-        *g = (struct amph_rdp_get){ .next = r->gets,
-                                    .done = done,
-                                    .id = r->next_id++,
-                                    .peer = peer,
-                                    .dst = dst,
-                                    .len_bytes = len_bytes };
-
-        struct amph_rdp_rma m = {
-            .code = RDP_RMA_GET, .id = g->id, .key = key, .offset = offset, .total = len_bytes
-        };
-
-        if (send_word(r, c, &m)) {
-            r->gets = g;
-            c->ngets++;
-            st = AMPH_OK;
-            amph_rdp_push(r, c);
-        } else {
-            free(g);
-            st = AMPH_AGAIN;
-        }
-    } else if (go) {
-        st = len_bytes ? AMPH_AGAIN : AMPH_OK;
-    }
+    if (usable(r, c, &st))
+        st = len_bytes ? start_get(r, c, key, offset, dst, len_bytes, done) : AMPH_OK;
 
     amph_rdp_unlock(r);
-    if (go && len_bytes == 0 && done)
+    if (st == AMPH_OK && len_bytes == 0 && done)
         done->done(done, AMPH_OK);
 
     return st;
@@ -263,7 +302,7 @@ enum amph_status amph_rdp_get(struct amph_rdp *r, uint32_t peer, uint64_t key, u
 
 static struct amph_rdp_get **find_get(struct amph_rdp *r, uint32_t peer, uint64_t id)
 {
-    for (struct amph_rdp_get **at = &r->gets; *at; at = &(*at)->next)
+    for (struct amph_rdp_get **at = gets_of(r, id); *at; at = &(*at)->next)
         if ((*at)->id == id && (*at)->peer == peer)
             return at;
 
@@ -284,14 +323,28 @@ static void end_get(struct amph_rdp *r, struct amph_rdp_get **at, enum amph_stat
 
 void amph_rdp_gets_fail(struct amph_rdp *r, uint32_t peer, enum amph_status st)
 {
-    for (struct amph_rdp_get **at = &r->gets; *at;)
-        if ((*at)->peer == peer)
-            end_get(r, at, st);
-        else
-            at = &(*at)->next;
+    for (unsigned i = 0; i < RDP_GET_LISTS; i++)
+        for (struct amph_rdp_get **at = &r->gets[i]; *at;)
+            if ((*at)->peer == peer)
+                end_get(r, at, st);
+            else
+                at = &(*at)->next;
 }
 
 /* ---- the target's side, and answers ---- */
+
+/* Sends a segment that consists of its head only. */
+static bool send_word(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m)
+{
+    struct amph_rdp_seg *s = amph_rdp_seg_new(r, c, RDP_GET, RMA_HEAD);
+
+    if (!s)
+        return false;
+
+    s->head_len = (uint32_t)amph_rdp_put_rma(s->head, m);
+    amph_rdp_seg_queue(c, s);
+    return true;
+}
 
 static bool refuse(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t id)
 {
@@ -312,7 +365,7 @@ static bool refuse(struct amph_rdp *r, struct amph_rdp_conn *c, uint64_t id)
 }
 
 static bool on_put(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
-                   const uint8_t *data)
+                   const uint8_t *data, bool more)
 {
     uint8_t *to = find(r, m->key, m->offset, m->len_bytes);
 
@@ -324,15 +377,36 @@ static bool on_put(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amp
     return to != NULL;
 }
 
+/* A small answer is copied.  more: others will follow it. */
+static bool answer(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                   const uint8_t *from, bool more)
+{
+    const struct amph_rdp_rma said = { .code = RDP_RMA_DATA,
+                                       .len_bytes = (uint32_t)m->total,
+                                       .id = m->id };
+    struct amph_rdp_seg *s = amph_rdp_unit_add(r, c, RDP_GET, &said, from, NULL, more);
+
+    if (!s)
+        return false;
+
+    s->nanswers++;
+    c->nanswers++;
+    return true;
+}
+
 static bool on_get(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
-                   const uint8_t *data)
+                   const uint8_t *data, bool more)
 {
     uint8_t *from = m->total ? find(r, m->key, m->offset, m->total) : NULL;
 
     if (!from)
         return refuse(r, c, m->id);
+    if (c->nanswers >= ANSWERS_MAX)
+        return false;
+    if (is_unit(c, m->total, more))
+        return answer(r, c, m, from, more);
 
-    struct amph_rdp_xfer *x = c->nanswers < 2 * RDP_OPS_MAX ? calloc(1, sizeof *x) : NULL;
+    struct amph_rdp_xfer *x = calloc(1, sizeof *x);
     if (!x)
         return false;
 
@@ -355,7 +429,7 @@ static bool is_part_of(const struct amph_rdp_get *g, const struct amph_rdp_rma *
 }
 
 static bool on_data(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
-                    const uint8_t *data)
+                    const uint8_t *data, bool more)
 {
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
     struct amph_rdp_get *g = at ? *at : NULL;
@@ -401,7 +475,7 @@ static void void_xfer(struct amph_rdp_conn *c, unsigned lane, struct amph_rdp_xf
 }
 
 static bool on_refused(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
-                       const uint8_t *data)
+                       const uint8_t *data, bool more)
 {
     struct amph_rdp_txlane *tx = &c->tx[RDP_PUT];
     struct amph_rdp_get **at = find_get(r, c->peer, m->id);
@@ -421,26 +495,115 @@ static bool on_refused(struct amph_rdp *r, struct amph_rdp_conn *c, const struct
         for (struct amph_rdp_seg *s = lists[i]; s; s = s->next)
             if (s->xfer && s->xfer->id == m->id)
                 void_xfer(c, RDP_PUT, s->xfer);
+            else if (amph_rdp_unit_void(r, s, m->id))
+                return true;
 
+    return true;
+}
+
+static bool on_void(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
+                    const uint8_t *data, bool more)
+{
     return true;
 }
 
 static const struct {
     bool (*fn)(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_rma *m,
-               const uint8_t *data);
+               const uint8_t *data, bool more);
     unsigned lane;
 } actions[] = {
-    [RDP_RMA_PUT] = { on_put, RDP_PUT },
-    [RDP_RMA_GET] = { on_get, RDP_GET },
-    [RDP_RMA_DATA] = { on_data, RDP_GET },
-    [RDP_RMA_REFUSED] = { on_refused, RDP_GET },
+    [RDP_RMA_PUT] = { on_put, RDP_PUT },   [RDP_RMA_GET] = { on_get, RDP_GET },
+    [RDP_RMA_DATA] = { on_data, RDP_GET }, [RDP_RMA_REFUSED] = { on_refused, RDP_GET },
+    [RDP_RMA_VOID] = { on_void, RDP_PUT },
 };
+
+/* ---- segments ---- */
+
+/* Are all units of a segment well formed, and of its lane? */
+static bool check_units(const struct amph_rdp_packet *p, uint32_t *ngets_p)
+{
+    uint32_t at = 0;
+
+    *ngets_p = 0;
+    do {
+        struct amph_rdp_rma m;
+        const uint32_t n = (uint32_t)amph_rdp_get_unit(p->body + at, p->h.body_len - at, &m);
+
+        if (!n || actions[m.code].lane != p->h.lane)
+            return false;
+
+        *ngets_p += m.code == RDP_RMA_GET;
+        at += n;
+    } while (at < p->h.body_len);
+
+    return true;
+}
+
+/* Refuses the puts of a segment for which there is no memory here.  Returns false if there are any: nothing of the
+ * segment is written then.  It will come again without them, and no put may be written twice. */
+static bool has_memory(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
+{
+    bool all = true;
+
+    for (uint32_t at = 0; at < p->h.body_len;) {
+        struct amph_rdp_rma m;
+
+        at += (uint32_t)amph_rdp_get_unit(p->body + at, p->h.body_len - at, &m);
+        if (m.code == RDP_RMA_PUT && !find(r, m.key, m.offset, m.len_bytes)) {
+            refuse(r, c, m.id);
+            all = false;
+        }
+    }
+
+    return all;
+}
+
+/* Returns false if the segment must be treated as not received. */
+static bool take_units(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
+{
+    uint32_t ngets;
+
+    if (!check_units(p, &ngets)) {
+        amph_count(DROP_MALFORMED);
+        return true;
+    }
+
+    if (c->nanswers + ngets > ANSWERS_MAX || (p->h.lane == RDP_PUT && !has_memory(r, c, p)))
+        return false;
+
+    for (uint32_t at = 0; at < p->h.body_len;) {
+        struct amph_rdp_rma m;
+        const uint8_t *data = p->body + at + sizeof m;
+        const uint32_t n = (uint32_t)amph_rdp_get_unit(p->body + at, p->h.body_len - at, &m);
+
+        if (!actions[m.code].fn(r, c, &m, data, n < p->h.body_len))
+            return false;
+
+        at += n;
+    }
+
+    return true;
+}
+
+/* A segment of one unit, or with its data in their place. */
+static bool take_unit(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
+{
+    struct amph_rdp_rma m;
+    const uint8_t *data;
+
+    if (!amph_rdp_get_rma(p, &m, &data)) /* a placed one has been parsed before */
+        return take_units(r, c, p);
+
+    if (actions[m.code].lane == p->h.lane)
+        return actions[m.code].fn(r, c, &m, data, false);
+
+    amph_count(DROP_MALFORMED);
+    return true;
+}
 
 bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct amph_rdp_packet *p)
 {
     struct amph_rdp_seen *seen = &c->seen[p->h.lane - RDP_PUT];
-    struct amph_rdp_rma m;
-    const uint8_t *data;
 
     if (amph_rdp_seen_test(seen, p->seg.lseq))
         return true;
@@ -448,9 +611,7 @@ bool amph_rdp_on_rma(struct amph_rdp *r, struct amph_rdp_conn *c, const struct a
         return false;
 
     if (!(p->h.flags & RDP_F_VOID)) {
-        if (!amph_rdp_get_rma(p, &m, &data) || actions[m.code].lane != p->h.lane)
-            amph_count(DROP_MALFORMED);
-        else if (!actions[m.code].fn(r, c, &m, data))
+        if (!take_unit(r, c, p))
             return false;
 
         r->work++;

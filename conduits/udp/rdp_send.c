@@ -99,6 +99,7 @@ void amph_rdp_seg_arrived(struct amph_rdp *r, struct amph_rdp_conn *c, struct am
         tx->out_tail = s->prev;
 
     lent_done(r, s);
+    amph_rdp_units_done(r, c, s, AMPH_OK);
     if (s->xfer) {
         s->xfer->under_way--;
         amph_rdp_xfer_release(r, c, s->xfer);
@@ -152,7 +153,8 @@ bool amph_rdp_has_outgoing(const struct amph_rdp_conn *c)
     return false;
 }
 
-static void drop_list(struct amph_rdp *r, struct amph_rdp_seg *s, enum amph_status st)
+static void drop_list(struct amph_rdp *r, struct amph_rdp_conn *c, struct amph_rdp_seg *s,
+                      enum amph_status st)
 {
     while (s) {
         struct amph_rdp_seg *next = s->next;
@@ -164,6 +166,7 @@ static void drop_list(struct amph_rdp *r, struct amph_rdp_seg *s, enum amph_stat
             s->zcopy->st = st;
 
         lent_done(r, s);
+        amph_rdp_units_done(r, c, s, st);
         amph_rdp_seg_unref(r, s);
         s = next;
     }
@@ -209,8 +212,8 @@ void amph_rdp_drop_all(struct amph_rdp *r, struct amph_rdp_conn *c, enum amph_st
 
         tx->xfers_tail = &tx->xfers;
         tx->uncut_bytes = 0;
-        drop_list(r, tx->out, st);
-        drop_list(r, tx->head, st);
+        drop_list(r, c, tx->out, st);
+        drop_list(r, c, tx->head, st);
         tx->out = tx->out_tail = tx->head = tx->tail = NULL;
         tx->queued_bytes = 0;
     }
@@ -602,10 +605,16 @@ void amph_rdp_push(struct amph_rdp *r, struct amph_rdp_conn *c)
         return;
     }
 
+    amph_rdp_cork(r, c);
+}
+
+void amph_rdp_cork(struct amph_rdp *r, struct amph_rdp_conn *c)
+{
     if (c->corked || c->send_ns != RDP_NEVER)
         return;
 
     c->corked = true;
+    r->corks++;
     c->send_ns = r->now; /* in the past: the next progress sends it */
     amph_rdp_rearm(r, c, r->now);
     __atomic_store_n(&r->corked, true, __ATOMIC_SEQ_CST);

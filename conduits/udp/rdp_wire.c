@@ -129,26 +129,52 @@ size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
     return head;
 }
 
+static void read_rma(const uint8_t *at, struct amph_rdp_rma *m)
+{
+    memcpy(m, at, sizeof *m);
+    m->len_bytes = amph_le32(m->len_bytes);
+    m->id = amph_le64(m->id);
+    m->key = amph_le64(m->key);
+    m->offset = amph_le64(m->offset);
+    m->total = amph_le64(m->total);
+}
+
+static bool carries_data(const struct amph_rdp_rma *m)
+{
+    return m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA || m->code == RDP_RMA_VOID;
+}
+
+size_t amph_rdp_get_unit(const uint8_t *at, size_t left, struct amph_rdp_rma *m)
+{
+    if (left < sizeof *m)
+        return 0;
+
+    read_rma(at, m);
+    left -= sizeof *m;
+    if (m->code < RDP_RMA_PUT || m->code > RDP_RMA_VOID)
+        return 0;
+    if (!carries_data(m))
+        return sizeof *m;
+    if (!m->len_bytes || m->len_bytes > left || amph_rdp_pad8(m->len_bytes) > left)
+        return 0;
+
+    return sizeof *m + amph_rdp_pad8(m->len_bytes);
+}
+
 bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
                       const uint8_t **data_p)
 {
     if (p->h.body_len < sizeof *m || (p->placed && p->h.split != sizeof *m))
         return false;
 
-    memcpy(m, p->body, sizeof *m);
-    m->len_bytes = amph_le32(m->len_bytes);
-    m->id = amph_le64(m->id);
-    m->key = amph_le64(m->key);
-    m->offset = amph_le64(m->offset);
-    m->total = amph_le64(m->total);
+    read_rma(p->body, m);
     *data_p = p->placed ? p->bulk : p->body + sizeof *m;
 
     size_t data = p->h.body_len - sizeof *m;
-    bool carries = m->code == RDP_RMA_PUT || m->code == RDP_RMA_DATA;
 
-    return m->code >= RDP_RMA_PUT && m->code <= RDP_RMA_REFUSED &&
-           (carries ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8
-                    : data == 0);
+    return m->code >= RDP_RMA_PUT && m->code <= RDP_RMA_VOID &&
+           (carries_data(m) ? m->len_bytes > 0 && m->len_bytes <= data && data - m->len_bytes < 8
+                            : data == 0);
 }
 
 size_t amph_rdp_put_hdr(void *buf, const struct amph_rdp_hdr *h)

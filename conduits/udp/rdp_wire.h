@@ -17,7 +17,7 @@
  * Body of a HELLO:      struct amph_rdp_hello
  * Body in an AM lane:   messages, each struct amph_rdp_msg | arguments | payload; or the first part of
  *                       a message longer than a segment; or (flag CONT) a further part of it
- * Body in an RMA lane:  struct amph_rdp_rma | data
+ * Body in an RMA lane:  units, each struct amph_rdp_rma | data, padded to 8
  */
 #ifndef AMPH_CONDUITS_UDP_RDP_WIRE_H
 #define AMPH_CONDUITS_UDP_RDP_WIRE_H
@@ -29,7 +29,7 @@
 #include "base/wire.h"
 #include "conduits/conduit.h"
 
-#define RDP_VERSION 2
+#define RDP_VERSION 3 /* part of an instance's `protocol` */
 
 enum amph_rdp_type {
     RDP_HELLO = 1,
@@ -113,13 +113,14 @@ enum amph_rdp_rma_code {
     RDP_RMA_PUT = 1,
     RDP_RMA_GET,
     RDP_RMA_DATA,
-    RDP_RMA_REFUSED
+    RDP_RMA_REFUSED,
+    RDP_RMA_VOID /* a put that was refused; its data are ignored */
 };
 
 struct amph_rdp_rma {
     uint8_t code;
     uint8_t zero[3];
-    uint32_t len_bytes; /* PUT, DATA: bytes that follow */
+    uint32_t len_bytes; /* PUT, DATA, VOID: bytes that follow */
     uint64_t id;        /* of the operation at its origin */
     uint64_t key;       /* PUT, GET: of the memory; REFUSED: enum amph_status */
     uint64_t offset;    /* PUT, GET: in that memory; DATA: in the transfer */
@@ -176,6 +177,9 @@ size_t amph_rdp_first_packet(const void *buf, size_t len_bytes);
 bool amph_rdp_get_hello(const struct amph_rdp_packet *p, struct amph_rdp_hello *hello);
 size_t amph_rdp_get_msg(const uint8_t *at, size_t left, struct amph_rdp_msg *m,
                         int32_t args[AMPH_AM_MAX_ARGS]);
+/* Parses a unit of at most `left` bytes and returns its length with the padding, or 0. */
+size_t amph_rdp_get_unit(const uint8_t *at, size_t left, struct amph_rdp_rma *m);
+/* Parses the only unit of a body.  false: there are several, or it is malformed. */
 bool amph_rdp_get_rma(const struct amph_rdp_packet *p, struct amph_rdp_rma *m,
                       const uint8_t **data_p);
 

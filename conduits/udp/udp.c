@@ -231,7 +231,7 @@ static enum amph_status amph_udp_open(const struct amph_cx_config *cfg, struct a
 
     memcpy(u->base.addr, u->port->addr, u->port->addr_len);
     u->base.addr_len = u->port->addr_len;
-    u->base.protocol = MESSAGES_VERSION;
+    u->base.protocol = RDP_VERSION << 16 | MESSAGES_VERSION;
     *cx_p = &u->base;
 
     return AMPH_OK;

@@ -38,6 +38,7 @@ struct amph_udp_cx {
     int guarded;             /* an enum amph_udp_guarded; atomic */
     int guard_stop;          /* atomic */
     bool guard_soon;         /* its timer is set for messages that wait for more; atomic */
+    uint32_t guard_soon_ns;  /* how soon; atomic */
     uint64_t guard_retry_ns; /* the thread could not be started: no attempt before; atomic */
     /* a lossy wire, for tests */
     uint32_t loss; /* of 10,000 */

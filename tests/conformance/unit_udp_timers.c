@@ -95,7 +95,7 @@ static void kept_back(void)
     report(tx->head != NULL, "the guard does not send them at once");
     s->now += 2 * RDP_CORK_NS;
     amph_rdp_guard(r, false);
-    report(!tx->head && !amph_rdp_is_corked(r), "the guard sends them after a millisecond");
+    report(!tx->head && !amph_rdp_is_corked(r), "the guard sends them soon");
 
     while (counted < 101 && sim_step(s))
         continue;

@@ -125,6 +125,11 @@ static void start(void)
         amph_rdp_put(r, 0, 5, 0, buffer, sizeof buffer, NULL, &idle_op);
         amph_rdp_get(r, 0, 5, 0, buffer, sizeof buffer, &idle_op);
     }
+
+    for (unsigned i = 0; i < 12; i++) { /* that travel together */
+        amph_rdp_put(r, 0, 5, 0, buffer, 8 + i, NULL, &idle_op);
+        amph_rdp_get(r, 0, 5, 0, buffer, 8 + i, &idle_op);
+    }
 }
 
 /* Gives a packet the code that its peer would give it. */
@@ -219,21 +224,30 @@ static uint64_t dice(uint64_t *state)
     return z ^ (z >> 29);
 }
 
+/* A unit of an RMA lane that is nearly right; gives its length. */
+static size_t make_unit(uint64_t *s, uint8_t *to)
+{
+    struct amph_rdp_rma m = { .code = (uint8_t)(dice(s) % 7),
+                              .id = dice(s) % 40,
+                              .key = dice(s) % 4 ? 5 : 6,
+                              .offset = dice(s) % 5000,
+                              .len_bytes = (uint32_t)(dice(s) % 200),
+                              .total = dice(s) % 4 ? dice(s) % 100 : dice(s) % 5000 };
+    bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA || m.code == RDP_RMA_VOID;
+    size_t n = amph_rdp_put_rma(to, &m);
+
+    return n + (data ? amph_rdp_pad8(m.len_bytes) : 0);
+}
+
 /* A body that is nearly right for its lane; gives its length. */
 static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
 {
     if (lane >= RDP_PUT) {
-        struct amph_rdp_rma m = { .code = (uint8_t)(dice(s) % 5),
-                                  .id = dice(s) % 12,
-                                  .key = dice(s) % 4 ? 5 : 6,
-                                  .offset = dice(s) % 5000,
-                                  .len_bytes = (uint32_t)(dice(s) % 200),
-                                  .total = dice(s) % 5000 };
-        bool data = m.code == RDP_RMA_PUT || m.code == RDP_RMA_DATA;
-        size_t n = amph_rdp_put_rma(to, &m);
+        const unsigned units = dice(s) % 2 ? 1 : 1 + (unsigned)(dice(s) % 8);
+        size_t n = 0;
 
-        if (data)
-            n += amph_rdp_pad8(m.len_bytes);
+        for (unsigned i = 0; i < units; i++)
+            n += make_unit(s, to + n);
 
         return dice(s) % 8 ? n : 8 * (dice(s) % 40);
     }
@@ -263,7 +277,7 @@ static size_t make_body(uint64_t *s, unsigned lane, uint8_t *to)
 static size_t make_packet(uint64_t *s, uint8_t *to)
 {
     static uint64_t pn;
-    uint8_t body[2048];
+    uint8_t body[2560];
 
     for (size_t i = 0; i < sizeof body; i++)
         body[i] = (uint8_t)dice(s);
