@@ -683,6 +683,7 @@ static void executed(void)
         IS(posix_spawn(&pid, "/bin/sh", &actions, NULL, argv, environ), 0);
         IS(waitpid(pid, &status, 0), pid);
         IS(status, 0);
+        IS(lseek(fd, 0, SEEK_CUR), 8);
         IS(posix_spawn_file_actions_destroy(&actions), 0);
         IS(close(fd), 0);
     }
