@@ -206,6 +206,21 @@ struct answers {
     unsigned left;    /* reads */
 };
 
+/* The reads of one progress call. */
+struct reads {
+    struct late late;
+    struct answers answers;
+};
+
+static struct reads reads_begin(const struct amph_ofi_cx *cx)
+{
+    const uint64_t now_ns = amph_now_ns();
+    const bool is_late = AMPH_UNLIKELY(now_ns - cx->progress_ns > LATE_NS);
+
+    return (struct reads){ .late = { .read_ns = now_ns, .left = is_late ? LATE_READS : 0 },
+                           .answers = { .read_ns = now_ns, .left = ANSWER_READS } };
+}
+
 static bool reads_again(struct late *l)
 {
     if (AMPH_LIKELY(!l->left))
@@ -275,6 +290,86 @@ static inline bool is_idle(struct amph_ofi_cx *cx)
     return clear && !is_ready(cx);
 }
 
+/* Receives what earlier calls had no buffers or no room for. */
+static unsigned receive_postponed(struct amph_ofi_cx *cx, unsigned lanes, unsigned budget)
+{
+    if (AMPH_UNLIKELY(cx->rx_starved))
+        amph_ofi_rx_repost(cx);
+
+    if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
+        return amph_ofi_rx_deferred(cx, budget);
+
+    return 0;
+}
+
+/* No completion has come.  Is another one likely? */
+static bool is_worth_a_read(struct amph_ofi_cx *cx, struct reads *r)
+{
+    if (AMPH_UNLIKELY(cx->kicks && !cx->kicker_posted)) {
+        amph_ofi_rx_kick(cx);
+        return true;
+    }
+
+    return has_answered(cx, &r->answers) || reads_again(&r->late);
+}
+
+static void handle_next(struct amph_ofi_cx *cx, unsigned lanes)
+{
+    if (AMPH_LIKELY(!cx->ev_error)) {
+        handle(cx, lanes);
+        return;
+    }
+
+    cx->ev_error = false;
+    handle_error(cx);
+}
+
+/* A batch that was not full has emptied the queue, and reading again would cost a system call.  But
+ * the tcp providers read only one large message per call. */
+static bool has_emptied_queue(struct amph_ofi_cx *cx)
+{
+    if (cx->ev_at != cx->ev_end)
+        return false;
+    if (cx->ev_end < OFI_BATCH && !cx->ev_large)
+        return true;
+
+    cx->ev_large = false;
+    return false;
+}
+
+/* Handles completions, at most as many as the budget says. */
+static unsigned handle_completions(struct amph_ofi_cx *cx, unsigned lanes, unsigned budget,
+                                   struct reads *r)
+{
+    unsigned n = 0;
+
+    while (n < budget) {
+        if (read_together(cx)) {
+            handle_next(cx, lanes);
+            n++;
+
+            if (has_emptied_queue(cx))
+                break;
+        } else if (!is_worth_a_read(cx, r)) {
+            break;
+        }
+    }
+
+    return n;
+}
+
+/* Sends the answers to packed gets.  With a progress thread the caller does so by its flush: true. */
+static bool leaves_answers(struct amph_ofi_cx *cx)
+{
+    if (AMPH_LIKELY(!__atomic_load_n(&cx->pack.nanswers, __ATOMIC_RELAXED)))
+        return false;
+    if (cx->base.cfg.threaded)
+        return true;
+
+    amph_ofi_pack_answer(cx);
+    return false;
+}
+
 unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
@@ -289,62 +384,24 @@ unsigned amph_ofi_progress(struct amph_cx *base, unsigned lanes, unsigned budget
 
     n += report_failed(cx);
 
-    struct late late = { .read_ns = amph_now_ns() };
-    struct answers answers = { .read_ns = late.read_ns, .left = ANSWER_READS };
+    struct reads reads = reads_begin(cx);
 
     amph_ofi_cork_push_sent(cx);
+    n += receive_postponed(cx, lanes, budget);
 
-    if (AMPH_UNLIKELY(late.read_ns - cx->progress_ns > LATE_NS))
-        late.left = LATE_READS;
-
-    if (AMPH_UNLIKELY(cx->rx_starved))
-        amph_ofi_rx_repost(cx);
-
-    if (AMPH_UNLIKELY(cx->deferred && (lanes & (1u << AMPH_LANE_REQUEST))))
-        n += amph_ofi_rx_deferred(cx, budget);
-
-    while (n < budget) {
-        if (!read_together(cx)) {
-            if (AMPH_UNLIKELY(cx->kicks && !cx->kicker_posted))
-                amph_ofi_rx_kick(cx);
-            else if (!has_answered(cx, &answers) && !reads_again(&late))
-                break;
-
-            continue;
-        }
-
-        if (AMPH_UNLIKELY(cx->ev_error)) {
-            cx->ev_error = false;
-            handle_error(cx);
-        } else {
-            handle(cx, lanes);
-        }
-
-        n++;
-
-        /* A batch that was not full has emptied the queue, and reading again would cost a system
-         * call.  But the tcp providers read only one large message per call. */
-        if (cx->ev_at == cx->ev_end && cx->ev_end < OFI_BATCH && !cx->ev_large)
-            break;
-
-        if (cx->ev_at == cx->ev_end)
-            cx->ev_large = false;
-    }
+    if (AMPH_LIKELY(n < budget))
+        n += handle_completions(cx, lanes, budget - n, &reads);
 
     if (n > 0 && AMPH_UNLIKELY(++cx->calls % CALLS_BETWEEN_TICKS == 0))
         amph_ofi_tick(base, amph_now_ns());
 
-    if (AMPH_UNLIKELY(__atomic_load_n(&cx->pack.nanswers, __ATOMIC_RELAXED))) {
-        if (!base->cfg.threaded)
-            amph_ofi_pack_answer(cx);
-        else
-            n += n == 0; /* so that the caller flushes */
-    }
+    const bool is_unanswered = leaves_answers(cx);
 
     push(&cx->cork[OFI_CORK_PROGRESS]);
+    n += n == 0 && (is_unanswered || cx->woken_by_provider || cx->stirred);
+
     cx->pack.in_progress = is_inner;
-    cx->progress_ns = late.read_ns;
-    n += n == 0 && (cx->woken_by_provider || cx->stirred);
+    cx->progress_ns = reads.late.read_ns;
     cx->woken_by_provider = cx->stirred = false;
     return n;
 }

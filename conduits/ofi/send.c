@@ -376,19 +376,124 @@ static unsigned put_parts(const struct amph_ofi_cx *cx, const void *src, size_t 
     return 1;
 }
 
-/* rc needs the target's acknowledgement.  Without rc, lc is the provider's own completion.  With
- * both, src is copied if that is cheap, so that lc need not wait for the target. */
+/* The data of a put, as the provider reads them. */
+struct put_data {
+    const void *src; /* the caller's memory, or a copy */
+    size_t len_bytes;
+    uint64_t flags;        /* of fi_writemsg */
+    struct amph_op *early; /* lc, if it completes as soon as the put has started */
+};
+
+/* Can lc complete at once, since the data are copied?  Without rc, lc is the provider's own completion. */
+static bool completes_early(struct amph_ofi_cx *cx, struct amph_ofi_op *op, size_t len_bytes)
+{
+    if (!op->lc || !op->rc)
+        return false;
+    if (len_bytes <= cx->inject_bytes)
+        return true;
+
+    return len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes);
+}
+
+/* Makes d the memory that the provider reads.  false: no room now. */
+static bool put_prepare(struct amph_ofi_cx *cx, struct amph_ofi_op *op, struct put_data *d)
+{
+    /* rc needs the target's acknowledgement */
+    d->flags = FI_COMPLETION | (op->rc ? FI_DELIVERY_COMPLETE : 0);
+
+    if (completes_early(cx, op, d->len_bytes)) {
+        d->early = op->lc;
+        op->lc = NULL;
+
+        if (op->bounce)
+            d->src = memcpy(op->bounce, d->src, d->len_bytes);
+        else
+            d->flags |= FI_INJECT;
+
+        return true;
+    }
+
+    if (cx->need_reg)
+        d->src = put_source(cx, op, d->src, d->len_bytes);
+
+    return d->src != NULL;
+}
+
+/* Describes the target's memory; returns in how many parts. */
+static unsigned put_target(const struct amph_ofi_cx *cx, const struct amph_rmem *rmem,
+                           uint64_t offset, const struct put_data *d,
+                           struct fi_rma_iov part[PUT_PARTS_MAX])
+{
+    const unsigned parts = put_parts(cx, d->src, d->len_bytes);
+    const uint64_t addr = amph_ofi_remote(cx, rmem, offset);
+
+    for (unsigned i = 0; i < parts; i++)
+        part[i] = (struct fi_rma_iov){ .addr = addr + i * PUT_PART_BYTES,
+                                       .len = PUT_PART_BYTES,
+                                       .key = rmem->rkey };
+
+    part[parts - 1].len = d->len_bytes - (parts - 1) * PUT_PART_BYTES;
+    return parts;
+}
+
+static ssize_t put_write(struct amph_ofi_cx *cx, const struct amph_ofi_peer *p,
+                         struct amph_ofi_op *op, const struct amph_rmem *rmem, uint64_t offset,
+                         const struct put_data *d)
+{
+    struct amph_ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
+    void *desc = d->flags & FI_INJECT ? NULL : amph_ofi_desc(cx, reg, d->src, d->len_bytes);
+    struct iovec iov = { (void *)d->src, d->len_bytes };
+    struct fi_rma_iov part[PUT_PARTS_MAX];
+
+    struct fi_msg_rma msg = { .msg_iov = &iov,
+                              .desc = &desc,
+                              .iov_count = 1,
+                              .addr = p->addr,
+                              .rma_iov = part,
+                              .rma_iov_count = put_target(cx, rmem, offset, d, part),
+                              .context = &op->ctx };
+
+    amph_ofi_cork_begin(cx, OFI_CORK_SEND, d->len_bytes);
+
+    ssize_t ret = fi_writemsg(cx->ep, &msg, d->flags);
+
+    amph_ofi_cork_end();
+    return ret;
+}
+
+/* As peer_up, for a put or get, once the packed ones to another peer have been sent: below, libfabric may
+ * be called for the peer's address. */
+static struct amph_ofi_peer *rma_peer(struct amph_ofi_cx *cx, uint32_t peer, enum amph_status *st)
+{
+    if (cx->pack.held && cx->pack.last_peer != peer && !amph_ofi_pack_first(cx, peer)) {
+        *st = AMPH_AGAIN;
+        return NULL;
+    }
+
+    return peer_up(cx, peer, st);
+}
+
+/* As started, for a put or get. */
+static enum amph_status rma_started(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
+                                    struct amph_ofi_op *op, ssize_t ret)
+{
+    const uint32_t peer = op->peer;
+    const bool unacked = op->unacked;
+    enum amph_status st = started(cx, p, op, ret); /* op is the provider's, or free */
+
+    if (st == AMPH_OK && unacked)
+        amph_ofi_rma_begun(cx, peer);
+
+    return st;
+}
+
 enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct amph_rmem *rmem,
                               uint64_t offset, const void *src, size_t len_bytes,
                               struct amph_op *lc, struct amph_op *rc)
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
-
-    if (cx->pack.held && cx->pack.last_peer != peer && !amph_ofi_pack_first(cx, peer))
-        return AMPH_AGAIN; /* below libfabric may be called for the peer's address */
-
-    struct amph_ofi_peer *p = peer_up(cx, peer, &st);
+    struct amph_ofi_peer *p = rma_peer(cx, peer, &st);
 
     if (!p)
         return st;
@@ -399,59 +504,22 @@ enum amph_status amph_ofi_put(struct amph_cx *base, uint32_t peer, const struct 
         return st;
 
     struct amph_ofi_op *op = op_get(cx, peer, lc, rc);
+
     if (!op)
         return AMPH_AGAIN;
 
-    uint64_t flags = FI_COMPLETION | (rc ? FI_DELIVERY_COMPLETE : 0);
-    bool early = lc && rc &&
-                 (len_bytes <= cx->inject_bytes ||
-                  (len_bytes <= OFI_MAX_MEDIUM && op_bounce(cx, op, len_bytes)));
+    struct put_data data = { .src = src, .len_bytes = len_bytes };
 
-    if (early)
-        op->lc = NULL;
-
-    if (early && op->bounce)
-        src = memcpy(op->bounce, src, len_bytes);
-    else if (early)
-        flags |= FI_INJECT;
-    else if (cx->need_reg && !(src = put_source(cx, op, src, len_bytes))) {
+    if (!put_prepare(cx, op, &data)) {
         op_free(cx, op);
         return AMPH_AGAIN;
     }
 
-    struct amph_ofi_reg *reg = op->bounce ? op->bounce_reg : op->user_reg;
-    void *desc = flags & FI_INJECT ? NULL : amph_ofi_desc(cx, reg, src, len_bytes);
-    struct iovec iov = { (void *)src, len_bytes };
-    const unsigned parts = put_parts(cx, src, len_bytes);
-    struct fi_rma_iov rma[PUT_PARTS_MAX];
-
-    for (unsigned i = 0; i < parts; i++)
-        rma[i] = (struct fi_rma_iov){ .addr = amph_ofi_remote(cx, rmem, offset) +
-                                              i * PUT_PART_BYTES,
-                                      .len = PUT_PART_BYTES,
-                                      .key = rmem->rkey };
-
-    rma[parts - 1].len = len_bytes - (parts - 1) * PUT_PART_BYTES;
-
-    struct fi_msg_rma msg = { .msg_iov = &iov,
-                              .desc = &desc,
-                              .iov_count = 1,
-                              .addr = p->addr,
-                              .rma_iov = rma,
-                              .rma_iov_count = parts,
-                              .context = &op->ctx };
-
     op->unacked = rc && cx->pack.on;
-    amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
+    st = rma_started(cx, p, op, put_write(cx, p, op, rmem, offset, &data));
 
-    ssize_t ret = fi_writemsg(cx->ep, &msg, flags);
-
-    amph_ofi_cork_end();
-    st = started(cx, p, op, ret);
-    if (st == AMPH_OK && rc && cx->pack.on)
-        amph_ofi_rma_begun(cx, peer);
-    if (st == AMPH_OK && early)
-        lc->done(lc, AMPH_OK);
+    if (st == AMPH_OK && data.early)
+        data.early->done(data.early, AMPH_OK);
 
     return st;
 }
@@ -461,11 +529,7 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
 {
     struct amph_ofi_cx *cx = amph_ofi_of(base);
     enum amph_status st = AMPH_OK;
-
-    if (cx->pack.held && cx->pack.last_peer != peer && !amph_ofi_pack_first(cx, peer))
-        return AMPH_AGAIN;
-
-    struct amph_ofi_peer *p = peer_up(cx, peer, &st);
+    struct amph_ofi_peer *p = rma_peer(cx, peer, &st);
 
     if (!p)
         return st;
@@ -476,6 +540,7 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
         return st;
 
     struct amph_ofi_op *op = op_get(cx, peer, done, NULL);
+
     if (!op)
         return AMPH_AGAIN;
 
@@ -493,9 +558,5 @@ enum amph_status amph_ofi_get(struct amph_cx *base, uint32_t peer, const struct 
                           rmem->rkey, &op->ctx);
 
     amph_ofi_cork_end();
-    st = started(cx, p, op, ret);
-    if (st == AMPH_OK && cx->pack.on)
-        amph_ofi_rma_begun(cx, peer);
-
-    return st;
+    return rma_started(cx, p, op, ret);
 }
