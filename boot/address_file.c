@@ -140,6 +140,11 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
     char *copy = ok ? strdup(text + first) : NULL;
     char *save = NULL;
 
+    if (ok && !copy) {
+        amph_error("there is no memory for the address file of I/O servers, %s", from);
+        return AMPH_ERR_NOMEM;
+    }
+
     for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok;
          line = strtok_r(NULL, "\n", &save)) {
         char *rest = line + strcspn(line, " ");

@@ -32,7 +32,10 @@ static const char *given_text(void)
     if (!amph_boot_process.inherited_text) {
         char *copy = strdup(text);
 
-        for (char *c = copy; c && *c; c++)
+        if (!copy)
+            amph_fatal("there is no memory for the address of the process's own I/O server");
+
+        for (char *c = copy; *c; c++)
             *c = *c == ';' ? '\n' : *c;
 
         amph_boot_process.inherited_text = copy;
@@ -112,6 +115,7 @@ static bool standing_belongs(void)
     return amph_boot_standing_is(path);
 }
 
+/* Returns the host's index, with a new one for a new name; UINT32_MAX: no memory. */
 static uint32_t host_index(struct amph_jobdesc *job, const char *name)
 {
     uint32_t i = 0;
@@ -122,7 +126,7 @@ static uint32_t host_index(struct amph_jobdesc *job, const char *name)
     if (i == job->nhosts && (job->host_name[i] = strdup(name)) != NULL)
         job->nhosts++;
 
-    return i < job->nhosts ? i : 0;
+    return i < job->nhosts ? i : UINT32_MAX;
 }
 
 /* Fills the job description: the servers, usually without compute processes. */
@@ -146,9 +150,14 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
     for (uint32_t i = 0; i < n; i++) {
         job->proc[compute + i].host = host_index(job, s->set.n ? s->set.server[i].host : name);
         job->proc[compute + i].pid = s->set.n ? s->set.server[i].pid : 0;
+
+        if (job->proc[compute + i].host == UINT32_MAX)
+            return AMPH_ERR_NOMEM;
     }
 
     job->self_host = host_index(job, name);
+    if (job->self_host == UINT32_MAX)
+        return AMPH_ERR_NOMEM;
 
     /* a file client does not need the hosts of the others */
     for (uint32_t c = 0; c < compute; c++) {
@@ -158,7 +167,7 @@ static enum amph_status describe(struct standing *s, uint32_t n, const char *con
 
     snprintf(job->conduit, sizeof job->conduit, "%s", conduit);
     job->several_machines = conduit[0] != 0;
-    return job->nhosts ? AMPH_OK : AMPH_ERR_NOMEM;
+    return AMPH_OK;
 }
 
 static enum amph_status standing_open(bool join, struct amph_boot **boot_p)

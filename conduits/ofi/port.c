@@ -60,13 +60,13 @@ static struct amph_ofi_port *port_of(struct amph_port *port)
     return (struct amph_ofi_port *)port;
 }
 
-static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_info **info_p)
+/* What is asked of libfabric.  NULL: no memory.  The caller frees it by fi_freeinfo. */
+static struct fi_info *make_hints(const struct sockaddr_storage *src)
 {
-    amph_ofi_prepare();
-
     struct fi_info *h = fi_allocinfo();
+
     if (!h)
-        return AMPH_ERR_NOMEM;
+        return NULL;
 
     h->caps = FI_MSG;
     h->ep_attr->type = FI_EP_DGRAM;
@@ -80,6 +80,23 @@ static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_i
         if (h->src_addr)
             memcpy(h->src_addr, src, h->src_addrlen);
     }
+
+    /* without the name libfabric would choose another provider */
+    if (h->fabric_attr->prov_name && (!src || h->src_addr))
+        return h;
+
+    fi_freeinfo(h);
+    return NULL;
+}
+
+static enum amph_status get_info(const struct sockaddr_storage *src, struct fi_info **info_p)
+{
+    amph_ofi_prepare();
+
+    struct fi_info *h = make_hints(src);
+
+    if (!h)
+        return AMPH_ERR_NOMEM;
 
     int ret = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, h, info_p);
 

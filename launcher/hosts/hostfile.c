@@ -481,6 +481,7 @@ static enum amph_status assign_slots(const struct amph_options *o, struct amph_h
                                      struct amph_jobdesc *job, struct amph_hostset *hosts)
 {
     uint32_t total = o->ncompute + o->nservers;
+    bool has_names = true;
     uint32_t *index = malloc(list->nhosts * sizeof *index);
 
     job->host_name = calloc(list->nhosts, sizeof *job->host_name);
@@ -505,7 +506,8 @@ static enum amph_status assign_slots(const struct amph_options *o, struct amph_h
             *h = job->nhosts;
             hosts->paths[*h] = list->paths[list->slot[at]]; /* ownership moves */
             list->paths[list->slot[at]] = (struct amph_paths){ 0 };
-            job->host_name[job->nhosts++] = strdup(list->host[list->slot[at]]);
+            job->host_name[job->nhosts] = strdup(list->host[list->slot[at]]);
+            has_names &= job->host_name[job->nhosts++] != NULL;
         }
 
         job->proc[i].host = *h;
@@ -517,7 +519,7 @@ static enum amph_status assign_slots(const struct amph_options *o, struct amph_h
     list->kinds = NULL;
     list->nkinds = 0;
 
-    return AMPH_OK;
+    return has_names ? AMPH_OK : AMPH_ERR_NOMEM;
 }
 
 const char *amph_hostset_path(const struct amph_hostset *hosts, uint32_t host, const char *machine,

@@ -246,19 +246,21 @@ const char *ctl_text_of(const struct ctl_row *row, const char *name)
     return cell && cell->text ? cell->text : "";
 }
 
+/* Ends the program if there is no memory. */
+static void *checked(void *memory)
+{
+    if (memory)
+        return memory;
+
+    ctl_fail("there is no memory for what the servers answer");
+    exit(1);
+}
+
 static void *grown(void *array, size_t n, size_t size)
 {
-    void *more = array;
+    const bool is_full = (n & (n - 1)) == 0; /* doubled at each power of two */
 
-    if ((n & (n - 1)) == 0) /* doubled at each power of two */
-        more = realloc(array, (n ? 2 * n : 1) * size);
-
-    if (!more) {
-        ctl_fail("there is no memory for what the servers answer");
-        exit(1);
-    }
-
-    return more;
+    return is_full ? checked(realloc(array, (n ? 2 * n : 1) * size)) : array;
 }
 
 static void add_row(struct ctl_rows *rows)
@@ -284,10 +286,12 @@ static void add_item(struct ctl_rows *rows, const struct amph_fwd_item *item)
     *cell = (struct ctl_cell){ .kind = item->kind, .value = item->value };
     memcpy(cell->name, item->name, sizeof cell->name);
     if (item->kind == FWD_ITEM_TEXT)
-        cell->text = strdup(item->text);
+        cell->text = checked(strdup(item->text));
 
-    if (item->kind == FWD_ITEM_LATENCY && (cell->latency = malloc(sizeof *cell->latency)))
+    if (item->kind == FWD_ITEM_LATENCY) {
+        cell->latency = checked(malloc(sizeof *cell->latency));
         *cell->latency = item->latency;
+    }
 }
 
 static bool send_query(struct ctl_server *server, enum amph_fwd_watch query, uint64_t cursor,

@@ -172,8 +172,15 @@ static void __attribute__((destructor)) at_exit(void)
 
 /* ---- the list of mappings ---- */
 
-/* Removes [from, to), which lies in m, from m's list entry. */
-static void cut(struct amph_ip_map **link, size_t from, size_t to)
+/* Does m go on before and behind [from, to)? */
+static bool splits(const struct amph_ip_map *m, size_t from, size_t to)
+{
+    return from > 0 && to < m->len;
+}
+
+/* Removes [from, to), which is in m, from m's list entry.  rest: the entry for what follows, if that splits
+ * m. */
+static void cut(struct amph_ip_map **link, size_t from, size_t to, struct amph_ip_map *rest)
 {
     struct amph_ip_map *m = *link;
 
@@ -186,9 +193,7 @@ static void cut(struct amph_ip_map **link, size_t from, size_t to)
         return;
     }
 
-    struct amph_ip_map *rest = from > 0 && to < m->len ? malloc(sizeof *rest) : NULL;
-
-    if (rest) {
+    if (rest && splits(m, from, to)) {
         *rest = *m;
         rest->at += to;
         rest->off += (off_t)to;
@@ -223,11 +228,13 @@ static bool common(const struct amph_ip_map *m, const char *at, size_t len, size
     return true;
 }
 
-/* Removes [at, at + len) from the list; changes in it are written back first. */
-static void forget(const void *at, size_t len)
+/* Removes [at, at + len) from the list; changes in it are written back first.  0, or ENOMEM, and nothing has
+ * been done: memory is needed only if the range is inside one mapping. */
+static int forget(const void *at, size_t len)
 {
     struct amph_ip_pages_guard g;
     size_t from, to;
+    int err = 0;
 
     amph_ip_pages_lock(&g);
     for (struct amph_ip_map **link = &amph_ip_memory.maps; *link;) {
@@ -238,13 +245,21 @@ static void forget(const void *at, size_t len)
             continue;
         }
 
+        struct amph_ip_map *rest = splits(m, from, to) ? malloc(sizeof *rest) : NULL;
+
+        if (splits(m, from, to) && !rest) {
+            err = ENOMEM;
+            break;
+        }
+
         flush(m, from, to);
-        cut(link, from, to);
+        cut(link, from, to, rest);
         if (*link == m)
             link = &m->next;
     }
 
     amph_ip_pages_unlock(&g);
+    return err;
 }
 
 /* ---- making mappings ---- */
@@ -540,8 +555,8 @@ void *amph_ip_mmap(enum amph_client_route way, void *at, size_t len, int prot, i
     uint64_t turn = amph_ip_map_file_turn();
 
     amph_ip_mem_forget();
-    if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED))
-        forget(at, len);
+    if (__atomic_load_n(&amph_ip_state.maps, __ATOMIC_RELAXED) && forget(at, len) != 0)
+        return failed(ENOMEM);
 
     void *map = map_any(way, &c, fd);
 
@@ -589,8 +604,11 @@ int amph_ip_munmap(enum amph_client_route way, void *at, size_t len)
 {
     bool aligned = ((uintptr_t)at & (page_bytes() - 1)) == 0;
 
-    if (have_maps() && aligned)
-        forget(at, len);
+    if (have_maps() && aligned && forget(at, len) != 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+
     if (!amph_ip_map_files())
         return memory_changed(amph_ip_munmap_by(way, at, len));
 
@@ -677,8 +695,9 @@ static struct amph_ip_map *map_at(const void *at, size_t len, size_t *from_p, si
  * new size. */
 struct moved {
     struct amph_ip_map was;
-    off_t off; /* file offset of the part that moves */
-    size_t from, to;
+    off_t off;                /* file offset of the part that moves */
+    size_t from, to;          /* of the part that moves, in its mapping */
+    struct amph_ip_map *rest; /* for what remains behind the part that moves; or NULL */
 };
 
 /* Returns false if no mapping is moved, or if it cannot be (*err_p). */
@@ -693,9 +712,14 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
     if (m) {
         v->was = *m;
         v->off = m->off + (off_t)v->from;
-        *err_p = amph_ip_client_enter();
+        v->to = old_len ? v->to : v->from; /* without a length nothing leaves its place */
+        v->rest = splits(m, v->from, v->to) ? malloc(sizeof *v->rest) : NULL;
+        *err_p = splits(m, v->from, v->to) && !v->rest ? ENOMEM : amph_ip_client_enter();
         if (!*err_p)
             *err_p = prepare(m->pages, m->of, len, 0, v->off);
+
+        if (*err_p)
+            free(v->rest);
     }
 
     if (m && !*err_p) {
@@ -708,7 +732,7 @@ static bool move_begin(char *old, size_t old_len, size_t len, struct moved *v, i
 }
 
 /* Adds the mapping at its new address (MAP_FAILED: at the old one) to the list. */
-static void move_end(const struct moved *v, char *map, size_t old_len, size_t len, bool keep_old)
+static void move_end(const struct moved *v, char *map, size_t len, bool keep_old)
 {
     const struct amph_ip_map *was = &v->was;
     struct amph_ip_pages_guard g;
@@ -720,10 +744,13 @@ static void move_end(const struct moved *v, char *map, size_t old_len, size_t le
     while (*link && ((*link)->at != was->at || (*link)->pages != was->pages))
         link = &(*link)->next;
 
-    if (map != MAP_FAILED && !keep_old && *link) {
-        size_t to = v->from + whole_pages(old_len);
-        cut(link, v->from, to < was->len ? to : was->len);
-    }
+    const bool leaves = map != MAP_FAILED && !keep_old && *link && v->from < v->to;
+    const bool has_rest = leaves && splits(*link, v->from, v->to);
+
+    if (leaves)
+        cut(link, v->from, v->to, v->rest);
+    if (!has_rest)
+        free(v->rest);
 
     if (map == MAP_FAILED || !enlist(map, len, v->off, was->of, was->pages, was->may_write))
         amph_ip_pages_leave(was->pages);
@@ -739,8 +766,8 @@ static void *move_pages(enum amph_client_route way, void *old, size_t old_len, s
     struct moved v;
     int err = 0;
 
-    if (flags & MREMAP_FIXED)
-        forget(at, len);
+    if ((flags & MREMAP_FIXED) && forget(at, len) != 0)
+        return failed(ENOMEM);
 
     if (!move_begin(old, old_len, len, &v, &err))
         return err ? failed(err) : mremap_by(way, old, old_len, len, flags, at);
@@ -752,7 +779,7 @@ static void *move_pages(enum amph_client_route way, void *old, size_t old_len, s
     int saved = errno;
 
     amph_ip_thread.in_mremap = false;
-    move_end(&v, map, old_len, len, flags & KEEP_OLD);
+    move_end(&v, map, len, flags & KEEP_OLD);
     errno = saved;
 
     return map;

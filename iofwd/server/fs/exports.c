@@ -68,8 +68,14 @@ static enum amph_status open_export(const struct entry *entry, struct amph_serve
 {
     *e = (struct amph_server_export){ .name = strdup(entry->name),
                                       .name_len = entry->name_len,
-                                      .dir = realpath(entry->dir, NULL) };
+                                      .fd = -1 };
 
+    if (!e->name) {
+        amph_error("there is no memory for the I/O server's prefix %s", entry->name);
+        return AMPH_ERR_NOMEM;
+    }
+
+    e->dir = realpath(entry->dir, NULL);
     e->fd = e->dir ? open(e->dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (e->fd >= 0) {
         e->dir_len = strcmp(e->dir, "/") == 0 ? 0 : strlen(e->dir);
@@ -108,6 +114,7 @@ static enum amph_status add_export(struct amph_server_exports *ex, const char *t
     struct amph_server_export *more = realloc(ex->item, (ex->n + 1) * sizeof *more);
 
     if (!more) {
+        amph_error("there is no memory for the I/O server's prefix %s", e.name);
         free_export(&e);
         return AMPH_ERR_NOMEM;
     }
