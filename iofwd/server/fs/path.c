@@ -83,6 +83,15 @@ static int reach(struct amph_server_request *rq, const struct amph_server_handle
     return fd;
 }
 
+/* The outcome of a call on fd, which is closed.  ret: what the call has returned. */
+static int closed(int fd, long ret)
+{
+    int err = outcome(ret);
+
+    close(fd);
+    return err;
+}
+
 struct by_fd {
     char text[40];
 };
@@ -355,26 +364,15 @@ int amph_server_do_stat(struct amph_server_request *rq, struct amph_server_args_
         return done;
 
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
-    if (fd < 0)
-        return -fd;
 
-    int err = outcome(fstat(fd, &a->st));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd : closed(fd, fstat(fd, &a->st));
 }
 
 int amph_server_do_statx(struct amph_server_request *rq, struct amph_server_args_statx *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
 
-    if (fd < 0)
-        return -fd;
-
-    int err = outcome(statx(fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd : closed(fd, statx(fd, "", AT_EMPTY_PATH, (unsigned)a->mask, &a->stx));
 }
 
 /* Checks the access to the file of an O_PATH descriptor.  Kernels before 5.8, and sandboxes that do not know the
@@ -430,26 +428,14 @@ int amph_server_do_chown(struct amph_server_request *rq, struct amph_server_args
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
 
-    if (fd < 0)
-        return -fd;
-
-    int err = outcome(fchownat(fd, "", a->uid, a->gid, AT_EMPTY_PATH));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd : closed(fd, fchownat(fd, "", a->uid, a->gid, AT_EMPTY_PATH));
 }
 
 int amph_server_do_utimens(struct amph_server_request *rq, struct amph_server_args_utimens *a)
 {
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
 
-    if (fd < 0)
-        return -fd;
-
-    int err = outcome(utimensat(fd, "", a->times, AT_EMPTY_PATH));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd : closed(fd, utimensat(fd, "", a->times, AT_EMPTY_PATH));
 }
 
 int amph_server_do_truncate(struct amph_server_request *rq, struct amph_server_args_truncate *a)
@@ -523,13 +509,8 @@ int amph_server_do_setxattr(struct amph_server_request *rq, struct amph_server_a
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
 
-    if (fd < 0)
-        return -fd;
-
-    int err = outcome(setxattr(name_of(fd, &n), a->name, a->value, a->value_len, a->how));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd
+                  : closed(fd, setxattr(name_of(fd, &n), a->name, a->value, a->value_len, a->how));
 }
 
 int amph_server_do_removexattr(struct amph_server_request *rq,
@@ -538,13 +519,7 @@ int amph_server_do_removexattr(struct amph_server_request *rq,
     struct by_fd n;
     int fd = reach(rq, a->path_dir, a->path, !(a->flags & AT_SYMLINK_NOFOLLOW));
 
-    if (fd < 0)
-        return -fd;
-
-    int err = outcome(removexattr(name_of(fd, &n), a->name));
-
-    close(fd);
-    return err;
+    return fd < 0 ? -fd : closed(fd, removexattr(name_of(fd, &n), a->name));
 }
 
 int amph_server_do_readlink(struct amph_server_request *rq, struct amph_server_args_readlink *a)
@@ -576,40 +551,45 @@ static int new_name(const struct amph_server_path *pl)
     return amph_server_path_is_export(pl, false) ? EEXIST : 0;
 }
 
+/* Opens the directory in which the path is to be made.  *last_p: the new name. */
+static int reach_new(struct amph_server_request *rq, const struct amph_server_handle *dir,
+                     const char *path, struct amph_server_path *pl, const char **last_p)
+{
+    int fd = reach_parent(rq, dir, path, pl, last_p);
+    int err = fd < 0 ? 0 : new_name(pl);
+
+    if (!err)
+        return fd;
+
+    amph_server_path_put_parent(pl, fd);
+    return -err;
+}
+
+/* The outcome of a call in the directory fd, which is put back. */
+static int put_back(struct amph_server_path *pl, int fd, long ret)
+{
+    int err = outcome(ret);
+
+    amph_server_path_put_parent(pl, fd);
+    return err;
+}
+
 int amph_server_do_mkdir(struct amph_server_request *rq, struct amph_server_args_mkdir *a)
 {
     struct amph_server_path pl;
     const char *last;
-    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    int fd = reach_new(rq, a->path_dir, a->path, &pl, &last);
 
-    if (fd < 0)
-        return -fd;
-
-    int err = new_name(&pl);
-
-    if (!err)
-        err = outcome(mkdirat(fd, last, new_mode(a->mode) & 07777));
-
-    amph_server_path_put_parent(&pl, fd);
-    return err;
+    return fd < 0 ? -fd : put_back(&pl, fd, mkdirat(fd, last, new_mode(a->mode) & 07777));
 }
 
 int amph_server_do_mknod(struct amph_server_request *rq, struct amph_server_args_mknod *a)
 {
     struct amph_server_path pl;
     const char *last;
-    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    int fd = reach_new(rq, a->path_dir, a->path, &pl, &last);
 
-    if (fd < 0)
-        return -fd;
-
-    int err = new_name(&pl);
-
-    if (!err)
-        err = outcome(mknodat(fd, last, new_mode(a->mode), a->dev));
-
-    amph_server_path_put_parent(&pl, fd);
-    return err;
+    return fd < 0 ? -fd : put_back(&pl, fd, mknodat(fd, last, new_mode(a->mode), a->dev));
 }
 
 int amph_server_do_unlink(struct amph_server_request *rq, struct amph_server_args_unlink *a)
@@ -640,18 +620,9 @@ int amph_server_do_symlink(struct amph_server_request *rq, struct amph_server_ar
 {
     struct amph_server_path pl;
     const char *last;
-    int fd = reach_parent(rq, a->path_dir, a->path, &pl, &last);
+    int fd = reach_new(rq, a->path_dir, a->path, &pl, &last);
 
-    if (fd < 0)
-        return -fd;
-
-    int err = new_name(&pl);
-
-    if (!err)
-        err = outcome(symlinkat(a->target, fd, last));
-
-    amph_server_path_put_parent(&pl, fd);
-    return err;
+    return fd < 0 ? -fd : put_back(&pl, fd, symlinkat(a->target, fd, last));
 }
 
 /* Refuses a call whose two paths are in different exports, as between two mounts. */
