@@ -74,74 +74,91 @@ struct type *xl_adjust_param(struct type *t, int tok)
     return t;
 }
 
-static struct type *parse_params(struct decl *d)
+static bool is_word(int tok, enum keyword kw)
 {
-    struct type *f = new_type(TY_FUNCTION, NULL);
+    return xl.tokens[tok].kind == T_ID && xl.tokens[tok].kw == kw;
+}
+
+/* Adds a parameter behind the last one; returns where the next one goes. */
+static struct param **add_param(struct param **tail, const char *name, struct type *t)
+{
+    struct param *p = xl_alloc(sizeof *p);
+
+    p->name = name;
+    p->type = t;
+    *tail = p;
+    return &p->next;
+}
+
+/* Names only; their types follow the declarator. */
+static void parse_param_names(struct type *f)
+{
     struct param **tail = &f->params;
 
-    if (xl_accept(')')) {
-        f->no_proto = true;
-        return f;
-    }
+    do {
+        if (xl.tokens[xl.pos].kind != T_ID)
+            xl_refuse(xl.pos, "a parameter's name is expected");
 
-    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_VOID &&
-        xl_is_punct(xl.pos + 1, ')')) {
-        xl.pos += 2;
-        return f;
-    }
+        tail = add_param(tail, xl.tokens[xl.pos++].id, xl_ty_basic(TY_INT));
+    } while (xl_accept(','));
 
-    /* names only; their types follow */
-    if (xl.tokens[xl.pos].kind == T_ID && xl.tokens[xl.pos].kw == K_NONE &&
-        !xl_starts_type(xl.pos)) {
-        do {
-            if (xl.tokens[xl.pos].kind != T_ID)
-                xl_refuse(xl.pos, "a parameter's name is expected");
+    xl_expect(')');
+}
 
-            struct param *p = xl_alloc(sizeof *p);
+static struct param **parse_param(struct param **tail)
+{
+    struct specs s;
+    struct decl one = { 0 };
+    int a = xl.pos;
 
-            p->name = xl.tokens[xl.pos++].id;
-            p->type = xl_ty_basic(TY_INT);
-            *tail = p;
-            tail = &p->next;
-        } while (xl_accept(','));
+    xl_parse_specs(&s);
+    xl_parse_declarator(&one, s.type, true);
+    xl_skip_attributes(NULL);
 
-        xl_expect(')');
-        f->no_proto = true;
-        d->knr = true;
-        return f;
-    }
+    struct type *t = xl_adjust_param(one.type, a);
+
+    if (one.name)
+        xl_sym_add(S_VAR, one.name, t, a);
+
+    if (xl_ty_involves_shared(t) && s.has_def)
+        xl_refuse(a, "a structure defined inside a parameter is not translated");
+
+    return add_param(tail, one.name, t);
+}
+
+static void parse_prototype(struct type *f)
+{
+    struct param **tail = &f->params;
 
     xl_scope_push();
     do {
-        if (xl_accept(P3('.', '.', '.'))) {
-            f->variadic = true;
+        f->variadic = xl_accept(P3('.', '.', '.'));
+        if (f->variadic)
             break;
-        }
 
-        struct specs s;
-        struct decl one = { 0 };
-        int a = xl.pos;
-
-        xl_parse_specs(&s);
-        xl_parse_declarator(&one, s.type, true);
-        xl_skip_attributes(NULL);
-
-        struct param *p = xl_alloc(sizeof *p);
-
-        p->name = one.name;
-        p->type = xl_adjust_param(one.type, a);
-        if (p->name)
-            xl_sym_add(S_VAR, p->name, p->type, a);
-
-        if (xl_ty_involves_shared(p->type) && s.has_def)
-            xl_refuse(a, "a structure defined inside a parameter is not translated");
-
-        *tail = p;
-        tail = &p->next;
+        tail = parse_param(tail);
     } while (xl_accept(','));
 
     xl_expect(')');
     xl_scope_pop();
+}
+
+static struct type *parse_params(struct decl *d)
+{
+    struct type *f = new_type(TY_FUNCTION, NULL);
+
+    if (xl_accept(')')) {
+        f->no_proto = true;
+    } else if (is_word(xl.pos, K_VOID) && xl_is_punct(xl.pos + 1, ')')) {
+        xl.pos += 2;
+    } else if (is_word(xl.pos, K_NONE) && !xl_starts_type(xl.pos)) {
+        parse_param_names(f);
+        f->no_proto = true;
+        d->knr = true;
+    } else {
+        parse_prototype(f);
+    }
+
     return f;
 }
 

@@ -73,17 +73,10 @@ struct expr xl_value_of(int a, struct type *t)
 }
 
 /* ---- constants ---- */
-static struct expr parse_number(void)
+
+/* The digits of a number in lower case, without separators. */
+static void number_text(const struct token *t, char *s)
 {
-    const struct token *t = &xl.tokens[xl.pos++];
-    struct expr e = xl_value_of(xl.pos - 1, xl_ty_basic(TY_INT));
-    char s[64];
-
-    if (t->len >= (int)sizeof s) {
-        e.type = xl_ty_basic(TY_DOUBLE);
-        return e;
-    }
-
     size_t n = 0;
 
     for (int i = 0; i < t->len; i++)
@@ -91,50 +84,73 @@ static struct expr parse_number(void)
             s[n++] = (char)tolower((unsigned char)t->text[i]);
 
     s[n] = 0;
+}
+
+static struct type *floating_type(const char *s, bool hex)
+{
+    size_t n = strlen(s);
+    bool imaginary = s[n - 1] == 'i' || s[n - 1] == 'j';
+    char suffix = s[imaginary ? n - 2 : n - 1];
+    struct type *t = xl_ty_basic(TY_DOUBLE);
+
+    if (suffix == 'f' && !hex)
+        t = xl_ty_basic(TY_FLOAT);
+    else if (suffix == 'l')
+        t = xl_ty_basic(TY_LDOUBLE);
+
+    return imaginary ? xl_ty_arith(xl_ty_basic(TY_CFLOAT), t) : t;
+}
+
+/* The type of an integer constant: the first one that its suffix and its base allow and that holds it (C11,
+ * 6.4.4.1). */
+static struct type *integer_type(unsigned long long v, const char *suffix, bool decimal)
+{
+    static const struct {
+        enum type_kind kind;
+        unsigned long long max;
+    } types[] = { { TY_INT, 0x7fffffff },
+                  { TY_UINT, 0xffffffff },
+                  { TY_LONG, (unsigned long)-1 >> 1 },
+                  { TY_ULONG, (unsigned long)-1 },
+                  { TY_LLONG, ~0ULL >> 1 },
+                  { TY_ULLONG, ~0ULL } };
+    bool wants_unsigned = strchr(suffix, 'u') != NULL;
+    size_t longs = (strchr(suffix, 'l') != NULL) + (strstr(suffix, "ll") != NULL);
+
+    for (size_t k = 2 * longs; k < sizeof types / sizeof *types; k++) {
+        bool is_unsigned = k & 1;
+        bool allowed = is_unsigned ? wants_unsigned || !decimal : !wants_unsigned;
+
+        if (allowed && v <= types[k].max)
+            return xl_ty_basic(types[k].kind);
+    }
+
+    return xl_ty_basic(TY_INT);
+}
+
+static struct expr parse_number(void)
+{
+    const struct token *t = &xl.tokens[xl.pos++];
+    struct expr e = xl_value_of(xl.pos - 1, xl_ty_basic(TY_DOUBLE));
+    char s[64];
+    char *suffix;
+
+    if (t->len >= (int)sizeof s)
+        return e;
+
+    number_text(t, s);
 
     bool hex = s[0] == '0' && s[1] == 'x';
     bool bin = s[0] == '0' && s[1] == 'b';
 
-    if (strpbrk(s, hex ? ".p" : ".e") && !bin) {
-        char last = s[n - 1];
-        bool imaginary = last == 'i' || last == 'j';
-
-        if (imaginary)
-            last = s[n - 2];
-
-        e.type = xl_ty_basic(TY_DOUBLE);
-        if (last == 'f' && !hex)
-            e.type = xl_ty_basic(TY_FLOAT);
-        else if (last == 'l')
-            e.type = xl_ty_basic(TY_LDOUBLE);
-
-        if (imaginary)
-            e.type = xl_ty_arith(xl_ty_basic(TY_CFLOAT), e.type);
-
+    if (!bin && strpbrk(s, hex ? ".p" : ".e")) {
+        e.type = floating_type(s, hex);
         return e;
     }
 
-    char *rest;
-    unsigned long long v = bin ? strtoull(s + 2, &rest, 2) : strtoull(s, &rest, 0);
-    bool u = strchr(rest, 'u') != NULL;
-    bool decimal = s[0] != '0';
-    int longs = (strchr(rest, 'l') != NULL) + (strstr(rest, "ll") != NULL);
-    static const enum type_kind kinds[] = {
-        TY_INT, TY_UINT, TY_LONG, TY_ULONG, TY_LLONG, TY_ULLONG
-    };
-    static const unsigned long long max[] = { 0x7fffffff,        0xffffffff, (unsigned long)-1 >> 1,
-                                              (unsigned long)-1, ~0ULL >> 1, ~0ULL };
+    unsigned long long v = bin ? strtoull(s + 2, &suffix, 2) : strtoull(s, &suffix, 0);
 
-    for (int k = longs * 2; k < 6; k++) {
-        bool ku = k & 1;
-
-        if (v > max[k] || (u && !ku) || (!u && ku && decimal))
-            continue;
-
-        e.type = xl_ty_basic(kinds[k]);
-        break;
-    }
-
+    e.type = integer_type(v, suffix, s[0] != '0');
     e.is_const = true;
     e.value = (long long)v;
     e.null = v == 0;
@@ -418,71 +434,87 @@ static struct member *find_member(struct record *rec, const char *name)
     return NULL;
 }
 
+/* x->: x becomes the structure to which it points. */
+static void follow_arrow(struct expr *x)
+{
+    if (!x->place || x->type->kind != TY_ARRAY) {
+        xl_use_value(x);
+
+        if (x->type->kind == TY_POINTER && xl_ty_shared(x->type->of)) {
+            x->base = xl_render(x->a, x->b);
+            x->idx = NULL;
+            x->place = true;
+        }
+    }
+
+    bool points = x->type->kind == TY_POINTER || x->type->kind == TY_ARRAY;
+
+    x->type = points ? x->type->of : xl_ty_basic(TY_UNKNOWN);
+}
+
+/* The member of that name of type t, which the token `at` names. */
+static struct member *need_member(struct type *t, const char *name, int at)
+{
+    if (t->kind != TY_RECORD || t->rec->is_enum)
+        xl_refuse(at,
+                  "'%s' is asked for as a member of something that is no structure (it is '%s')",
+                  name, xl_ty_words(t));
+
+    struct member *m = find_member(t->rec, name);
+
+    if (m == NULL)
+        xl_refuse(at, "%s %s has no member '%s'", t->rec->is_union ? "union" : "struct",
+                  t->rec->tag, name);
+
+    return m;
+}
+
+/* Makes r, the member m of the shared structure x, a place in shared memory. */
+static void place_member(struct expr *r, struct expr *x, const struct member *m, int at)
+{
+    struct type *s = x->type;
+    struct block whole = { .given = true }; /* a member is wholly with its structure's thread */
+
+    r->type = xl_ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
+                              &whole);
+    r->place = true;
+
+    if (m->bits) {
+        r->bits_in = s;
+        r->bits_name = xl.tokens[at].id;
+        r->base = xl_place_text(x);
+        return;
+    }
+
+    r->base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", xl_place_text(x),
+                     xl_ty_text(xl_ty_unqualified(s), "", at), xl.tokens[at].id);
+}
+
 static struct expr member(struct expr x, bool arrow)
 {
     if (xl.tokens[xl.pos].kind != T_ID)
         xl_refuse(xl.pos, "a member's name is expected");
 
-    int at = xl.pos;
-    const char *name = xl.tokens[xl.pos++].id;
+    int at = xl.pos++;
     struct expr r = { .a = x.a, .b = xl.pos, .lvalue = arrow || x.lvalue };
 
-    if (arrow && !(x.place && x.type->kind == TY_ARRAY)) {
-        xl_use_value(&x);
-        if (x.type->kind == TY_POINTER && xl_ty_shared(x.type->of)) {
-            x.base = xl_render(x.a, x.b);
-            x.idx = NULL;
-            x.place = true;
-        }
-    }
+    if (arrow)
+        follow_arrow(&x);
 
-    if (arrow) {
-        bool points = x.type->kind == TY_POINTER || x.type->kind == TY_ARRAY;
-
-        x.type = points ? x.type->of : xl_ty_basic(TY_UNKNOWN);
-    }
-
-    struct type *s = x.type;
-
-    if (s->kind == TY_UNKNOWN && !x.place) {
-        r.type = s;
+    if (x.type->kind == TY_UNKNOWN && !x.place) {
+        r.type = x.type;
         return r;
     }
 
-    if (s->kind != TY_RECORD || s->rec->is_enum)
-        xl_refuse(at,
-                  "'%s' is asked for as a member of something that is no structure (it is '%s')",
-                  name, xl_ty_words(s));
+    struct member *m = need_member(x.type, xl.tokens[at].id, at);
 
-    struct member *m = find_member(s->rec, name);
-
-    if (m == NULL)
-        xl_refuse(at, "%s %s has no member '%s'", s->rec->is_union ? "union" : "struct",
-                  s->rec->tag, name);
-
-    r.type = m->type;
     r.bits = m->bits;
 
-    if (!xl_ty_shared(s)) {
-        r.type = xl_ty_qualified(m->type, s->quals & (Q_CONST | Q_VOLATILE), NULL);
-        return r;
-    }
+    if (xl_ty_shared(x.type))
+        place_member(&r, &x, m, at);
+    else
+        r.type = xl_ty_qualified(m->type, x.type->quals & (Q_CONST | Q_VOLATILE), NULL);
 
-    struct block whole = { .given = true }; /* a member lies wholly with its structure's thread */
-
-    r.type = xl_ty_qualified(m->type, Q_SHARED | (s->quals & (Q_STRICT | Q_RELAXED | Q_CONST)),
-                             &whole);
-    r.place = true;
-
-    if (m->bits) {
-        r.bits_in = s;
-        r.bits_name = name;
-        r.base = xl_place_text(&x);
-        return r;
-    }
-
-    r.base = xl_fmt("upcx_off(%s, __builtin_offsetof(%s, %s))", xl_place_text(&x),
-                    xl_ty_text(xl_ty_unqualified(s), "", at), name);
     return r;
 }
 

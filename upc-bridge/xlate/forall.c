@@ -289,48 +289,55 @@ static const char *affinity(struct head *h)
     return xl_fmt("upcx_here((upcx_llong)(%s))", h->aff_text);
 }
 
+/* Parses one expression of the head up to its `;`, which may be empty.  Returns its text. */
+static const char *parse_part(struct part *p, void (*use)(struct expr *))
+{
+    const char *text = "";
+
+    p->a = xl.pos;
+    if (!xl_is_punct(xl.pos, ';')) {
+        struct expr e = xl_parse_expr();
+
+        use(&e);
+        text = xl_render(e.a, e.b);
+    }
+
+    p->b = xl.pos;
+    xl_expect(';');
+    return text;
+}
+
+/* Parses the affinity up to the `)`.  Returns the test of whether this thread executes an iteration; NULL: each
+ * one does. */
+static const char *parse_affinity(struct head *h)
+{
+    const char *test = NULL;
+
+    h->aff.a = xl.pos;
+    if (!xl_accept_kw(K_CONTINUE) && !xl_is_punct(xl.pos, ')'))
+        test = affinity(h);
+
+    h->aff.b = xl.pos;
+    xl_expect(')');
+    return test;
+}
+
 void xl_parse_forall(int a)
 {
-    const char *cond = "";
-    const char *inc = "";
-    const char *test = NULL;
     struct head h = { .form = NULL };
     int n = xl_unique();
-    int i0, i1;
 
     xl_expect('(');
     xl_scope_push();
-    i0 = xl.pos;
+
+    int init = xl.pos;
+
     xl_for_init();
-    i1 = h.cond.a = xl.pos;
 
-    if (!xl_is_punct(xl.pos, ';')) {
-        struct expr e = xl_parse_expr();
-
-        xl_use_condition(&e);
-        cond = xl_render(e.a, e.b);
-    }
-
-    h.cond.b = xl.pos;
-    xl_expect(';');
-    h.inc.a = xl.pos;
-
-    if (!xl_is_punct(xl.pos, ';')) {
-        struct expr e = xl_parse_expr();
-
-        xl_use_void(&e);
-        inc = xl_render(e.a, e.b);
-    }
-
-    h.inc.b = xl.pos;
-    xl_expect(';');
-    h.aff.a = xl.pos;
-    if (!xl_accept_kw(K_CONTINUE) && !xl_is_punct(xl.pos, ')'))
-        test = affinity(&h);
-
-    h.aff.b = xl.pos;
-    xl_expect(')');
-
+    int init_end = xl.pos;
+    const char *cond = parse_part(&h.cond, xl_use_condition);
+    const char *inc = parse_part(&h.inc, xl_use_void);
+    const char *test = parse_affinity(&h);
     const char *skip = test ? skipping(&h, cond, n) : NULL;
     const char *var = skip ? xl_render_bare(h.var_tok, h.var_tok + 1) : NULL;
 
@@ -347,9 +354,9 @@ void xl_parse_forall(int a)
                 xl_fmt("{ __attribute__((cleanup(upcx_forall_end))) int upcx_f%d = "
                        "upcx_forall_begin(); %sfor (%s %s; %s) "
                        "if (!upcx_f%d || %s) {",
-                       n, known, xl_render(i0, i1), skip ? skip : cond, inc, n, test));
+                       n, known, xl_render(init, init_end), skip ? skip : cond, inc, n, test));
     else
-        xl_edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", xl_render(i0, i1), cond, inc));
+        xl_edit(a, xl.pos, xl_fmt("{ for (%s %s; %s) {", xl_render(init, init_end), cond, inc));
 
     xl_parse_statement();
     xl_edit_after(xl.pos - 1, " } }");

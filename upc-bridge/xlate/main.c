@@ -75,10 +75,22 @@ static long long parse_count(const char *s)
     return n;
 }
 
-int main(int argc, char **argv)
+struct files {
+    const char *in, *out; /* NULL: standard input, standard output */
+};
+
+/* Prints the text and ends the process. */
+__attribute__((noreturn)) static void answer(const char *text)
 {
-    const char *out_name = NULL;
-    const char *in_name = NULL;
+    if (fputs(text, stdout) < 0 || fflush(stdout) != 0)
+        xl_fatal("the output could not be written: %s", strerror(errno));
+
+    exit(0);
+}
+
+static struct files take_options(int argc, char **argv)
+{
+    struct files files = { NULL, NULL };
 
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i] + (argv[i][0] == '-' && argv[i][1] == '-');
@@ -86,36 +98,55 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "-T") == 0 && i + 1 < argc)
             xl.static_threads = parse_count(argv[++i]);
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
-            out_name = argv[++i];
-        else if (strcmp(word, "-version") == 0) {
-            printf("upcxlate (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
-            return fflush(stdout) != 0;
-        } else if (strcmp(word, "-help") == 0 || strcmp(word, "-h") == 0) {
-            puts("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
-                 "Translates UPC that has gone through the C preprocessor (amphora-upcc does that) "
-                 "to C on Amphora's UPC library.");
-            if (fflush(stdout) != 0)
-                xl_fatal("the output could not be written: %s", strerror(errno));
-
-            return 0;
-        } else if (argv[i][0] == '-' && argv[i][1])
+            files.out = argv[++i];
+        else if (strcmp(word, "-version") == 0)
+            answer("upcxlate (" PACKAGE_NAME ") " PACKAGE_VERSION "\n");
+        else if (strcmp(word, "-help") == 0 || strcmp(word, "-h") == 0)
+            answer("usage: upcxlate [-T THREADS] [-o FILE] [FILE]\n"
+                   "Translates UPC that has gone through the C preprocessor (amphora-upcc does "
+                   "that) to C on Amphora's UPC library.\n");
+        else if (argv[i][0] == '-' && argv[i][1])
             xl_fatal("unknown option '%s'; see upcxlate --help", argv[i]);
-        else if (in_name)
-            xl_fatal("one file at a time, please: '%s' and '%s'", in_name, argv[i]);
+        else if (files.in)
+            xl_fatal("one file at a time, please: '%s' and '%s'", files.in, argv[i]);
         else
-            in_name = argv[i];
+            files.in = argv[i];
     }
 
-    FILE *in = in_name && strcmp(in_name, "-") != 0 ? fopen(in_name, "r") : stdin;
+    return files;
+}
+
+static char *read_input(const char *name, size_t *len_p)
+{
+    FILE *in = name && strcmp(name, "-") != 0 ? fopen(name, "r") : stdin;
 
     if (in == NULL)
-        xl_fatal("%s: %s", in_name, strerror(errno));
+        xl_fatal("%s: %s", name, strerror(errno));
 
+    return read_all(in, name ? name : "<stdin>", len_p);
+}
+
+static void write_output(const char *name, const char *text, size_t len)
+{
+    FILE *out = name ? fopen(name, "w") : stdout;
+
+    if (out == NULL)
+        xl_fatal("%s: %s", name, strerror(errno));
+
+    size_t put = fwrite(text, 1, len, out);
+
+    if (put != len || fclose(out) != 0)
+        xl_fatal("%s: %s", name ? name : "<stdout>", strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    struct files files = take_options(argc, argv);
     size_t len;
-    char *text = read_all(in, in_name ? in_name : "<stdin>", &len);
+    char *text = read_input(files.in, &len);
 
     xl_ty_start();
-    xl_lex(text, len, in_name ? in_name : "<stdin>");
+    xl_lex(text, len, files.in ? files.in : "<stdin>");
 
     /* Nothing is written before all is known to be translated. */
     char *result = NULL;
@@ -126,17 +157,10 @@ int main(int argc, char **argv)
         xl_fatal("out of memory");
 
     translate(mem, xl_lex_program_name());
-    fclose(mem);
+    if (fclose(mem) != 0)
+        xl_fatal("out of memory");
 
-    FILE *out = out_name ? fopen(out_name, "w") : stdout;
-
-    if (out == NULL)
-        xl_fatal("%s: %s", out_name, strerror(errno));
-
-    size_t put = fwrite(result, 1, size, out);
-
-    if (put != size || fclose(out) != 0)
-        xl_fatal("%s: %s", out_name ? out_name : "<stdout>", strerror(errno));
+    write_output(files.out, result, size);
 
     free(result);
     free(text);

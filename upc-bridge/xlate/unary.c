@@ -32,27 +32,70 @@ static const char *local_size_text(struct type *t, int tok)
                   xl_ty_text(xl_ty_unqualified(el), "", tok), xl_ty_block_text(t));
 }
 
-/* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
-static struct expr parse_sizeof(void)
+/* A type name in parentheses, or an expression, which is not evaluated. */
+static struct expr parse_sizeof_operand(void)
 {
-    int a = xl.pos;
-    enum keyword kw = xl.tokens[xl.pos++].kw;
+    const bool was = xl.pts_computed;
     struct expr x;
-    bool type_name = xl_is_punct(xl.pos, '(') && xl_starts_type(xl.pos + 1);
-    bool was = xl.pts_computed;
 
-    if (type_name) {
+    if (xl_is_punct(xl.pos, '(') && xl_starts_type(xl.pos + 1)) {
         xl.pos++;
         x = xl_value_of(xl.pos, xl_parse_type_name());
         xl_expect(')');
+
         if (xl_is_punct(xl.pos, '{'))
             xl_refuse(xl.pos, "the size of a compound literal is not translated");
     } else {
         x = xl_parse_unary();
     }
 
-    xl.pts_computed = was; /* nothing is evaluated */
+    xl.pts_computed = was;
+    return x;
+}
 
+/* The value of sizeof and its kind if it is known here, else a negative number. */
+static long long known_size(enum keyword kw, struct type *t)
+{
+    switch (kw) {
+    case K_SIZEOF:
+        return xl_ty_size(t);
+    case K_ELEMSIZEOF:
+        return xl_ty_size(xl_ty_element(t));
+    case K_BLOCKSIZEOF:
+        return xl_ty_element(t)->block.text ? -1 : xl_ty_element(t)->block.value;
+    default:
+        return -1;
+    }
+}
+
+/* What is written for sizeof and its kind, at token tok.  NULL: it is C already. */
+static const char *sizeof_text(enum keyword kw, struct type *t, int tok)
+{
+    switch (kw) {
+    case K_BLOCKSIZEOF:
+        return xl_fmt("((unsigned long)(%s))", xl_ty_block_text(t));
+    case K_LOCALSIZEOF:
+        return local_size_text(t, tok);
+    case K_ELEMSIZEOF:
+        return xl_size_text(xl_ty_element(t), tok);
+    default:
+        break;
+    }
+
+    if (!xl_ty_shared(t))
+        return NULL;
+    if (kw == K_ALIGNOF)
+        return xl_fmt("_Alignof(%s)", xl_ty_text(xl_ty_unqualified(xl_ty_element(t)), "", tok));
+
+    return xl_size_text(t, tok);
+}
+
+/* sizeof, _Alignof, upc_blocksizeof, upc_localsizeof, upc_elemsizeof */
+static struct expr parse_sizeof(void)
+{
+    int a = xl.pos;
+    enum keyword kw = xl.tokens[xl.pos++].kw;
+    struct expr x = parse_sizeof_operand();
     struct expr r = xl_value_of(a, xl_ty_basic(TY_ULONG));
     bool shared = xl_ty_shared(x.type);
 
@@ -60,14 +103,10 @@ static struct expr parse_sizeof(void)
         xl_refuse(a, "%.*s needs a shared type or object, this is '%s'", xl.tokens[a].len,
                   xl.tokens[a].text, xl_ty_words(x.type));
 
-    long long n = -1; /* if it is known here */
+    if (x.bits && kw == K_SIZEOF)
+        xl_refuse(a, "a bit-field has no size");
 
-    if (kw == K_SIZEOF)
-        n = xl_ty_size(x.type);
-    else if (kw == K_ELEMSIZEOF)
-        n = xl_ty_size(xl_ty_element(x.type));
-    else if (kw == K_BLOCKSIZEOF && !xl_ty_element(x.type)->block.text)
-        n = xl_ty_element(x.type)->block.value;
+    long long n = known_size(kw, x.type);
 
     if (n >= 0) {
         r.is_const = true;
@@ -76,29 +115,11 @@ static struct expr parse_sizeof(void)
         r.threads = true;
     }
 
-    if (x.bits && kw == K_SIZEOF)
-        xl_refuse(a, "a bit-field has no size");
+    const char *text = sizeof_text(kw, x.type, a);
 
-    switch (kw) {
-    case K_BLOCKSIZEOF:
-        xl_edit(a, xl.pos, xl_fmt("((unsigned long)(%s))", xl_ty_block_text(x.type)));
-        break;
-    case K_LOCALSIZEOF:
-        xl_edit(a, xl.pos, local_size_text(x.type, a));
-        break;
-    case K_ELEMSIZEOF:
-        xl_edit(a, xl.pos, xl_size_text(xl_ty_element(x.type), a));
-        break;
-    case K_ALIGNOF:
-        if (shared)
-            xl_edit(a, xl.pos,
-                    xl_fmt("_Alignof(%s)",
-                           xl_ty_text(xl_ty_unqualified(xl_ty_element(x.type)), "", a)));
-        break;
-    default:
-        if (shared)
-            xl_edit(a, xl.pos, xl_size_text(x.type, a));
-    }
+    if (text)
+        xl_edit(a, xl.pos, text);
+
     return r;
 }
 
@@ -278,6 +299,69 @@ struct expr xl_parse_unary(void)
     }
 }
 
+/* The { ... } of (type){ ... }, whose first token is a. */
+static struct expr parse_literal(int a, struct type *t)
+{
+    if (xl_ty_shared(t))
+        xl_refuse(a, "a compound literal cannot be shared");
+
+    int brace = xl.pos;
+
+    xl_parse_initialiser(t);
+    if (xl_ty_pts(t))
+        xl_edit(a, xl.pos, xl_fmt("(upcx_pts[1]){ %s }[0]", xl_render(brace, xl.pos)));
+    else if (xl_ty_involves_shared(t))
+        xl_edit(a, brace, xl_fmt("(%s)", xl_ty_text(t, "", a)));
+
+    struct expr e = xl_value_of(a, t);
+
+    e.lvalue = true;
+    return xl_parse_postfix_of(e);
+}
+
+/* Stores in r the value of constant x as one of integer type t, if it is known here. */
+static void convert_constant(struct expr *r, const struct expr *x, const struct type *t)
+{
+    r->is_const = true;
+    r->value = x->value;
+
+    if (t->kind == TY_INT)
+        r->value = (int)x->value;
+    else if (t->kind == TY_UINT)
+        r->value = (unsigned)x->value;
+    else if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
+        r->is_const = x->value >= 0 &&
+                      x->value <= 1; /* what exceeds the type is left to the compiler */
+}
+
+/* The operand of (type), whose first token is a. */
+static struct expr parse_cast_operand(int a, struct type *t)
+{
+    struct expr x = xl_parse_cast();
+    struct expr r = xl_value_of(a, xl_ty_unqualified(t));
+
+    if (t->kind == TY_ARRAY)
+        xl_refuse(a, "a cast to an array type");
+
+    xl_convert_to(&x, t, "cast", true);
+    if (xl_ty_pts(t))
+        xl_edit(a, xl.pos, xl_render(x.a, x.b));
+    else if (t->quals & Q_SHARED)
+        xl_edit(a, xl.pos,
+                xl_fmt("((%s)%s)", xl_ty_text(xl_ty_unqualified(t), "", a), xl_render(x.a, x.b)));
+
+    bool is_integer = xl_ty_integer(t);
+    bool is_void_pointer = t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals &&
+                           !t->quals;
+
+    if (x.is_const && is_integer)
+        convert_constant(&r, &x, t);
+
+    r.threads = x.threads && is_integer;
+    r.null = x.is_const && x.value == 0 && (is_integer || is_void_pointer);
+    return r;
+}
+
 /* (type) operand, and (type){ ... } */
 static struct expr cast_or_literal(int a)
 {
@@ -290,56 +374,7 @@ static struct expr cast_or_literal(int a)
     xl_expect(')');
     xl.deepest_name = level_was;
 
-    if (xl_is_punct(xl.pos, '{')) {
-        if (xl_ty_shared(t))
-            xl_refuse(a, "a compound literal cannot be shared");
-
-        int brace = xl.pos;
-
-        xl_parse_initialiser(t);
-        if (xl_ty_pts(t))
-            xl_edit(a, xl.pos, xl_fmt("(upcx_pts[1]){ %s }[0]", xl_render(brace, xl.pos)));
-        else if (xl_ty_involves_shared(t))
-            xl_edit(a, brace, xl_fmt("(%s)", xl_ty_text(t, "", a)));
-
-        struct expr e = xl_value_of(a, t);
-
-        e.lvalue = true;
-        return xl_parse_postfix_of(e);
-    }
-
-    struct expr x = xl_parse_cast();
-    struct expr r = xl_value_of(a, xl_ty_unqualified(t));
-
-    if (t->kind == TY_ARRAY)
-        xl_refuse(a, "a cast to an array type");
-
-    xl_convert_to(&x, t, "cast", true);
-    if (xl_ty_pts(t)) {
-        xl_edit(a, xl.pos, xl_render(x.a, x.b));
-    } else if (t->quals & Q_SHARED) {
-        xl_edit(a, xl.pos,
-                xl_fmt("((%s)%s)", xl_ty_text(xl_ty_unqualified(t), "", a), xl_render(x.a, x.b)));
-    }
-
-    if (x.is_const && xl_ty_integer(t)) {
-        r.is_const = true;
-        r.value = x.value;
-        if (t->kind == TY_INT)
-            r.value = (int)x.value;
-        else if (t->kind == TY_UINT)
-            r.value = (unsigned)x.value;
-
-        if (t->kind < TY_INT && t->kind != TY_UNKNOWN)
-            /* small values need no thought; others are left to the compiler */
-            r.is_const = r.value >= 0 && r.value <= 1;
-    }
-
-    r.threads = x.threads && xl_ty_integer(t);
-    r.null = x.is_const && x.value == 0 &&
-             (xl_ty_integer(t) ||
-              (t->kind == TY_POINTER && t->of->kind == TY_VOID && !t->of->quals && !t->quals));
-    return r;
+    return xl_is_punct(xl.pos, '{') ? parse_literal(a, t) : parse_cast_operand(a, t);
 }
 
 struct expr xl_parse_cast(void)
@@ -357,78 +392,67 @@ struct expr xl_parse_cast(void)
 }
 
 /* ---- forms of the compiler's own ---- */
-static const char *const forms[] = {
-    "__builtin_va_arg",      "__builtin_offsetof",      "__builtin_types_compatible_p",
-    "__builtin_choose_expr", "__builtin_convertvector", "__builtin_has_attribute"
+/* The types of the compiler's own functions.  The first row whose prefix fits counts; the last ones are for
+ * those that depend on their arguments. */
+static const struct {
+    const char *prefix;
+    enum type_kind kind;
+    bool pointer;
+} results[] = {
+    { "__builtin_expect", TY_LONG, false },
+    { "__builtin_bswap16", TY_USHORT, false },
+    { "__builtin_bswap32", TY_UINT, false },
+    { "__builtin_bswap64", TY_ULONG, false },
+    { "__builtin_huge_valf", TY_FLOAT, false },
+    { "__builtin_huge_vall", TY_LDOUBLE, false },
+    { "__builtin_huge_val", TY_DOUBLE, false },
+    { "__builtin_inff", TY_FLOAT, false },
+    { "__builtin_infl", TY_LDOUBLE, false },
+    { "__builtin_inf", TY_DOUBLE, false },
+    { "__builtin_nanf", TY_FLOAT, false },
+    { "__builtin_nan", TY_DOUBLE, false },
+    { "__builtin_fabsf", TY_FLOAT, false },
+    { "__builtin_fabs", TY_DOUBLE, false },
+    { "__builtin_sqrtf", TY_FLOAT, false },
+    { "__builtin_sqrt", TY_DOUBLE, false },
+    { "__builtin_alloca", TY_VOID, true },
+    { "__builtin_memcpy", TY_VOID, true },
+    { "__builtin_memset", TY_VOID, true },
+    { "__builtin_memmove", TY_VOID, true },
+    { "__builtin_assume_aligned", TY_VOID, true },
+    { "__builtin_strlen", TY_ULONG, false },
+    { "__builtin_object_size", TY_ULONG, false },
+    { "__builtin_dynamic_object_size", TY_ULONG, false },
+    { "__builtin_va_start", TY_VOID, false },
+    { "__builtin_va_end", TY_VOID, false },
+    { "__builtin_va_copy", TY_VOID, false },
+    { "__builtin_unreachable", TY_VOID, false },
+    { "__builtin_trap", TY_VOID, false },
+    { "__builtin_prefetch", TY_VOID, false },
+    { "__builtin_return_address", TY_VOID, true },
+    { "__builtin_frame_address", TY_VOID, true },
+    { "__builtin_popcount", TY_INT, false },
+    { "__builtin_clz", TY_INT, false },
+    { "__builtin_ctz", TY_INT, false },
+    { "__builtin_ffs", TY_INT, false },
+    { "__builtin_parity", TY_INT, false },
+    { "__builtin_constant_p", TY_INT, false },
+    { "__builtin_is", TY_INT, false },
+    { "__builtin_signbit", TY_INT, false },
+    { "__builtin_fpclassify", TY_INT, false },
+    { "__sync_bool", TY_BOOL, false },
+    { "__sync_synchronize", TY_VOID, false },
+    { "__builtin_", TY_UNKNOWN, false },
+    { "__atomic_", TY_UNKNOWN, false },
+    { "__sync_", TY_UNKNOWN, false },
 };
-
-bool xl_builtin_is_form(const char *name)
-{
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i], name) == 0)
-            return true;
-
-    return false;
-}
 
 struct type *xl_builtin_result(const char *name)
 {
-    static const struct {
-        const char *prefix;
-        enum type_kind kind;
-        bool pointer;
-    } table[] = {
-        { "__builtin_expect", TY_LONG, false },
-        { "__builtin_bswap16", TY_USHORT, false },
-        { "__builtin_bswap32", TY_UINT, false },
-        { "__builtin_bswap64", TY_ULONG, false },
-        { "__builtin_huge_valf", TY_FLOAT, false },
-        { "__builtin_huge_vall", TY_LDOUBLE, false },
-        { "__builtin_huge_val", TY_DOUBLE, false },
-        { "__builtin_inff", TY_FLOAT, false },
-        { "__builtin_infl", TY_LDOUBLE, false },
-        { "__builtin_inf", TY_DOUBLE, false },
-        { "__builtin_nanf", TY_FLOAT, false },
-        { "__builtin_nan", TY_DOUBLE, false },
-        { "__builtin_fabsf", TY_FLOAT, false },
-        { "__builtin_fabs", TY_DOUBLE, false },
-        { "__builtin_sqrtf", TY_FLOAT, false },
-        { "__builtin_sqrt", TY_DOUBLE, false },
-        { "__builtin_alloca", TY_VOID, true },
-        { "__builtin_memcpy", TY_VOID, true },
-        { "__builtin_memset", TY_VOID, true },
-        { "__builtin_memmove", TY_VOID, true },
-        { "__builtin_assume_aligned", TY_VOID, true },
-        { "__builtin_strlen", TY_ULONG, false },
-        { "__builtin_object_size", TY_ULONG, false },
-        { "__builtin_dynamic_object_size", TY_ULONG, false },
-        { "__builtin_va_start", TY_VOID, false },
-        { "__builtin_va_end", TY_VOID, false },
-        { "__builtin_va_copy", TY_VOID, false },
-        { "__builtin_unreachable", TY_VOID, false },
-        { "__builtin_trap", TY_VOID, false },
-        { "__builtin_prefetch", TY_VOID, false },
-        { "__builtin_return_address", TY_VOID, true },
-        { "__builtin_frame_address", TY_VOID, true },
-        { "__builtin_popcount", TY_INT, false },
-        { "__builtin_clz", TY_INT, false },
-        { "__builtin_ctz", TY_INT, false },
-        { "__builtin_ffs", TY_INT, false },
-        { "__builtin_parity", TY_INT, false },
-        { "__builtin_constant_p", TY_INT, false },
-        { "__builtin_is", TY_INT, false },
-        { "__builtin_signbit", TY_INT, false },
-        { "__builtin_fpclassify", TY_INT, false },
-        { "__sync_bool", TY_BOOL, false },
-        { "__sync_synchronize", TY_VOID, false },
-        { "__builtin_", TY_UNKNOWN, false },
-        { "__atomic_", TY_UNKNOWN, false },
-        { "__sync_", TY_UNKNOWN, false },
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strncmp(name, table[i].prefix, strlen(table[i].prefix)) == 0)
-            return table[i].pointer ? xl_ty_pointer(xl_ty_basic(table[i].kind))
-                                    : xl_ty_basic(table[i].kind);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        if (strncmp(name, results[i].prefix, strlen(results[i].prefix)) == 0)
+            return results[i].pointer ? xl_ty_pointer(xl_ty_basic(results[i].kind))
+                                      : xl_ty_basic(results[i].kind);
 
     return xl_ty_basic(TY_INT);
 }
@@ -490,80 +514,128 @@ static struct expr parse_generic(int a)
     return xl_value_of(a, chosen.type ? chosen.type : xl_ty_basic(TY_UNKNOWN));
 }
 
-struct expr xl_parse_builtin(const char *name)
+static struct expr parse_has_attribute(int a)
 {
-    int a = xl.pos++;
-    struct expr r;
+    xl_skip_parens();
+    return xl_value_of(a, xl_ty_basic(TY_INT));
+}
 
-    if (strcmp(name, "_Generic") == 0)
-        return parse_generic(a);
+static struct expr parse_used(void)
+{
+    struct expr e = xl_parse_assign();
 
-    if (strcmp(name, "__builtin_has_attribute") == 0) {
-        xl_skip_parens();
-        return xl_value_of(a, xl_ty_basic(TY_INT));
-    }
+    xl_use_value(&e);
+    return e;
+}
 
+/* (value, type): __builtin_va_arg, __builtin_convertvector */
+static struct expr parse_typed(int a)
+{
     xl_expect('(');
-    if (strcmp(name, "__builtin_va_arg") == 0 || strcmp(name, "__builtin_convertvector") == 0) {
-        struct expr e = xl_parse_assign();
+    parse_used();
+    xl_expect(',');
 
-        xl_use_value(&e);
-        xl_expect(',');
+    struct type *t = xl_parse_type_name();
 
-        struct type *t = xl_parse_type_name();
+    xl_expect(')');
+    return xl_value_of(a, t);
+}
 
-        xl_expect(')');
-        return xl_value_of(a, t);
+static struct expr parse_choose_expr(int a)
+{
+    xl_expect('(');
+
+    struct expr c = xl_parse_assign();
+
+    xl_expect(',');
+
+    struct expr x = parse_used();
+
+    xl_expect(',');
+
+    struct expr y = parse_used();
+
+    xl_expect(')');
+    if (!c.is_const)
+        return xl_value_of(a, xl_ty_basic(TY_UNKNOWN));
+
+    return xl_value_of(a, c.value ? x.type : y.type);
+}
+
+static void expect_member(void)
+{
+    if (xl.tokens[xl.pos++].kind != T_ID)
+        xl_refuse(xl.pos - 1, "a member's name is expected");
+}
+
+/* (type, member.member[index]...) */
+static struct expr parse_offsetof(int a)
+{
+    xl_expect('(');
+    xl_parse_type_name();
+    xl_expect(',');
+    expect_member();
+
+    while (!xl_accept(')')) {
+        if (xl_accept('.')) {
+            expect_member();
+        } else {
+            xl_expect('[');
+
+            struct expr index = xl_parse_expr();
+
+            xl_use_value(&index);
+            xl_expect(']');
+        }
     }
 
-    if (strcmp(name, "__builtin_choose_expr") == 0) {
-        struct expr c = xl_parse_assign();
+    return xl_value_of(a, xl_ty_basic(TY_ULONG));
+}
 
-        xl_expect(',');
-
-        struct expr x = xl_parse_assign();
-
-        xl_use_value(&x);
-        xl_expect(',');
-
-        struct expr y = xl_parse_assign();
-
-        xl_use_value(&y);
-        xl_expect(')');
-        if (!c.is_const)
-            return xl_value_of(a, xl_ty_basic(TY_UNKNOWN));
-
-        return xl_value_of(a, c.value ? x.type : y.type);
-    }
+/* (type, type) */
+static struct expr parse_types_compatible(int a)
+{
+    xl_expect('(');
 
     struct type *t = xl_parse_type_name();
 
     xl_expect(',');
-    if (strcmp(name, "__builtin_offsetof") == 0) {
-        if (xl.tokens[xl.pos].kind != T_ID)
-            xl_refuse(xl.pos, "a member's name is expected");
-
-        for (xl.pos++; !xl_is_punct(xl.pos, ')');) {
-            if (xl_accept('.')) {
-                if (xl.tokens[xl.pos++].kind != T_ID)
-                    xl_refuse(xl.pos - 1, "a member's name is expected");
-            } else {
-                xl_expect('[');
-                r = xl_parse_expr();
-                xl_use_value(&r);
-                xl_expect(']');
-            }
-        }
-
-        r = xl_value_of(a, xl_ty_basic(TY_ULONG));
-    } else {
-        if (xl_ty_involves_shared(t) || xl_ty_involves_shared(xl_parse_type_name()))
-            xl_refuse(a, "%s with a shared type is not translated", name);
-
-        r = xl_value_of(a, xl_ty_basic(TY_INT));
-    }
+    if (xl_ty_involves_shared(t) || xl_ty_involves_shared(xl_parse_type_name()))
+        xl_refuse(a, "%s with a shared type is not translated", xl.tokens[a].id);
 
     xl_expect(')');
-    r.b = xl.pos;
-    return r;
+    return xl_value_of(a, xl_ty_basic(TY_INT));
+}
+
+/* What looks like a call of one of these has arguments of its own grammar.  a: the token of the name. */
+static const struct form {
+    const char *name;
+    struct expr (*parse)(int a);
+} forms[] = {
+    { "_Generic", parse_generic },
+    { "__builtin_va_arg", parse_typed },
+    { "__builtin_convertvector", parse_typed },
+    { "__builtin_offsetof", parse_offsetof },
+    { "__builtin_types_compatible_p", parse_types_compatible },
+    { "__builtin_choose_expr", parse_choose_expr },
+    { "__builtin_has_attribute", parse_has_attribute },
+};
+
+static const struct form *find_form(const char *name)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(forms[i].name, name) == 0)
+            return &forms[i];
+
+    return NULL;
+}
+
+bool xl_builtin_is_form(const char *name)
+{
+    return find_form(name) != NULL;
+}
+
+struct expr xl_parse_builtin(const char *name)
+{
+    return find_form(name)->parse(xl.pos++);
 }
