@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/platform.h"
 #include "base/settings/env.h"
 
 /* clang-format off */
@@ -42,22 +44,6 @@ static const char usage[] =
     "  -F, --figures[=TEXT]     only what is to be reached (rows with TEXT), each beside its limit;\n"
     "                           exit status 3 if one is missed\n"
     "      --version            the version\n";
-static const struct option longs[] = {
-    { "dir", required_argument, NULL, 'd' },     { "file-sizes", required_argument, NULL, 'f' },
-    { "call-sizes", required_argument, NULL, 'c' }, { "step", required_argument, NULL, 's' },
-    { "repeats", required_argument, NULL, 'r' }, { "pause", required_argument, NULL, 'p' },
-    { "servers", required_argument, NULL, 'S' }, { "widths", required_argument, NULL, 'w' },
-    { "conduit", required_argument, NULL, 'C' }, { "order", required_argument, NULL, 'o' },
-    { "measure", required_argument, NULL, 'm' }, { "json", optional_argument, NULL, 'j' },
-    { "svg", required_argument, NULL, 'g' },     { "quick", no_argument, NULL, 'q' },
-    { "figures", optional_argument, NULL, 'F' }, { "job", required_argument, NULL, 'J' },
-    { "inside", no_argument, NULL, 'I' },        { "help", no_argument, NULL, 'h' },
-    { "prefix", required_argument, NULL, 'P' },  { "hosts", required_argument, NULL, 'H' },
-    { "server-dir", required_argument, NULL, 'D' }, { "streams", required_argument, NULL, 'T' },
-    { "sink", required_argument, NULL, 'K' },    { "caption", required_argument, NULL, 'A' },
-    { "version", no_argument, NULL, 'v' },
-    { NULL, 0, NULL, 0 },
-};
 /* clang-format on */
 
 __attribute__((noreturn, format(printf, 3, 4))) static void bad(const char *option,
@@ -111,7 +97,6 @@ static void take_widths(struct options *o, const char *text)
 
     snprintf(copy, sizeof copy, "%s", text);
     o->nwidths = 0;
-
     o->widths_given = true;
 
     for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
@@ -217,7 +202,6 @@ static void take_measured(struct options *o, const char *text)
 
         if (strcmp(w, "data") == 0 || strcmp(w, "all") == 0)
             found |= data;
-
         if (strcmp(w, "metadata") == 0 || strcmp(w, "all") == 0)
             found |= all & ~data;
 
@@ -235,15 +219,13 @@ static void take_measured(struct options *o, const char *text)
         bad_measure(text);
 }
 
-static double take_seconds(const char *option, const char *text)
+static void take_pause(struct options *o, const char *text)
 {
     char *end;
-    double seconds = strtod(text, &end);
 
-    if (end == text || *end || !(seconds >= 0 && seconds <= 3600))
-        bad(option, text, "a number of seconds from 0 to 3600");
-
-    return seconds;
+    o->pause = strtod(text, &end);
+    if (end == text || *end || !(o->pause >= 0 && o->pause <= 3600))
+        bad("--pause", text, "a number of seconds from 0 to 3600");
 }
 
 /* Parses one of two words, or the word for both. */
@@ -256,100 +238,155 @@ static void take_words(const char *option, const char *text, const char *const w
         bad(option, text, "%s, %s or %s", word[0], word[1], word[2]);
 }
 
-static void take_option(struct options *o, int c, const char *arg)
+static void take_dir(struct options *o, const char *arg)
+{
+    o->dir = arg;
+    o->dir_given = true;
+}
+
+static void take_file_sizes(struct options *o, const char *arg)
+{
+    take_range("--file-sizes", arg, UINT64_MAX, &o->file_from, &o->file_to);
+}
+
+static void take_call_sizes(struct options *o, const char *arg)
+{
+    take_range("--call-sizes", arg, NBMRW_CALL_MAX, &o->call_from, &o->call_to);
+}
+
+static void take_step(struct options *o, const char *arg)
+{
+    o->step = take_count("--step", arg, 2, 1024);
+}
+
+static void take_repeats(struct options *o, const char *arg)
+{
+    o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MAX);
+}
+
+static void take_sink(struct options *o, const char *arg)
+{
+    o->sink = take_count("--sink", arg, 1, 65535);
+}
+
+static void take_job(struct options *o, const char *arg)
+{
+    o->job = take_count("--job", arg, 0, NBMRW_JOBS - 1);
+}
+
+static void take_inside(struct options *o, const char *arg)
+{
+    o->inside = true;
+}
+
+static void take_order(struct options *o, const char *arg)
 {
     static const char *const orders[] = { "seq", "random", "both" };
 
-    switch (c) {
-    case 'd':
-        o->dir = arg;
-        o->dir_given = true;
-        break;
-    case 'f':
-        take_range("--file-sizes", arg, UINT64_MAX, &o->file_from, &o->file_to);
-        break;
-    case 'c':
-        take_range("--call-sizes", arg, NBMRW_CALL_MAX, &o->call_from, &o->call_to);
-        break;
-    case 's':
-        o->step = take_count("--step", arg, 2, 1024);
-        break;
-    case 'r':
-        o->repeats = take_count("--repeats", arg, 1, NBMRW_REPEATS_MAX);
-        break;
-    case 'p':
-        o->pause = take_seconds("--pause", arg);
-        break;
-    case 'S':
-        take_servers(o, arg);
-        break;
-    case 'P':
-        o->prefix = arg;
-        break;
-    case 'H':
-        o->hosts = arg;
-        break;
-    case 'D':
-        o->server_dir = arg;
-        break;
-    case 'T':
-        o->streams = arg;
-        break;
-    case 'K':
-        o->sink = take_count("--sink", arg, 1, 65535);
-        break;
-    case 'A':
-        o->caption = arg;
-        break;
-    case 'w':
-        take_widths(o, arg);
-        break;
-    case 'C':
-        o->conduit = arg;
-        break;
-    case 'o':
-        take_words("--order", arg, orders, &o->sequential, &o->random_order);
-        break;
-    case 'm':
-        take_measured(o, arg);
-        break;
-    case 'j':
-        o->json = arg ? arg : "-";
-        break;
-    case 'g':
-        o->svg = arg;
-        break;
-    case 'F':
-        o->figures = true;
-        o->match = arg;
-        break;
-    case 'q':
-        o->quick = true;
-        o->repeats = 3;
-        o->file_from = o->file_to = 8 << 20;
-        break;
-    }
+    take_words("--order", arg, orders, &o->sequential, &o->random_order);
+}
+
+static void take_json(struct options *o, const char *arg)
+{
+    o->json = arg ? arg : "-";
+}
+
+static void take_figures(struct options *o, const char *arg)
+{
+    o->figures = true;
+    o->match = arg;
+}
+
+static void take_quick(struct options *o, const char *arg)
+{
+    o->quick = true;
+    o->repeats = 3;
+    o->file_from = o->file_to = 8 << 20;
+}
+
+__attribute__((noreturn)) static void print_help(struct options *o, const char *arg)
+{
+    exit(fputs(usage, stdout) < 0);
+}
+
+__attribute__((noreturn)) static void print_version(struct options *o, const char *arg)
+{
+    exit(printf("nbmrw (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION) < 0);
+}
+
+/* An option.  Its argument goes to take, or is stored as it is in the member at that offset. */
+struct row {
+    struct option form; /* getopt's */
+    bool is_fixed;      /* --figures has its own */
+    void (*take)(struct options *o, const char *arg);
+    size_t text_at;
+};
+
+#define TEXT(member) NULL, offsetof(struct options, member)
+
+/* clang-format off */
+static const struct row rows[] = {
+    { { "dir",        required_argument, NULL, 'd' }, false, take_dir,        0 },
+    { { "file-sizes", required_argument, NULL, 'f' }, true,  take_file_sizes, 0 },
+    { { "call-sizes", required_argument, NULL, 'c' }, true,  take_call_sizes, 0 },
+    { { "step",       required_argument, NULL, 's' }, true,  take_step,       0 },
+    { { "repeats",    required_argument, NULL, 'r' }, false, take_repeats,    0 },
+    { { "pause",      required_argument, NULL, 'p' }, false, take_pause,      0 },
+    { { "servers",    required_argument, NULL, 'S' }, true,  take_servers,    0 },
+    { { "prefix",     required_argument, NULL, 'P' }, false, TEXT(prefix) },
+    { { "hosts",      required_argument, NULL, 'H' }, false, TEXT(hosts) },
+    { { "server-dir", required_argument, NULL, 'D' }, false, TEXT(server_dir) },
+    { { "streams",    required_argument, NULL, 'T' }, true,  TEXT(streams) },
+    { { "sink",       required_argument, NULL, 'K' }, false, take_sink,       0 },
+    { { "widths",     required_argument, NULL, 'w' }, true,  take_widths,     0 },
+    { { "conduit",    required_argument, NULL, 'C' }, false, TEXT(conduit) },
+    { { "order",      required_argument, NULL, 'o' }, true,  take_order,      0 },
+    { { "measure",    required_argument, NULL, 'm' }, true,  take_measured,   0 },
+    { { "json",       optional_argument, NULL, 'j' }, false, take_json,       0 },
+    { { "svg",        required_argument, NULL, 'g' }, true,  TEXT(svg) },
+    { { "caption",    required_argument, NULL, 'A' }, false, TEXT(caption) },
+    { { "quick",      no_argument,       NULL, 'q' }, false, take_quick,      0 },
+    { { "figures",    optional_argument, NULL, 'F' }, false, take_figures,    0 },
+    { { "job",        required_argument, NULL, 'J' }, false, take_job,        0 },
+    { { "inside",     no_argument,       NULL, 'I' }, false, take_inside,     0 },
+    { { "help",       no_argument,       NULL, 'h' }, false, print_help,      0 },
+    { { "version",    no_argument,       NULL, 'v' }, false, print_version,   0 },
+};
+/* clang-format on */
+
+static const struct row *row_of(int letter)
+{
+    size_t i = 0;
+
+    while (rows[i].form.val != letter)
+        i++;
+
+    return &rows[i];
+}
+
+static void take_option(struct options *o, const struct row *row, const char *arg)
+{
+    if (row->take)
+        row->take(o, arg);
+    else
+        memcpy((char *)o + row->text_at, &arg, sizeof arg);
 }
 
 void nbmrw_options(struct options *o, int argc, char **argv)
 {
+    struct option longs[AMPH_COUNTOF(rows) + 1] = { { 0 } };
     bool fixed = false; /* what has no effect on --figures is given */
+
+    for (size_t i = 0; i < AMPH_COUNTOF(rows); i++)
+        longs[i] = rows[i].form;
 
     for (int c; (c = getopt_long_only(argc, argv, "d:f:c:s:r:p:S:P:H:D:T:w:C:o:m:j::g:F::qh", longs,
                                       NULL)) != -1;) {
-        if (c == 'h')
-            exit(fputs(usage, stdout) < 0);
-        if (c == 'v')
-            exit(printf("nbmrw (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION) < 0);
         if (c == '?')
             exit(2);
 
-        o->inside |= c == 'I';
-        if (c == 'J')
-            o->job = take_count("--job", optarg, 0, NBMRW_JOBS - 1);
-
-        take_option(o, c, optarg);
-        fixed |= strchr("fcswomgTS", c) != NULL;
+        take_option(o, row_of(c), optarg);
+        fixed |= row_of(c)->is_fixed;
     }
 
     if (!o->repeats)
