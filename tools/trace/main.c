@@ -73,16 +73,28 @@ enum {
     O_HELP = 1 << 9
 };
 
+#define IN(member) offsetof(struct given, member)
+
+/* clang-format off */
 static const struct option {
     const char *name;
     unsigned bit;
     bool has_value;
+    size_t at; /* of what the option sets: a text if it has a value, else a bool; 0: the form of the output */
 } options[] = {
-    { "json", O_JSON, false },    { "csv", O_CSV, false },     { "format", O_FORMAT, true },
-    { "prefix", O_PREFIX, true }, { "below", O_BELOW, true },  { "no-think", O_NO_THINK, false },
-    { "o", O_OUTPUT, true },      { "size", O_SIZE, true },    { "help", O_HELP, false },
-    { "h", O_HELP, false },       { "ended", O_ENDED, false },
+    { "json",     O_JSON,     false, 0 },
+    { "csv",      O_CSV,      false, 0 },
+    { "format",   O_FORMAT,   true,  IN(format) },
+    { "prefix",   O_PREFIX,   true,  IN(prefix) },
+    { "below",    O_BELOW,    true,  IN(below) },
+    { "no-think", O_NO_THINK, false, IN(no_think) },
+    { "o",        O_OUTPUT,   true,  IN(output) },
+    { "size",     O_SIZE,     true,  IN(size) },
+    { "help",     O_HELP,     false, IN(help) },
+    { "h",        O_HELP,     false, IN(help) },
+    { "ended",    O_ENDED,    false, IN(ended) },
 };
+/* clang-format on */
 
 static const struct option *find_option(const char *word)
 {
@@ -94,48 +106,23 @@ static const struct option *find_option(const char *word)
 }
 
 /* Stores the option.  false: it contradicts one before it. */
-static bool set_option(struct given *g, unsigned bit, const char *value)
+static bool set_option(struct given *g, const struct option *o, const char *value)
 {
-    unsigned forms = O_JSON | O_CSV;
+    const unsigned forms = O_JSON | O_CSV;
 
-    if ((bit & forms) && (g->seen & forms & ~bit))
+    if ((o->bit & forms) && (g->seen & forms & ~o->bit))
         return false;
-    if (g->seen & bit & (O_FORMAT | O_PREFIX | O_BELOW | O_OUTPUT | O_SIZE))
+    if (o->has_value && (g->seen & o->bit))
         return false;
 
-    g->seen |= bit;
-    switch (bit) {
-    case O_JSON:
-        g->form = TRACE_JSONL;
-        break;
-    case O_CSV:
-        g->form = TRACE_CSV;
-        break;
-    case O_FORMAT:
-        g->format = value;
-        break;
-    case O_PREFIX:
-        g->prefix = value;
-        break;
-    case O_BELOW:
-        g->below = value;
-        break;
-    case O_NO_THINK:
-        g->no_think = true;
-        break;
-    case O_OUTPUT:
-        g->output = value;
-        break;
-    case O_SIZE:
-        g->size = value;
-        break;
-    case O_ENDED:
-        g->ended = true;
-        break;
-    case O_HELP:
-        g->help = true;
-        break;
-    }
+    g->seen |= o->bit;
+
+    if (o->bit & forms)
+        g->form = o->bit == O_JSON ? TRACE_JSONL : TRACE_CSV;
+    else if (o->has_value)
+        memcpy((char *)g + o->at, &value, sizeof value);
+    else
+        *(bool *)((char *)g + o->at) = true;
 
     return true;
 }
@@ -165,7 +152,7 @@ static bool take_options(const char *command, unsigned allowed, int argc, char *
             return false;
         }
 
-        if (!set_option(g, o->bit, o->has_value ? argv[i + 1] : NULL)) {
+        if (!set_option(g, o, o->has_value ? argv[i + 1] : NULL)) {
             if (o->has_value)
                 trace_fail("%s is given twice; give one of them", argv[i]);
             else

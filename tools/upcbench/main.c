@@ -98,79 +98,96 @@ static void set_defaults(struct bench_options *o)
         o->repeat = o->check ? 15 : 7;
 }
 
+static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
+                                       { "svg", required_argument, NULL, 's' },
+                                       { "check", no_argument, NULL, 'C' },
+                                       { "list", no_argument, NULL, 'l' },
+                                       { "help", no_argument, NULL, 'h' },
+                                       { "version", no_argument, NULL, 'v' },
+                                       { NULL, 0, NULL, 0 } };
+
+__attribute__((noreturn)) static void print_version(void)
+{
+    printf("upc-bench (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+    exit(0);
+}
+
+__attribute__((noreturn)) static void print_help(void)
+{
+    usage(stdout);
+    exit(0);
+}
+
+/* false, after a message: the option is refused. */
+static bool take_option(struct bench_options *o, int option, const char *arg)
+{
+    switch (option) {
+    case 'n':
+        return parse_number(option, arg, 1, 1024, &o->threads);
+    case 'r':
+        return parse_number(option, arg, 1, BENCH_SAMPLES, &o->repeat);
+    case 'S':
+        return parse_number(option, arg, 0, 64, &o->servers);
+    case 'b':
+        return parse_sizes(o, arg);
+
+    case 'c':
+        o->conduits = arg;
+        return true;
+    case 't':
+        o->tests = arg;
+        return true;
+    case 'd':
+        o->dir = arg;
+        return true;
+    case 's':
+        o->svg = arg;
+        return true;
+
+    case 'j':
+        o->json = true;
+        return true;
+    case 'C':
+        o->check = true;
+        return true;
+    case 'l':
+        o->list = true;
+        return true;
+
+    case 'h':
+        print_help();
+    case 'v':
+        print_version();
+    default: /* getopt has said why */
+        return false;
+    }
+}
+
 static bool parse(struct bench_options *o, int argc, char **argv)
 {
-    static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-                                           { "svg", required_argument, NULL, 's' },
-                                           { "check", no_argument, NULL, 'C' },
-                                           { "list", no_argument, NULL, 'l' },
-                                           { "help", no_argument, NULL, 'h' },
-                                           { "version", no_argument, NULL, 'v' },
-                                           { NULL, 0, NULL, 0 } };
-    int c;
-    bool ok = true;
-    bool sizes = false; /* -b is given */
+    bool has_sizes = false;
 
-    while (ok && (c = getopt_long_only(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1)
-        switch (c) {
-        case 'n':
-            ok = parse_number(c, optarg, 1, 1024, &o->threads);
-            break;
-        case 'c':
-            o->conduits = optarg;
-            break;
-        case 't':
-            o->tests = optarg;
-            break;
-        case 'b':
-            sizes = true;
-            ok = parse_sizes(o, optarg);
-            break;
-        case 'r':
-            ok = parse_number(c, optarg, 1, BENCH_SAMPLES, &o->repeat);
-            break;
-        case 'S':
-            ok = parse_number(c, optarg, 0, 64, &o->servers);
-            break;
-        case 'd':
-            o->dir = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 's':
-            o->svg = optarg;
-            break;
-        case 'C':
-            o->check = true;
-            break;
-        case 'l':
-            o->list = true;
-            break;
-        case 'h':
-            usage(stdout);
-            exit(0);
-        case 'v':
-            printf("upc-bench (%s) %s\n", PACKAGE_NAME, PACKAGE_VERSION);
-            exit(0);
-        default:
-            ok = false;
-        }
+    for (int c; (c = getopt_long_only(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1;) {
+        if (!take_option(o, c, optarg))
+            return false;
 
-    if (ok && optind < argc) {
-        fprintf(stderr, "upc-bench: %s is not an option; --help lists them\n", argv[optind]);
-        ok = false;
+        has_sizes |= c == 'b';
     }
 
-    if (ok && o->check && !o->tests && sizes) {
+    if (optind < argc) {
+        fprintf(stderr, "upc-bench: %s is not an option; --help lists them\n", argv[optind]);
+        return false;
+    }
+
+    if (o->check && !o->tests && has_sizes) {
         fputs("upc-bench: the targets of --check are those of 1 MiB; leave out -b, or name tests "
               "by -t\n",
               stderr);
-        ok = false;
+        return false;
     }
 
     set_defaults(o);
-    return ok;
+    return true;
 }
 
 /* ---- a figure ---- */
