@@ -91,6 +91,7 @@ EXTRA_DIST += tests/files/ways/ways_figures.sh tests/files/ways/ways_bench.c
 dist_check_SCRIPTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh \
 	tests/files/ways/ways_quick.sh
 TESTS += tests/files/ways/ways_answers.sh tests/files/ways/ways_choice.sh tests/files/ways/ways_matrix.sh tests/files/ways/ways_quick.sh
+CLEANFILES += ways-results.txt
 EXTRA_DIST += tests/files/ways/ways_answers.c scripts/ways-table tests/files/ways/ways_matrix.py tests/files/ways/ways_expected.txt tests/files/ways/ways.c tests/files/ways/ways.cc \
 	tests/files/ways/ways.f90 tests/files/ways/ways.go tests/files/ways/ways.rs tests/files/ways/Ways.java
 
