@@ -2,10 +2,12 @@
 /*
  * A server is killed in the middle (-on-server-death eio): calls in flight and later ones on it
  * give EIO and never hang; the clients of the other server notice nothing.  Rank 0 kills its
- * server; every rank writes all the time.
+ * server when every rank is writing: those of that server write until they get an error, the
+ * others until some time after the death.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,8 +22,11 @@
 #include "iofwd/client/internal.h"
 #include "tests/files/fwd_bare.h"
 
-#define RUN_NS (1500 * AMPH_NS_PER_MS)
+#define AFTER_NS (1000 * AMPH_NS_PER_MS)
 #define PROMPT_NS (3 * AMPH_NS_PER_S)
+#define LIMIT_NS (30 * AMPH_NS_PER_S) /* where no death comes */
+
+static const size_t sizes[] = { 100, 1 << 20 }; /* of the writes of a rank's two threads */
 
 static struct amph_fwd_client *cl;
 static _Atomic uint64_t killed_ns;
@@ -39,32 +44,89 @@ static pid_t server_pid(void)
 
 struct writer {
     size_t bytes;
+    bool victim; /* of the server that dies */
     int err;
     uint64_t end_ns;
 };
+
+/* The file that a rank writes.  Both servers keep the same directory, and so do the jobs of the other
+ * cases, one after the other. */
+static void name_file(uint32_t rank, size_t bytes, char path[64])
+{
+    snprintf(path, 64, "/fwd/death-%" PRIx64 "-%u-%zu", cl->job->id, rank, bytes);
+}
+
+/* The file that exists from shortly before the death. */
+static void name_mark(char path[64])
+{
+    snprintf(path, 64, "/fwd/killing-%" PRIx64, cl->job->id);
+}
+
+static bool exists(const char *path)
+{
+    struct amph_fwd_file f;
+
+    if (amph_fwd_open(cl, NULL, path, O_RDONLY, 0, &f) != 0)
+        return false;
+
+    amph_fwd_close(cl, &f);
+    return true;
+}
 
 static void *write_on(void *arg)
 {
     struct writer *wr = arg;
     struct amph_fwd_file f;
     char path[64];
+    char mark[64];
     char *buf = calloc(1, wr->bytes);
-    uint64_t until = amph_now_ns() + RUN_NS;
+    uint64_t until = amph_now_ns() + LIMIT_NS;
+    bool told = wr->victim;
     size_t n;
 
-    snprintf(path, sizeof path, "/fwd/death-%u-%zu", amph_fwd_client_number(cl), wr->bytes);
+    name_file(cl->rank, wr->bytes, path);
+    name_mark(mark);
     wr->err = amph_fwd_open(cl, NULL, path, O_RDWR | O_CREAT, 0600, &f);
-    while (!wr->err && amph_now_ns() < until)
+    while (!wr->err && amph_now_ns() < until) {
         wr->err = amph_fwd_pwrite(cl, &f, 0, buf, wr->bytes, &n);
+        if (!told && exists(mark)) {
+            told = true;
+            until = amph_now_ns() + AFTER_NS;
+        }
+    }
 
     wr->end_ns = amph_now_ns();
     free(buf);
     return NULL;
 }
 
+/* Waits until all ranks write, and kills the server of this one in the middle of it. */
+static bool kill_server(void)
+{
+    struct timespec soon = { 0, 300 * 1000 * 1000 };
+    struct amph_fwd_file f;
+    pid_t pid = server_pid();
+    char path[64];
+
+    for (uint32_t rank = 0; rank < cl->first; rank++) {
+        for (int i = 0; i < 2; i++) {
+            name_file(rank, sizes[i], path);
+            while (!exists(path))
+                nanosleep(&(struct timespec){ 0, 1000 * 1000 }, NULL);
+        }
+    }
+
+    nanosleep(&soon, NULL);
+    name_mark(path);
+    if (amph_fwd_open(cl, NULL, path, O_WRONLY | O_CREAT, 0600, &f) != 0)
+        return false;
+
+    killed_ns = amph_now_ns();
+    return pid > 1 && kill(pid, SIGKILL) == 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = { 100, 1 << 20 };
     struct writer wr[2];
     pthread_t t[2];
     int failures = 0;
@@ -77,22 +139,13 @@ int main(int argc, char **argv)
     bool victim = cl->servers[0] == cl->first + 0;
 
     for (int i = 0; i < 2; i++) {
-        wr[i] = (struct writer){ .bytes = sizes[i] };
+        wr[i] = (struct writer){ .bytes = sizes[i], .victim = victim };
         pthread_create(&t[i], NULL, write_on, &wr[i]);
     }
 
-    if (killer) {
-        /* in the middle of both threads' writing */
-        struct timespec soon = { 0, 300 * 1000 * 1000 };
-        pid_t pid = server_pid();
-
-        nanosleep(&soon, NULL);
-        killed_ns = amph_now_ns();
-
-        if (pid <= 1 || kill(pid, SIGKILL) != 0) {
-            printf("cannot find the server's process\n");
-            return 1;
-        }
+    if (killer && !kill_server()) {
+        printf("cannot find or kill the server's process\n");
+        return 1;
     }
 
     for (int i = 0; i < 2; i++) {
