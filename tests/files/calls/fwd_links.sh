@@ -20,7 +20,14 @@ cat dangling; cat loop; cat near/nothing; mkdir data; mkdir data/sub; rm data/ec
 ln -s "$D/made" made; echo made >made; cat "$D/made"; mkfifo data/pipe; test -p data/pipe && echo pipe; truncate -s 3 data/made; wc -c <made
 bash -c 'exec 3<>data/file; read x <&3; echo $x; echo data/*; cd data && . ./file' 2>&1 | sed 's/^bash: line [0-9]*: //; s/^file: line/line/'
 X
-fwd_both "links into a prefix" sh "$mp_dir/commands"
+# Where this host has a /fwd, too, the links lead to that (doc/limits.md), and the commands would write there.
+if [ ! -e /fwd ]; then
+    fwd_both "links into a prefix" sh "$mp_dir/commands"
+else
+    for part in "same output" "same files" "passed through the servers"; do
+        mp_skip "links into a prefix: $part" "this host has a directory /fwd"
+    done
+fi
 
 # The prefix exists on this host too, where it holds something else.
 mkdir -p "$mp_dir/here/sub" "$mp_dir/there/sub" "$mp_dir/scratch"
