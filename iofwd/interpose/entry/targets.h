@@ -249,6 +249,7 @@ ssize_t amph_ip_proc_readlink(const char *link, char *target, size_t cap_bytes);
 /* process/untraceable.c */
 int amph_do_prctl(int option, unsigned long a1, unsigned long a2, unsigned long a3,
                   unsigned long a4);
+int amph_do_capset(void *header, const void *data);
 
 /* start.c */
 /* Copies a forwarded file into memory, if it may be used in this way.  Returns a local descriptor,

@@ -16,6 +16,7 @@
  *   user         a process that changes its user before its first call (/fwd/file is there; the
  *                directory is a local one)
  *   untraceable  a process that lets nobody trace it before its first call (the directory is a local one)
+ *   capless      a process that gives its capabilities up before its first call (the same)
  *   memory       large calls where the server keeps little memory for a client
  *   numbers      small limits of descriptors leave the lowest numbers to the program
  *   unmapped     descriptors for whose table no memory is left (with IOFWD_CLIENT_FILES=20)
@@ -24,6 +25,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -636,23 +638,42 @@ static void late(void)
     puts("done");
 }
 
-/* ---- processes that nobody may trace ---- */
+/* ---- processes that nobody may trace, and ones that may not open what their servers may ---- */
 
-static void untraceable(void)
+/* Makes a file and compares what comes back. */
+static void use_file(const char *path)
 {
     char *data = malloc(MIB);
     char *back = malloc(MIB);
 
     must(data && back, "memory");
     memset(data, 'd', MIB);
-    must(prctl(PR_SET_DUMPABLE, 0) == 0, "prctl");
 
-    int fd = open("/fwd/untraceable", O_RDWR | O_CREAT, 0600);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
 
     gives("write", fd < 0 ? -1 : write(fd, data, MIB));
     gives("read", pread(fd, back, MIB, 0));
     must(memcmp(data, back, MIB) == 0, "the data");
     puts("done");
+}
+
+static void untraceable(void)
+{
+    must(prctl(PR_SET_DUMPABLE, 0) == 0, "prctl");
+    use_file("/fwd/untraceable");
+}
+
+int capset(cap_user_header_t header,
+           const cap_user_data_t data); /* no header of the C library has it */
+
+static void capless(void)
+{
+    struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct none[2] = { { 0 } };
+
+    must(capset(&header, NULL) == -1 && errno == EFAULT, "a bad address");
+    must(capset(&header, none) == 0, "capset");
+    use_file("/fwd/capless");
 }
 
 /* ---- the lowest numbers ---- */
@@ -702,7 +723,8 @@ int main(int argc, char **argv)
                   { "unmapped", unmapped, false },
                   { "late", late, false },
                   { "numbers", numbers, false },
-                  { "untraceable", untraceable, false } };
+                  { "untraceable", untraceable, false },
+                  { "capless", capless, false } };
 
     find_lowest();
     for (size_t i = 0; argc > 2 && i < sizeof parts / sizeof parts[0]; i++) {

@@ -175,6 +175,10 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
     grep -q '^done$' "$mp_dir/out"
     mp_report $? "a program that lets nobody trace it" "$mp_dir/out"
 
+    timeout 60 "$AMPHORA_RUN" -n 1 -servers 1 -iofwd "/fwd=$mp_dir/mine" "$program" capless / >"$mp_dir/out" 2>&1 </dev/null
+    grep -q '^done$' "$mp_dir/out"
+    mp_report $? "a program that gives its capabilities up" "$mp_dir/out"
+
     library=$(realpath "$builddir/.libs/libiofwd.so")
     if setpriv --reuid=12345 --clear-groups ldd "$library" 2>/dev/null | grep -q 'libamphora.*=> /'; then
         mkdir "$mp_dir/kept"
@@ -187,6 +191,7 @@ if [ "$(id -u)" = 0 ] && setpriv --bounding-set=-all --inh-caps=-all true 2>/dev
 else
     mp_skip "another user's files" "needs root, and setpriv (Debian: util-linux)"
     mp_skip "a program that lets nobody trace it" "needs root, and setpriv (Debian: util-linux)"
+    mp_skip "a program that gives its capabilities up" "needs root, and setpriv (Debian: util-linux)"
     mp_skip "a program that changes its user is refused" "needs root, and setpriv (Debian: util-linux)"
 fi
 mp_done
