@@ -144,6 +144,8 @@ preload_sources = \
 	iofwd/interpose/fd/lock.c \
 	iofwd/interpose/fd/own_table.c \
 	iofwd/interpose/fd/own_table.h \
+	iofwd/interpose/fd/passed.c \
+	iofwd/interpose/fd/passed.h \
 	iofwd/interpose/libc/time64.c \
 	iofwd/interpose/libc/time64.h \
 	iofwd/interpose/stdio/libc_text.c \

@@ -30,6 +30,7 @@
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/fault_check.h"
 #include "iofwd/interpose/entry/targets.h"
+#include "iofwd/interpose/fd/passed.h"
 #include "iofwd/interpose/path/near_versions.h"
 #include "iofwd/interpose/path/resolve.h"
 
@@ -356,8 +357,10 @@ static void share_passed(const struct msghdr *msg)
     for (struct cmsghdr *c = next_passed(&m, NULL); c; c = next_passed(&m, c)) {
         const int *fd = (const int *)CMSG_DATA(c);
 
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++)
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof *fd; i++) {
             amph_ip_near_writing_keep(fd[i]);
+            amph_ip_passed_keep(fd[i]);
+        }
     }
 }
 

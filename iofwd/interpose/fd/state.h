@@ -20,6 +20,7 @@
 #include "base/platform.h"
 #include "iofwd/client/client.h"
 
+struct amph_fd_file;
 struct amph_fdtab;
 struct amph_fdtab_pool;
 struct amph_ip_aio_request;
@@ -30,6 +31,7 @@ struct amph_ip_table_child;
 #define AMPH_IP_EPOLL_NOTIFIERS 8 /* servers of one set */
 #define AMPH_IP_LIBAIO_KEPT 16
 #define AMPH_IP_TABLE_SLOTS 64
+#define AMPH_IP_PASSED_KEPT 256
 #define AMPH_IP_SCRATCH_SLOTS 4
 #define AMPH_IP_SCRATCH_BYTES ((size_t)1 << 20)
 
@@ -73,6 +75,10 @@ struct amph_ip_fds_state {
     /* fd.c: of each server the memfd from which the placeholders of its files are opened: server in
      * the high half, descriptor + 1 in the low; 0: none.  Each word is written once, atomically. */
     uint64_t stamps[AMPH_FWD_PARTS_MAX];
+
+    /* passed.c: the open files that this process has sent last in messages, with a reference each; atomically */
+    struct amph_fd_file *passed[AMPH_IP_PASSED_KEPT];
+    unsigned passed_next;
 
     /* path/root.c: descriptor of /proc + 1; 0: none; atomically */
     int proc_plus_one;

@@ -26,6 +26,7 @@
 #include "iofwd/interpose/entry/catch.h"
 #include "iofwd/interpose/fd/libaio.h"
 #include "iofwd/interpose/fd/own_table.h"
+#include "iofwd/interpose/fd/passed.h"
 #include "iofwd/interpose/stdio/foreign_file.h"
 #include "iofwd/calls/names.h"
 #include "iofwd/interpose/entry/syscall_numbers.h"
@@ -91,8 +92,10 @@ static void begin_child(const struct amph_ip_forking *f)
     amph_ip_aio_forked();
     amph_ip_libaio_forked();
     amph_ip_tables_forked();
-    if (!f->alone)
+    if (!f->alone) {
+        amph_ip_passed_forked();
         amph_fdtab_recount();
+    }
 
     if (f->loaded) {
         amph_ip_maps_forked(!f->alone);

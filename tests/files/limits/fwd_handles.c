@@ -330,6 +330,91 @@ static void sent_to_oneself(void)
     IS(close(pair[1]), 0);
 }
 
+/* A helper opens files, sends them and closes its descriptors before the receiver makes a call on its own. */
+#define SENT 5
+
+static void send_descriptor(int to, int fd)
+{
+    char byte = 0;
+    char room[CMSG_SPACE(sizeof(int))] = { 0 };
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+    };
+
+    *CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+                                             .cmsg_level = SOL_SOCKET,
+                                             .cmsg_type = SCM_RIGHTS };
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(int));
+    IS(sendmsg(to, &msg, 0), 1);
+}
+
+static int receive_descriptor(int from)
+{
+    char byte = 0;
+    char room[CMSG_SPACE(sizeof(int))] = { 0 };
+    struct iovec iov = { &byte, 1 };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+    };
+    int fd = -1;
+
+    IS(recvmsg(from, &msg, 0), 1);
+    IS(CMSG_FIRSTHDR(&msg) != NULL, 1);
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+    return fd;
+}
+
+static void helper(int socket)
+{
+    char name[64];
+    char byte = 0;
+
+    for (int i = 0; i < SENT; i++) {
+        snprintf(name, sizeof name, "%s/sent.%d", mine, i);
+
+        int fd = open(name, O_RDWR | O_CREAT, 0600);
+
+        send_descriptor(socket, fd);
+        IS(close(fd), 0);
+    }
+
+    IS(write(socket, &byte, 1), 1);
+    IS(read(socket, &byte, 1), 0); /* the receiver has ended its work */
+    _exit(0);
+}
+
+static void sent_and_closed(void)
+{
+    int pair[2];
+    int got[SENT];
+    char byte = 0;
+    char text[8] = "";
+
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(pair[1]);
+        helper(pair[0]);
+    }
+
+    close(pair[0]);
+    for (int i = 0; i < SENT; i++)
+        got[i] = receive_descriptor(pair[1]);
+    IS(read(pair[1], &byte, 1), 1);
+
+    for (int i = 0; i < SENT; i++) {
+        IS(write(got[i], "kept", 4), 4);
+        IS(pread(got[i], text, sizeof text, 0), 4);
+        IS(memcmp(text, "kept", 4), 0);
+        IS(close(got[i]), 0);
+    }
+
+    IS(close(pair[1]), 0);
+    IS(wait_for(pid), 0);
+}
+
 /* While dup2 makes one descriptor local and forwarded by turns, other threads' calls find one file
  * or the other. */
 
@@ -423,6 +508,7 @@ int main(void)
     from_a_signal_handler();
     placeholder_refuses();
     sent_to_oneself();
+    sent_and_closed();
     turned();
     IS(stats().errors > 0 && stats().bytes_written > 0, 1);
 
