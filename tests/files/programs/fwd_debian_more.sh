@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # More programs of Debian for fwd_debian.sh, in the form of fwd_debian_programs.sh: HDF5's and HDF4's tools, databases, backups, mail,
-# languages.  -trap refuses shared maps that are written (xfs_io, Mono, Kyoto Cabinet) and programs below a prefix (Haskell).
+# languages, servers.  -trap refuses shared maps that are written (xfs_io, Mono, Kyoto Cabinet, systemd's journals, LMDB of BLAST) and
+# programs below a prefix (Haskell).
 debian_programs="$debian_programs
 hdf5_tools h5repack
 hdf4_tools hrepack
@@ -12,7 +13,12 @@ kyoto kchashmgr trap
 notmuch notmuch
 dar dar
 roots dpkg-scanpackages
-partitions sgdisk"
+partitions sgdisk
+journal /lib/systemd/systemd-journal-remote trap
+proteins blastp trap
+reads samtools
+nbd nbdcopy
+broker mosquitto"
 
 in_hdf5_tools() {
     seq 4000 >numbers
@@ -223,4 +229,70 @@ in_partitions() {
         sfdisk --delete dos 1 -q
         sfdisk -d dos
     fi
+}
+
+in_journal() {
+    for number in $(seq 300); do
+        printf '__REALTIME_TIMESTAMP=%s\n_BOOT_ID=00000000000000000000000000000001\nMESSAGE=message %s\nPRIORITY=%s\nBIG=%0*d\n\n' \
+            $((1700000000000000 + number)) "$number" $((number % 7)) $((number * 11)) 1
+    done >entries
+    /lib/systemd/systemd-journal-remote -o kept.journal entries
+    /lib/systemd/systemd-journal-remote -o kept.journal entries
+    journalctl --file kept.journal -o cat | cksum
+    journalctl --file kept.journal -o cat PRIORITY=3 | wc -l
+    journalctl --file kept.journal --verify 2>&1 | grep -c PASS
+    rm kept.journal
+}
+
+in_proteins() {
+    awk 'BEGIN { for (n = 1; n <= 200; n++) { print ">s" n; s = ""
+        for (i = 0; i < 300; i++) s = s substr("ACDEFGHIKLMNPQRSTVWY", (n * n * 7 + i * i * (n % 13 + 3) + i * n) % 20 + 1, 1); print s } }' >p.fa
+    makeblastdb -in p.fa -dbtype prot -parse_seqids -out db >/dev/null
+    echo "exit code $?"
+    blastdbcmd -db db -entry s77 | cksum
+    head -n 4 p.fa >query.fa
+    blastp -db db -query query.fa -outfmt 6 -num_threads 2 2>/dev/null | cut -f1-4 | head -n 5
+    rm db.*
+}
+
+in_reads() {
+    awk 'BEGIN { srand(5); for (c = 1; c < 4; c++) { print ">chr" c; for (k = 0; k < 200; k++) { s = ""
+        for (i = 0; i < 70; i++) s = s substr("ACGT", int(rand() * 4) + 1, 1); print s } } }' >ref.fa
+    grep -v '>' ref.fa | awk '{ q = $0; gsub(/./, "I", q); print "@r" NR "\n" $0 "\n+\n" q }' >reads.fq
+    bwa index ref.fa 2>/dev/null
+    bwa mem -t 2 ref.fa reads.fq 2>/dev/null | samtools sort -@ 2 -T part -o a.bam - 2>/dev/null
+    samtools index a.bam && samtools view a.bam chr2:100-2000 | cksum
+    samtools faidx ref.fa chr3:10-60
+    samtools view -C -T ref.fa -o a.cram a.bam && samtools index a.cram && samtools view -T ref.fa a.cram chr1:1-500 | wc -l
+    samtools flagstat a.bam | head -n 1
+    rm a.*
+}
+
+in_nbd() {
+    truncate -s 8M disk
+    printf 'data %.0s' 1 2 3 4 5 6 7 8 9 | dd of=disk bs=1000 seek=300 conv=notrunc status=none
+    # shellcheck disable=SC2016
+    nbdkit -U - file "$PWD/disk" --run 'nbdinfo --map --totals "$uri"; nbdcopy "$uri" copy
+        qemu-io -f raw -c "write -q -P 7 1M 64k" -c "discard -q 0 64k" -c "write -q -z 2M 64k" -c flush -c "read -q -P 7 1M 64k" "$uri"'
+    echo "exit code $?"
+    cmp disk copy | cut -d' ' -f1-4
+}
+
+in_broker() {
+    port=$((29000 + $$ % 5000))
+    printf 'listener %s 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location %s/\npersistence_file kept.db\nuser root\n' \
+        $port "$PWD" >conf
+    for round in 1 2; do
+        mosquitto -c conf 2>/dev/null &
+        for attempt in $(seq 100); do
+            mosquitto_pub -p $port -t up -m "$attempt" 2>/dev/null && break
+            sleep 0.1
+        done
+        [ $round = 1 ] && for topic in a b c; do mosquitto_pub -p $port -r -q 1 -t "kept/$topic" -m "value $topic"; done
+        mosquitto_sub -p $port -t 'kept/#' -C 3 -W 5 | sort
+        kill $!
+        wait $!
+    done
+    ls
+    rm conf kept.db
 }
