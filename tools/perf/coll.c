@@ -138,7 +138,7 @@ static double sample(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned h
     if (bytes < 8)
         c.block = 8;
 
-    if (bytes > c.block)
+    if (bytes && bytes != c.block)
         run->used_bytes = c.block;
 
     if (!need_memory(run, blocks * c.block))

@@ -13,7 +13,7 @@
 /* A transfer: every other piece of an area at the target, and the same bytes solid here. */
 struct transfer {
     gex_TM_t tm;
-    size_t len, count;
+    size_t len, count, bytes;
     char *there, *here;
     void *list_there[TRANSFER_BYTES / MIN_PIECE];
     void *list_here[1];
@@ -21,14 +21,25 @@ struct transfer {
     gex_Memvec_t vec_here[1];
 };
 
+/* The length of a piece that is asked for, within what a transfer has room for. */
+static size_t piece(size_t bytes)
+{
+    if (bytes < MIN_PIECE)
+        return MIN_PIECE;
+
+    return bytes < TRANSFER_BYTES ? bytes : TRANSFER_BYTES;
+}
+
+/* A transfer is shorter than TRANSFER_BYTES if no number of its pieces is as long. */
 static void prepare(struct transfer *t, const struct perf_run *run, size_t len)
 {
     t->len = len;
     t->count = TRANSFER_BYTES / len;
+    t->bytes = t->count * len;
     t->there = (char *)run->remote;
     t->here = (char *)run->buffer;
     t->list_here[0] = t->here;
-    t->vec_here[0] = (gex_Memvec_t){ t->here, TRANSFER_BYTES };
+    t->vec_here[0] = (gex_Memvec_t){ t->here, t->bytes };
     gasnet_QueryGexObjects(NULL, NULL, &t->tm, NULL);
 
     for (size_t i = 0; i < t->count; i++) {
@@ -53,10 +64,10 @@ static void indexed(const struct transfer *t, bool put)
 {
     if (put)
         gex_VIS_IndexedPutBlocking(t->tm, 1, t->count, t->list_there, t->len, 1, t->list_here,
-                                   TRANSFER_BYTES, 0);
+                                   t->bytes, 0);
     else
-        gex_VIS_IndexedGetBlocking(t->tm, 1, t->list_here, TRANSFER_BYTES, 1, t->count,
-                                   t->list_there, t->len, 0);
+        gex_VIS_IndexedGetBlocking(t->tm, 1, t->list_here, t->bytes, 1, t->count, t->list_there,
+                                   t->len, 0);
 }
 
 static void vector(const struct transfer *t, bool put)
@@ -68,9 +79,12 @@ static void vector(const struct transfer *t, bool put)
 }
 
 /* Megabytes a second of one transfer after the other. */
-static double rate(struct perf_run *run, size_t len,
+static double rate(struct perf_run *run, size_t bytes,
                    void (*once)(const struct transfer *t, bool put), bool put)
 {
+    const size_t len = piece(bytes);
+
+    run->used_bytes = len;
     if (run->rank == 1)
         perf_am_serve(run);
 
@@ -89,7 +103,7 @@ static double rate(struct perf_run *run, size_t len,
         once(&t, put);
 
     perf_am_release(run);
-    return (double)n * TRANSFER_BYTES * 1e3 / (double)(end - start);
+    return (double)n * (double)t.bytes * 1e3 / (double)(end - start);
 }
 
 double perf_strided_put(struct perf_run *run, size_t bytes)
