@@ -52,6 +52,7 @@ for net in smp tcp; do
     figures "$net: messages" 8 -conduit $net -bytes 64,64K -test am_barrier_rtt,am_event_rtt,am_short_rtt,am_medium_rtt,am_long_rtt,am_short_flood
     figures "$net: rates and negotiated payload" 10 -conduit $net -bytes 8 -test am_medium_rate,am_inject,am_depth,np_medium_rtt,np_medium_rate,np_client_flood,np_long_flood,put_nbi_rate,get_nbi_rate,put_nb_rate
     figures "$net: put and get" 6 -conduit $net -bytes 8,64K -test put_lat,put_bw,get_bw
+    figures "$net: transfers of pieces of any size" 9 -conduit $net -bytes 3,48,4M -test strided_put,indexed_get,vector_put
     figures "$net: barrier of 3" 1 -conduit $net -n 3 -test barrier
     figures "$net: collectives of 3" 15 -conduit $net -n 3 -bytes 8 \
         -test coll_barrier,coll_broadcast,coll_reduce,coll_reduce_all,coll_scan,coll_scatter,coll_gather,coll_gather_all,coll_exchange,root_broadcast,root_reduce,root_scatter,root_gather,team_barrier,team_reduce_all
@@ -88,6 +89,34 @@ for net in smp tcp udp; do
 done
 
 mp_check "nothing is left in the directory" rmdir "$mp_dir/work"
+
+# ends_at SIGNAL: nothing is left of a tool that gets SIGNAL during its first job, but for its directory after SIGKILL
+has_job() {
+    for job_pid in $(mp_marked "PERF_MARK=$ends_mark"); do
+        tr '\0' ' ' 2>/dev/null <"/proc/$job_pid/cmdline" | grep -q '^[^ ]*amphora-perf -inside' && return 0
+    done
+    return 1
+}
+
+ends_at() {
+    ends_mark=perf$1$$
+    PERF_MARK=$ends_mark "$perf" -conduit tcp -test am_short_rtt -repeat 100 -sample 1000 -dir "$mp_dir/work" >"$mp_dir/ends" 2>&1 </dev/null &
+    ends_tool=$!
+    mp_until 20 has_job || echo "no process of the job was found"
+    kill -"$1" "$ends_tool"
+    wait "$ends_tool"
+    ends_code=$?
+    cat "$mp_dir/ends"
+    echo "exit code $ends_code"
+    mp_until 20 mp_none_marked "PERF_MARK=$ends_mark" || return 1
+    [ "$1" = KILL ] && rm -rf "$mp_dir/work"/*
+    [ $ends_code -gt 128 ] && [ -z "$(ls "$mp_dir/work")" ]
+}
+mkdir "$mp_dir/work"
+for sig in TERM HUP KILL; do
+    ends_at $sig >"$mp_dir/out" 2>&1
+    mp_report $? "SIG$sig ends the tool and its job" "$mp_dir/out"
+done
 
 # One of the two processes of a test is stopped: the job ends by itself and says where it stood.
 stop_one() {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,9 +154,15 @@ static int start_job(const struct options *o, int argc, char **argv, const char 
     if (job)
         setenv("AMPHORA_SMP", job->smp, 1);
 
+    const pid_t self = getpid();
     pid_t pid = fork();
 
     if (pid == 0) {
+        /* the job does not outlive this process, which removes its files */
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != self)
+            _exit(1);
+
         execvp(c->launcher, c->args);
         fprintf(stderr, "nbmrw: %s cannot be started: %s\n", c->launcher, strerror(errno));
         _exit(127);
@@ -253,6 +260,7 @@ int main(int argc, char **argv)
     if (!o.inside || nbmrw_elsewhere(&o)) {
         sigaction(SIGINT, &act, NULL);
         sigaction(SIGTERM, &act, NULL);
+        sigaction(SIGHUP, &act, NULL);
     }
 
     if (o.inside)

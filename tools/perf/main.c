@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,8 @@ static const char help[] =
     "Measures Amphora beside the machine's own limits, in one run, and prints medians and ratios.\n"
     "\n"
     "  -conduit C,...   of " AMPH_CONDUIT_NAMES " (networks: with shared memory off); default smp,tcp\n"
-    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting)\n"
+    "  -n PROCS         processes of a job (default: each test's own number; tests of two leave the others waiting,\n"
+    "                   those of files have one in any case)\n"
     "  -test NAME,...   only these tests; --list names them\n"
     "  -bytes LIST      only these sizes, like 8,1K,4M (at most 4M)\n"
     "  -repeat N        samples of each test and of its limit, taken in turn (default 7)\n"
@@ -356,28 +358,50 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
     _exit(127);
 }
 
+/* A job does not outlive the tool: its processes may spin at real-time priority. */
+static void end_with_parent(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+}
+
 static bool run_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
                     const char *inside)
 {
+    const pid_t self = getpid();
     int status;
+
+    if (perf_state.ended_by)
+        return false;
 
     fflush(stdout);
 
     pid_t pid = fork();
 
-    if (pid == 0)
+    if (pid == 0) {
+        end_with_parent(self);
         exec_job(opt, p, job, inside);
+    }
+
+    perf_state.launcher = pid > 0 ? pid : 0;
+    if (perf_state.ended_by && pid > 0)
+        kill(pid, perf_state.ended_by);
 
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             pid = -1;
 
+    perf_state.launcher = 0;
     if (pid < 0) {
         fprintf(stderr, "amphora-perf: cannot start a job: %s\n", strerror(errno));
         return false;
     }
 
     if (status != 0)
+        perf_state.failed_jobs++;
+
+    if (status != 0 && !perf_state.ended_by)
         fprintf(stderr, "amphora-perf: the job of %s on %s with %u processes ended with %s %d\n",
                 job->tests, job->conduit, job->procs, WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -488,11 +512,18 @@ static void remove_work_dir(void)
     rmdir(perf_state.work_dir);
 }
 
+/* Forwards the signal: the launcher ends its job, and after that this process removes its files. */
 static void on_signal(int sig)
 {
-    remove_work_dir();
-    signal(sig, SIG_DFL);
-    raise(sig);
+    perf_state.ended_by = sig;
+    if (perf_state.launcher > 0)
+        kill((pid_t)perf_state.launcher, sig);
+}
+
+static void end_by_signal(void)
+{
+    signal(perf_state.ended_by, SIG_DFL);
+    raise(perf_state.ended_by);
 }
 
 static bool make_work_dir(struct perf_options *opt)
@@ -509,8 +540,19 @@ static bool make_work_dir(struct perf_options *opt)
     opt->dir = perf_state.work_dir;
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
+    signal(SIGHUP, on_signal);
 
     return true;
+}
+
+static void print_summary(const struct perf_shared *shared)
+{
+    printf("%u figures; %u targets met, %u missed; %u tests without a figure", shared->rows,
+           shared->met, shared->missed, shared->failed);
+    if (perf_state.failed_jobs)
+        printf("; jobs that failed, so that figures are missing: %u", perf_state.failed_jobs);
+
+    printf("\n");
 }
 
 static int run_all(struct perf_options *opt)
@@ -535,12 +577,15 @@ static int run_all(struct perf_options *opt)
                                 .paths = &paths,
                                 .inside = inside };
 
-    if (!opt->loaded)
-        perf_report_head(opt);
-    else if (make_data(opt))
+    if (opt->loaded && !make_data(opt)) {
+        remove_work_dir();
+        return 1;
+    }
+
+    if (opt->loaded)
         perf_loaded_head(opt);
     else
-        return 1;
+        perf_report_head(opt);
 
     for (const char *at = opt->conduits; *at; at += *at == ',') {
         size_t len = strcspn(at, ",");
@@ -552,9 +597,11 @@ static int run_all(struct perf_options *opt)
     }
 
     remove_work_dir();
+    if (perf_state.ended_by)
+        end_by_signal();
+
     if (!opt->json && !opt->loaded)
-        printf("%u figures; %u targets met, %u missed; %u tests without a figure\n", shared->rows,
-               shared->met, shared->missed, shared->failed);
+        print_summary(shared);
 
     return ok && shared->failed == 0 ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include <gasnet.h>
 #include <gasnet_ratomic.h>
 #include <gasnetex.h>
+#include <signal.h>
 #include <stdint.h>
 
 struct perf_state {
@@ -49,7 +50,12 @@ struct perf_state {
 
     gex_AD_t atomic_domain; /* atomic.c; NULL before its first sample */
 
-    /* main.c: the directory in which the file tests make their own; for handlers of signals. */
+    /* main.c: the launcher of the job that runs, or 0, and the signal that ends the tool, or 0; for handlers of
+     * signals. */
+    volatile sig_atomic_t launcher, ended_by;
+    unsigned failed_jobs; /* each may have left out several figures */
+
+    /* main.c: the directory in which the file tests make their own. */
     char work_dir[4096], work_file[4200];
 };
 
