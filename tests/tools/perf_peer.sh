@@ -41,7 +41,8 @@ else
 fi
 told "a peer that fails" "compare.py: broken: exit code 7: it has no network" -peer "'broken=sh -c \"echo it has no network >&2; exit 7\"'" round_trip
 told "a peer that prints something else" "compare.py: other: it prints other lines than TEST BYTES MICROSECONDS" -peer "'other=echo'" round_trip
-told "a test that does not exist" "there is no test nonsense" nonsense
+told "a test that does not exist" "compare.py: amphora: exit code 2: peer: there is no test nonsense" nonsense
+told "a size with a letter" "compare.py: amphora: exit code 2: peer: a block has a multiple of 8 bytes" put:8K
 told "a block that is too large" "a block has a multiple of 8 bytes" exchange:4194304
 
 # refused NAME CODE PATTERN COMMAND...: this exit code, and one sentence at the end

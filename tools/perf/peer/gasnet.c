@@ -80,10 +80,10 @@ void peer_start(int *argc, char ***argv)
     peer_barrier();
 }
 
-void peer_end(void)
+void peer_end(int code)
 {
     peer_barrier();
-    gasnet_exit(0);
+    gasnet_exit(code);
 }
 
 unsigned peer_rank(void)

@@ -45,7 +45,7 @@ void peer_start(int *argc, char ***argv)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-void peer_end(void)
+void peer_end(int code)
 {
     MPI_Win_unlock_all(win);
     MPI_Win_free(&win);

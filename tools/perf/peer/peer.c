@@ -162,8 +162,21 @@ static void give_up(const char *why, const char *what)
     if (peer_rank() == 0)
         fprintf(stderr, "peer: %s%s\n", why, what);
 
-    peer_end();
+    peer_end(2);
     exit(2);
+}
+
+/* The number after the colon; 8 without one, 0 if something else is there. */
+static size_t block_size(const char *colon)
+{
+    char *end;
+
+    if (!*colon)
+        return 8;
+
+    const size_t bytes = strtoul(colon + 1, &end, 10);
+
+    return *end ? 0 : bytes;
 }
 
 int main(int argc, char **argv)
@@ -183,7 +196,7 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         const size_t len = strcspn(argv[i], ":");
-        const size_t bytes = argv[i][len] ? strtoul(argv[i] + len + 1, NULL, 10) : 8;
+        const size_t bytes = block_size(argv[i] + len);
         const struct test *t = find(argv[i], len);
 
         if (strcmp(argv[i], "-samples") == 0 && i + 1 < argc) {
@@ -204,6 +217,6 @@ int main(int argc, char **argv)
         measure(t, bytes, samples);
     }
 
-    peer_end();
+    peer_end(0);
     return 0;
 }

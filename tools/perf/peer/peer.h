@@ -26,7 +26,8 @@ enum peer_coll {
 /* The library's name and version, for the output. */
 const char *peer_name(void);
 void peer_start(int *argc, char ***argv);
-void peer_end(void);
+/* Leaves the library.  It may end the process, with this exit code. */
+void peer_end(int code);
 unsigned peer_rank(void);
 unsigned peer_size(void);
 /* A barrier of all processes. */

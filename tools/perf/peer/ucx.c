@@ -218,7 +218,7 @@ void peer_start(int *argc, char ***argv)
     peer_barrier();
 }
 
-void peer_end(void)
+void peer_end(int code)
 {
     int status = 0;
     bool well = true;
