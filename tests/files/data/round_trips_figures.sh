@@ -1,20 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# How many requests twelve usual programs make to a server on another host, for how many of them they wait, and how long they take beside direct
+# How many requests usual programs make to a server on another host, for how many of them they wait, and how long they take beside direct
 # runs.  Not a part of the suite:
 #
 #   srcdir=. builddir=build sh tests/files/data/round_trips_figures.sh [RUNS [PROGRAM]...]
 #
 # RUNS (5) of each kind take turns; milliseconds are their medians.  Server and programs are on this host and share no memory (AMPHORA_SMP=0);
 # files are in memory.  CONDUIT=udp in the environment takes the place of tcp.  The source tree is that of "git status", "ls -lR" and "find".
+# With SHARED=1 they share memory, so that the programs do by themselves what they can (near files), and requests are not counted.
+# IOFWD_NEAR=0 besides: as processes of jobs, which have no near files.
 set -u
-: "${srcdir:=.}" "${builddir:=build}" "${CONDUIT:=tcp}"
+: "${srcdir:=.}" "${builddir:=build}" "${CONDUIT:=tcp}" "${SHARED:=0}"
 runs=${1:-5}
 [ $# = 0 ] || shift
 builddir=$(cd "$builddir" && pwd)
 dir=$(mktemp -d /dev/shm/amphora-trips.XXXXXX) || exit 99
 trap 'test -f "$dir/pid" && kill "$(cat "$dir/pid")"; sleep 1; rm -rf "$dir"' EXIT
-export AMPHORA_SMP=0
+[ "$SHARED" = 1 ] || export AMPHORA_SMP=0
 unset AMPHORA_JOB AMPHORA_RANK IOFWD_PREFIX
 
 mkdir "$dir/direct"
@@ -80,6 +82,8 @@ run_one() {
     program=$1 at=$2
     shift 2
     case $program in
+    true) "$@" /bin/true ;;
+    cat) "$@" cat "$at/c/main.c" ;;
     "git status") "$@" git -C "$at/tree" status ;;
     sqlite) "$@" sqlite3 "$at/d.db" <"$dir/insert.sql" ;;
     gcc) "$@" sh -c 'for i in 1 2 3 4 5; do gcc -c -o "$1/c/f$i.o" "$1/c/f$i.c"; done' sh "$at" ;;
@@ -105,12 +109,11 @@ timed() {
     echo "$kind $((($(date +%s%N) - began) / 1000))"
 }
 
-[ $# -gt 0 ] || set -- "git status" sqlite gcc ls find cp "tar c" "tar x" rm python make log
-printf '%-12s %10s %10s %12s %12s %8s\n' program requests awaited 'direct, ms' 'forwarded' ratio
-for program; do
+# count PROGRAM: counts="REQUESTS AWAITED"
+count() {
     rm -f "$dir/trace"
-    prepare "$program" "$dir/kept"
-    run_one "$program" /fwd "$builddir/iofwd-run" -servers "$dir/address" -trace="$dir/trace" || echo "$program has failed" >&2
+    prepare "$1" "$dir/kept"
+    run_one "$1" /fwd "$builddir/iofwd-run" -servers "$dir/address" -trace="$dir/trace" || echo "$1 has failed" >&2
 
     # what a stream causes has a line of its own before that of the function, which says the same requests again
     counts=$(awk '
@@ -121,6 +124,14 @@ for program; do
         { all += n }
         !/not awaited/ { awaited += n }
         END { print all + 0, awaited + 0 }' "$dir/trace")
+}
+
+[ $# -gt 0 ] || set -- true cat "git status" sqlite gcc ls find cp "tar c" "tar x" rm python make log
+printf '%-12s %10s %10s %12s %12s %8s\n' program requests awaited 'direct, ms' 'forwarded' ratio
+for program; do
+    counts="- -"
+    [ "$SHARED" = 1 ] || count "$program"
+
     i=0
     while [ $i -lt "$runs" ]; do
         kept=$dir/direct timed direct "$program" "$dir/direct"
@@ -131,8 +142,8 @@ for program; do
         END {
             if (k) median[key] = value[int((k + 1) / 2)]
             split(counts, c, " ")
-            if (!k) printf "%-12s %10d %10d\n", program, c[1], c[2]
-            else printf "%-12s %10d %10d %12.1f %12.1f %8.1f\n", program, c[1], c[2], median["direct"] / 1000, median["forwarded"] / 1000,
+            if (!k) printf "%-12s %10s %10s\n", program, c[1], c[2]
+            else printf "%-12s %10s %10s %12.2f %12.2f %8.2f\n", program, c[1], c[2], median["direct"] / 1000, median["forwarded"] / 1000,
                 median["forwarded"] / median["direct"]
         }'
 done
