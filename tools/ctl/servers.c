@@ -259,8 +259,9 @@ static void *checked(void *memory)
 static void *grown(void *array, size_t n, size_t size)
 {
     const bool is_full = (n & (n - 1)) == 0; /* doubled at each power of two */
+    const size_t room = n ? 2 * n : 1;
 
-    return is_full ? checked(realloc(array, (n ? 2 * n : 1) * size)) : array;
+    return is_full ? checked(realloc(array, room * size)) : array;
 }
 
 static void add_row(struct ctl_rows *rows)

@@ -4,7 +4,8 @@
  *
  * The receiver of a placeholder reports to its server that it uses the file at its first call on it.  A sender that
  * closes its own descriptor at once, as helpers that open files for others do, would have the server close the file
- * before.  So the sender keeps the files that it has sent last open, until it ends or has sent as many others.
+ * before.  So the sender keeps the files that it has sent last open, until it ends or has sent as many others.  Not
+ * FIFOs, whose readers would miss the end.
  *
  * Layer: iofwd (interposer).  Thread rule: any thread and signal handlers; no locks.
  */
@@ -21,6 +22,12 @@ void amph_ip_passed_keep(int fd)
 
     if (!of)
         return;
+
+    /* a FIFO: the other end waits until all have closed it */
+    if (amph_fwd_file_waits(&of->file)) {
+        amph_fdtab_put(of);
+        return;
+    }
 
     unsigned at = __atomic_fetch_add(&amph_ip_fds.passed_next, 1, __ATOMIC_RELAXED);
     struct amph_fd_file **slot = &amph_ip_fds.passed[at % AMPH_IP_PASSED_KEPT];
