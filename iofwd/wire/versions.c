@@ -89,7 +89,8 @@ static bool has_size(int fd, off_t size)
     return fstat(fd, &st) == 0 && st.st_size == size;
 }
 
-/* Makes the file as long as the object.  A longer or shorter one is of another version of this
+/* Makes the file as long as the object, and gets its memory: where /dev/shm is full, a store to a page
+ * without any would end the process (SIGBUS).  A longer or shorter file is of another version of this
  * program, and no server uses it. */
 static bool set_size(int fd)
 {
@@ -100,7 +101,7 @@ static bool set_size(int fd)
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof(struct amph_fwd_versions))
         return false; /* ulimit -f: exceeding it would end the process */
 
-    return ftruncate(fd, 0) == 0 && ftruncate(fd, sizeof(struct amph_fwd_versions)) == 0;
+    return ftruncate(fd, 0) == 0 && posix_fallocate(fd, 0, sizeof(struct amph_fwd_versions)) == 0;
 }
 
 /* Maps the object in an open file, for a server.  AMPH_AGAIN: the file is being removed or

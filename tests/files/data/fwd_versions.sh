@@ -50,4 +50,14 @@ mp_report $? "small reads are answered from what was read ahead ($calls calls)" 
 IOFWD_CACHE_AGE=0 calls_of 8388608 && test "$calls" -gt 18000
 mp_report $? "without holding anything, each read asks ($calls calls)" "$mp_dir/out"
 
+# Where /dev/shm is full there are no versions, and the servers go on.
+if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
+    mkdir "$mp_dir/kept"
+    mp_check "a full /dev/shm" unshare -m sh -c 'mount -t tmpfs -o size=64k none /dev/shm && run=$1 kept=$2 &&
+        text=$("$run" -n 1 -servers 1 -iofwd "/fwd=$kept" -timeout 50 sh -c "echo written >/fwd/f && cat /fwd/f") && test "$text" = written' \
+        sh "$AMPHORA_RUN" "$mp_dir/kept"
+else
+    mp_skip "a full /dev/shm" "this test may not mount"
+fi
+
 mp_done
