@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -56,7 +57,9 @@ struct watch {
     bool draining; /* iofwd-ctl drain: ends when all servers are empty */
     bool ending;
     uint64_t end_ns;
-    ino_t file; /* inode of the address file that this process wrote */
+    ino_t file;        /* inode of the address file that this process wrote */
+    int pid_fd;        /* the file of -pid-file, which is locked, or -1 */
+    bool has_pid_file; /* its number is this process's */
     int worst;
 };
 
@@ -352,6 +355,43 @@ static bool start_all(struct watch *w)
     return ok;
 }
 
+/* Takes the file of -pid-file for as long as this process lives.  false: other servers have it, whose number
+ * it keeps. */
+static bool take_pid_file(struct watch *w)
+{
+    char number[24] = "";
+
+    /* opened like the address file, which follows no other user's symbolic link */
+    w->pid_fd = amph_boot_standing_open(w->d->pid_file, O_RDWR | O_CREAT);
+    if (w->pid_fd < 0) {
+        amph_error("cannot write %s: %m", w->d->pid_file);
+        return false;
+    }
+
+    /* file systems without locks: as if it were free */
+    if (flock(w->pid_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return true;
+
+    if (pread(w->pid_fd, number, sizeof number - 1, 0) < 0)
+        number[0] = 0;
+
+    amph_error(
+        "%s is the file of other servers, which still run (process %ld); give -pid-file another "
+        "one, or end them first",
+        w->d->pid_file, strtol(number, NULL, 10));
+    return false;
+}
+
+static bool write_number(struct watch *w)
+{
+    w->has_pid_file = ftruncate(w->pid_fd, 0) == 0 && fchmod(w->pid_fd, 0644) == 0 &&
+                      dprintf(w->pid_fd, "%ld\n", (long)getpid()) > 0;
+    if (!w->has_pid_file)
+        amph_error("cannot write %s: %m", w->d->pid_file);
+
+    return w->has_pid_file;
+}
+
 static bool announce(struct watch *w)
 {
     struct stat st;
@@ -366,7 +406,7 @@ static bool announce(struct watch *w)
     }
 
     /* other servers may have been started with the same file in the meantime */
-    if (is_served(w->d->address_file))
+    if (is_served(w->d->address_file) || (w->d->pid_file && !take_pid_file(w)))
         return false;
 
     w->set.near = amph_server_near_print(amph_env_str(AMPH_ENV_IOFWD_PREFIX));
@@ -376,20 +416,7 @@ static bool announce(struct watch *w)
 
     w->file = st.st_ino;
 
-    /* opened like the address file, which follows no other user's symbolic link */
-    int fd = w->d->pid_file ? amph_boot_standing_open(w->d->pid_file, O_WRONLY | O_CREAT) : -1;
-    bool empty = fd >= 0 && ftruncate(fd, 0) == 0 && fchmod(fd, 0644) == 0;
-    FILE *f = empty ? fdopen(fd, "w") : NULL;
-
-    if (w->d->pid_file && (!f || fprintf(f, "%ld\n", (long)getpid()) < 0)) {
-        amph_error("cannot write %s: %m", w->d->pid_file);
-        if (f)
-            fclose(f);
-
-        return false;
-    }
-
-    return !f || fclose(f) == 0;
+    return !w->d->pid_file || write_number(w);
 }
 
 /* ---- ending ---- */
@@ -406,7 +433,7 @@ static void begin_end(struct watch *w)
     if (w->d->address_file && w->file && stat(w->d->address_file, &st) == 0 && st.st_ino == w->file)
         unlink(w->d->address_file);
 
-    if (w->d->pid_file && w->file)
+    if (w->has_pid_file)
         unlink(w->d->pid_file);
 
     for (uint32_t i = 0; w->member && i < w->set.n; i++)
@@ -738,7 +765,7 @@ static int become_daemon(struct watch *w)
 
 int amph_server_daemon_run(const struct amph_server_daemon *d)
 {
-    struct watch w = { .d = d, .ready = -1, .signals = -1 };
+    struct watch w = { .d = d, .ready = -1, .signals = -1, .pid_fd = -1 };
 
     if (!d->own && is_served(d->address_file))
         return 1;

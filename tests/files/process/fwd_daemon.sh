@@ -232,6 +232,24 @@ test "$(grep -c 'it is not trusted' "$mp_dir/out")" = 3 && ! grep -q through "$m
     test "$(cat "$mp_dir/target")" = untouched
 mp_report $? "address files and logs that others could have made are not trusted" "$mp_dir/out"
 
+# Two sets of servers with one file for their numbers: the second one does not start, and the file keeps the first one's.
+twice_one_file() {
+    first=$mp_dir/first.addresses second=$mp_dir/second.addresses number=$mp_dir/one.pid
+    mkdir -p "$mp_dir/twice"
+    "$server" -daemon -iofwd "/a=$mp_dir/twice" -address-file "$first" -pid-file "$number" || return
+    pid=$(cat "$number")
+    ! timeout -k 5 60 "$server" -daemon -iofwd "/b=$mp_dir/twice" -address-file "$second" -pid-file "$number" 2>"$mp_dir/twice.said"
+    refused=$?
+    cat "$mp_dir/twice.said"
+    [ $refused = 0 ] && [ ! -e "$second" ] && grep -q "other servers, which still run (process $pid)" "$mp_dir/twice.said" &&
+        [ "$(cat "$number")" = "$pid" ]
+    kept=$?
+    kill "$pid" && mp_until 20 test ! -e "$number" &&
+        "$server" -daemon -iofwd "/b=$mp_dir/twice" -address-file "$second" -pid-file "$number" && kill "$(cat "$number")" &&
+        mp_until 20 test ! -e "$number" && return $kept
+}
+mp_try "-pid-file of servers that still run is refused, and free when they have ended" twice_one_file
+
 # In a directory of everybody's the file of -pid-file is no way to another file.
 mkdir -m 1777 "$mp_dir/common"
 echo precious >"$mp_dir/precious"
