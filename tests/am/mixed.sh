@@ -9,5 +9,9 @@ for AMPHORA_TEST_SWAP in 0 1; do
     mp_run tests/am/mixed_coll -n 3 -c "tcp udp-smp" -- 1048584
 done
 # A program that was not built for large files, which 32-bit machines give other forms of the calls.
-mp_run tests/files/calls/fwd_narrow -n 1 -c smp -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- /fwd/narrow
+if mp_sanitized asan; then
+    mp_skip "fwd_narrow smp n=1 /fwd/narrow" "AddressSanitizer's functions of streams lie between the preload library's and the C library's"
+else
+    mp_run tests/files/calls/fwd_narrow -n 1 -c smp -o "-servers 1 -iofwd /fwd=$mp_dir/kept" -- /fwd/narrow
+fi
 mp_done
