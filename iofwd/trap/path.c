@@ -202,35 +202,6 @@ int amph_trap_cwd_named(struct amph_trap_call *c, const char *path, char out[PAT
 
 /* ---- local links that lead to a prefix ---- */
 
-/* Finds the last part of path that is a link: its target, and where the part ends.  The search ends
- * at the first existing part that is none, since the kernel has resolved the path up to there. */
-static ssize_t last_link(char *path, char *target, size_t *end_p)
-{
-    size_t len = strlen(path);
-
-    for (;;) {
-        while (len && path[len - 1] == '/')
-            len--;
-
-        if (!len)
-            return -1;
-
-        char cut = path[len];
-
-        path[len] = 0;
-
-        ssize_t n = readlink(path, target, PATH_MAX - 1);
-
-        path[len] = cut;
-        *end_p = len;
-        if (n >= 0 || errno != ENOENT)
-            return n;
-
-        while (len && path[len - 1] != '/')
-            len--;
-    }
-}
-
 /* Removes the last name of path, so that its directory is left. */
 static void drop_last(char *path)
 {
@@ -243,22 +214,6 @@ static void drop_last(char *path)
         len--;
 
     path[len] = 0;
-}
-
-/* Replaces the link that ends at `end` of path by its target.  false: the result is too long. */
-static bool replace_link(const char *path, size_t end, const char *target, char out[PATH_MAX])
-{
-    size_t kept = end; /* bytes of the directory in which the link is */
-
-    while (kept && path[kept - 1] != '/')
-        kept--;
-
-    if (target[0] == '/')
-        kept = 0;
-
-    int len = snprintf(out, PATH_MAX, "%.*s%s%s", (int)kept, path, target, path + end);
-
-    return len >= 0 && len < PATH_MAX;
 }
 
 /* The kernel does not find path, which is absolute.  Does a link on it lead below a prefix?  Then out
@@ -276,13 +231,13 @@ static bool link_leads_in(const char *path, bool follow_last, char out[PATH_MAX]
         if (!follow_last)
             drop_last(searched);
 
-        ssize_t n = last_link(searched, target, &end);
+        ssize_t n = amph_fwd_path_last_link(readlinkat, AT_FDCWD, searched, target, &end);
 
         if (n <= 0)
             return false;
 
         target[n] = 0;
-        if (!replace_link(now, end, target, next))
+        if (!amph_fwd_path_replace_link(NULL, now, end, target, next, sizeof next))
             return false;
 
         if (amph_fwd_path_clean(&amph_trap.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&

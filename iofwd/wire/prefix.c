@@ -3,6 +3,8 @@
 #include "iofwd/wire/prefix.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The state of the cleaning of a path. */
@@ -263,4 +265,49 @@ bool amph_fwd_prefix_parse(struct amph_fwd_prefixes *set, const char *spec, cons
 
     note_starts(set);
     return true;
+}
+
+ssize_t amph_fwd_path_last_link(amph_fwd_readlinkat readlinkat, int dir, char *path, char *target,
+                                size_t *end_p)
+{
+    size_t len = strlen(path);
+
+    for (;;) {
+        while (len && path[len - 1] == '/')
+            len--;
+
+        if (!len)
+            return -1;
+
+        char cut = path[len];
+
+        path[len] = 0;
+
+        ssize_t n = readlinkat(dir, path, target, PATH_MAX - 1);
+
+        path[len] = cut;
+        *end_p = len;
+        if (n >= 0 || errno != ENOENT)
+            return n;
+
+        while (len && path[len - 1] != '/')
+            len--;
+    }
+}
+
+bool amph_fwd_path_replace_link(const char *base, const char *path, size_t end, const char *target,
+                                char *out, size_t cap_bytes)
+{
+    size_t kept = end; /* bytes of the directory in which the link is */
+
+    while (kept && path[kept - 1] != '/')
+        kept--;
+
+    if (target[0] == '/')
+        kept = 0;
+
+    int len = snprintf(out, cap_bytes, "%s%s%.*s%s%s", base ? base : "", base ? "/" : "", (int)kept,
+                       path, target, path + end);
+
+    return len >= 0 && (size_t)len < cap_bytes;
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define FWD_PREFIX_MAX 16
 
@@ -83,5 +84,22 @@ struct amph_fwd_clean {
 
 int amph_fwd_path_clean(const struct amph_fwd_prefixes *set, const char *base, const char *path,
                         char *out, size_t cap_bytes, struct amph_fwd_clean *clean_p);
+
+/* ---- links on a path of this host ---- */
+
+/* readlinkat, or a function that makes its system call */
+typedef ssize_t (*amph_fwd_readlinkat)(int dir, const char *path, char *buf, size_t cap_bytes);
+
+/* Finds the last part of path, from directory dir on, that is a link.  Returns the length of its target
+ * (without a final 0; target has PATH_MAX bytes); *end_p: where the part ends.  -1: no part is a link.  path is
+ * changed meanwhile.  The search ends at the first existing part that is none, since the kernel has resolved the
+ * path up to there. */
+ssize_t amph_fwd_path_last_link(amph_fwd_readlinkat readlinkat, int dir, char *path, char *target,
+                                size_t *end_p);
+
+/* Writes to out the path with the link that ends at `end` replaced by its target.  base: a directory that a
+ * relative result begins with, or NULL.  false: it is too long. */
+bool amph_fwd_path_replace_link(const char *base, const char *path, size_t end, const char *target,
+                                char *out, size_t cap_bytes);
 
 #endif

@@ -39,35 +39,6 @@ static bool forwarded(struct amph_ip_resolved *w, struct amph_fd_file *dir, cons
 
 /* ---- local links that lead to a prefix ---- */
 
-/* Finds the last part of path that is a link: its target, and where the part ends.  The search ends
- * at the first existing part that is none, since the kernel has resolved the path up to there. */
-static ssize_t last_link(int dir, char *path, char *target, size_t *end_p)
-{
-    size_t len = strlen(path);
-
-    for (;;) {
-        while (len && path[len - 1] == '/')
-            len--;
-
-        if (!len)
-            return -1;
-
-        char cut = path[len];
-
-        path[len] = 0;
-
-        ssize_t n = amph_ip_kernel_readlinkat(dir, path, target, PATH_MAX - 1);
-
-        path[len] = cut;
-        *end_p = len;
-        if (n >= 0 || errno != ENOENT)
-            return n;
-
-        while (len && path[len - 1] != '/')
-            len--;
-    }
-}
-
 bool amph_ip_name_of_local(int dir, char name[PATH_MAX])
 {
     char link[40];
@@ -95,27 +66,22 @@ bool amph_ip_link_leads_in(int dir, const char *path, char out[PATH_MAX])
 
     strcpy(now, path);
     for (int links = 0; links < LINKS_MAX; links++) {
-        size_t end, up;
-        ssize_t n = last_link(dir, now, target, &end);
+        size_t end;
+        ssize_t n = amph_fwd_path_last_link(amph_ip_kernel_readlinkat, dir, now, target, &end);
 
         if (n <= 0)
             return false;
 
         target[n] = 0;
-        for (up = end; up && now[up - 1] != '/'; up--)
-            ;
 
         bool relative = now[0] != '/' && target[0] != '/';
+
         if (relative && !amph_ip_name_of_local(dir, base))
             return false;
-
-        /* the link's directory, its target, and the part of the path that followed it */
-        int len = snprintf(next, sizeof next, "%s%s%.*s%s%s", relative ? base : "",
-                           relative ? "/" : "", target[0] == '/' ? 0 : (int)up, now, target,
-                           now + end);
-
-        if (len < 0 || (size_t)len >= sizeof next)
+        if (!amph_fwd_path_replace_link(relative ? base : NULL, now, end, target, next,
+                                        sizeof next))
             return false;
+
         if (amph_fwd_path_clean(&amph_ip_state.prefixes, NULL, next, out, PATH_MAX, &clean) == 0 &&
             clean.prefix) {
             amph_ip_debug("%s: a symbolic link leads below a prefix, to %s", path, out);
