@@ -30,7 +30,7 @@
 #include "iofwd/wire/file.h"
 #include "iofwd/wire/marshal.h"
 
-#define FILES 1024u
+#define FILES 256u
 #define UNKNOWN INT64_C(-1)
 #define FAR ((INT64_C(1) << 31) - 1) /* every file system can seek up to there */
 
