@@ -182,7 +182,7 @@ static void closes(void)
     send_fd(pair[0], fd);
     close(pair[0]);
     close(pair[1]);
-    WAITS(fd);
+    AT_ONCE(fd); /* the process keeps it for the receiver (interpose/fd/passed.c) */
 }
 
 /* ---- another client ---- */
