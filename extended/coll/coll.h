@@ -155,8 +155,8 @@ struct amph_local {
     uint32_t root;
     uint32_t piece, pieces, posted, folded, read;
     size_t len, stride;
-    uint64_t first; /* cell of piece 0 */
-    bool small;     /* the data fits into small cells */
+    uint64_t first;            /* cell of piece 0 */
+    enum amph_share_size size; /* of the cells */
     bool split;
 };
 

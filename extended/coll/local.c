@@ -41,7 +41,7 @@ static uint64_t cell_number(const struct amph_local *l, uint32_t piece)
 
 static struct amph_share_cell *cell(const struct amph_coll *c, uint32_t member, uint32_t piece)
 {
-    return amph_share_cell(&c->slot, member, cell_number(&c->l, piece), c->l.small);
+    return amph_share_cell(&c->slot, member, cell_number(&c->l, piece), c->l.size);
 }
 
 static size_t piece_len(const struct amph_local *l, uint32_t piece)
@@ -329,7 +329,7 @@ static uint64_t min_done(const struct amph_coll *c)
  * cell at a time.  Readers look for it when their numbers are multiples of AMPH_SHARE_WAKES. */
 static bool has_room(struct amph_coll *c, uint64_t number)
 {
-    const uint64_t ring = amph_share_ring(c->l.small);
+    const uint64_t ring = amph_share_rings[c->l.size].cells;
     uint64_t *wanted = &c->slot.done[c->self].wanted;
 
     if (number <= c->min_done + ring && !*wanted)
@@ -555,7 +555,7 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
         .first = c->cell,
         .piece = (uint32_t)piece,
         .pieces = len ? (uint32_t)((len + piece - 1) / piece) : 1,
-        .small = len * parts <= AMPH_SHARE_SMALL_BYTES,
+        .size = amph_share_size(len * parts),
         .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_MIN_BYTES,
     };
     c->cell += c->l.pieces;

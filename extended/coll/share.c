@@ -50,10 +50,10 @@ static size_t head_bytes(uint32_t count)
                          amph_job.page_bytes);
 }
 
-/* The bytes of a member's ring. */
-static size_t ring_bytes(bool small)
+/* The bytes of the rings of nlocal members. */
+static size_t rings_bytes(enum amph_share_size size, uint32_t nlocal)
 {
-    return amph_share_ring(small) * amph_share_cell_bytes(small);
+    return nlocal * amph_share_rings[size].cells * amph_share_rings[size].bytes;
 }
 
 /* The bytes of a slot for nlocal members. */
@@ -61,9 +61,12 @@ static size_t slot_bytes(uint32_t nlocal)
 {
     size_t lines = (size_t)AMPH_BARRIERS * (nlocal + 1) * sizeof(struct amph_barrier_line);
     size_t done = nlocal * sizeof(struct amph_share_done);
+    size_t rings = 0;
 
-    return amph_align_up(lines + done + nlocal * (ring_bytes(true) + ring_bytes(false)),
-                         amph_job.page_bytes);
+    for (int size = 0; size < AMPH_SHARE_SIZES; size++)
+        rings += rings_bytes(size, nlocal);
+
+    return amph_align_up(lines + done + rings, amph_job.page_bytes);
 }
 
 size_t amph_coll_share_bytes(uint32_t count)
@@ -167,8 +170,13 @@ enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_
 
     slot->line = slot->base;
     slot->done = (struct amph_share_done *)(slot->line + (size_t)AMPH_BARRIERS * (nlocal + 1));
-    slot->small = (uint8_t *)(slot->done + nlocal);
-    slot->large = slot->small + nlocal * ring_bytes(true);
+
+    uint8_t *cells = (uint8_t *)(slot->done + nlocal);
+
+    for (int size = 0; size < AMPH_SHARE_SIZES; size++) {
+        slot->cells[size] = cells;
+        cells += rings_bytes(size, nlocal);
+    }
 
     return AMPH_OK;
 }

@@ -9,12 +9,12 @@
  * process maps the slots of its teams.  Untouched pages take no memory, and a slot's pages are
  * released when all its members have closed it.
  *
- * A member has two rings: a long one of small cells and a short one of large cells.  The longer a
+ * A member has three rings, of cells of three sizes: the smaller the cells, the more of them.  The longer a
  * ring, the further a member may be ahead of the others: if there are more processes than cores,
  * each process gets more done before it must yield its core.
  *
  * A cell is written by its member only.  Cell numbers of a team begin at 1 and are the same at all
- * members; they count the cells of both rings.  Cell n is entry n modulo the ring's length, and is
+ * members; they count the cells of all rings.  Cell n is entry n modulo the ring's length, and is
  * written only when all members are done with the previous cell of that entry.
  *
  * Layer: extended.
@@ -33,13 +33,11 @@
 #include "extended/coll/barrier.h"
 
 enum {
-    AMPH_SHARE_RING = 8,        /* number of large cells */
-    AMPH_SHARE_SMALL_RING = 64, /* number of small cells */
-    AMPH_SHARE_WAKES = 4,       /* readers check for waiting writers every this many cells */
+    AMPH_SHARE_RING = 8,  /* number of large cells */
+    AMPH_SHARE_WAKES = 4, /* readers check for waiting writers every this many cells */
     AMPH_SHARE_TEAMS = 4096
 };
 #define AMPH_SHARE_CELL_BYTES ((size_t)32 << 10) /* bytes of data in a large cell */
-#define AMPH_SHARE_SMALL_BYTES ((size_t)496)     /* bytes of data in a small cell */
 
 /* posted: number of the cell when its data is complete; folded: when its folded part is. */
 struct amph_share_cell {
@@ -55,26 +53,45 @@ struct amph_share_done {
     uint64_t wanted AMPH_ALIGN_LINE;
 } AMPH_ALIGN_LINE;
 
-/* The bytes of a cell with its numbers, whole cache lines. */
-static inline size_t amph_share_cell_bytes(bool small)
-{
-    return small ? AMPH_SHARE_SMALL_BYTES + sizeof(struct amph_share_cell)
-                 : AMPH_SHARE_CELL_BYTES + AMPH_CACHE_LINE;
-}
+enum amph_share_size {
+    AMPH_SHARE_TINY, /* a few numbers */
+    AMPH_SHARE_SMALL,
+    AMPH_SHARE_LARGE,
+    AMPH_SHARE_SIZES
+};
 
-static inline uint32_t amph_share_ring(bool small)
+/* A member's ring of cells of one size. */
+struct amph_share_ring {
+    uint32_t cells; /* a power of 2 */
+    size_t bytes;   /* of a cell with its numbers, whole cache lines */
+    size_t data_bytes;
+};
+
+static const struct amph_share_ring amph_share_rings[AMPH_SHARE_SIZES] = {
+    [AMPH_SHARE_TINY] = { 512, 128, 128 - sizeof(struct amph_share_cell) },
+    [AMPH_SHARE_SMALL] = { 64, 512, 512 - sizeof(struct amph_share_cell) },
+    [AMPH_SHARE_LARGE] = { AMPH_SHARE_RING, AMPH_SHARE_CELL_BYTES + AMPH_CACHE_LINE,
+                           AMPH_SHARE_CELL_BYTES },
+};
+
+/* Returns the size of the cells for data of this many bytes; what does not fit into one takes several large ones. */
+static inline enum amph_share_size amph_share_size(size_t data_bytes)
 {
-    return small ? AMPH_SHARE_SMALL_RING : AMPH_SHARE_RING;
+    enum amph_share_size size = AMPH_SHARE_TINY;
+
+    while (size < AMPH_SHARE_LARGE && data_bytes > amph_share_rings[size].data_bytes)
+        size++;
+
+    return size;
 }
 
 struct amph_share_slot {
     void *base; /* NULL: none */
     size_t len_bytes;
     uint32_t entry;
-    struct amph_barrier_line *line; /* [AMPH_BARRIERS][nlocal + 1] */
-    struct amph_share_done *done;   /* [nlocal] */
-    uint8_t *small;                 /* [nlocal][AMPH_SHARE_SMALL_RING] small cells */
-    uint8_t *large;                 /* [nlocal][AMPH_SHARE_RING] large cells */
+    struct amph_barrier_line *line;   /* [AMPH_BARRIERS][nlocal + 1] */
+    struct amph_share_done *done;     /* [nlocal] */
+    uint8_t *cells[AMPH_SHARE_SIZES]; /* [nlocal], the rings of each size */
 };
 
 struct amph_share {
@@ -127,13 +144,13 @@ bool amph_coll_share_naps(const struct amph_share *s);
 bool amph_coll_share_napping(const struct amph_share *s, uint32_t neighbour);
 
 static inline struct amph_share_cell *amph_share_cell(const struct amph_share_slot *slot,
-                                                      uint32_t member, uint64_t n, bool small)
+                                                      uint32_t member, uint64_t n,
+                                                      enum amph_share_size size)
 {
-    uint32_t ring = amph_share_ring(small);
-    size_t index = (size_t)member * ring + n % ring;
+    const struct amph_share_ring *ring = &amph_share_rings[size];
+    const size_t index = (size_t)member * ring->cells + (n & (ring->cells - 1));
 
-    return (struct amph_share_cell *)((small ? slot->small : slot->large) +
-                                      index * amph_share_cell_bytes(small));
+    return (struct amph_share_cell *)(slot->cells[size] + index * ring->bytes);
 }
 
 #endif

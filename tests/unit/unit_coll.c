@@ -130,8 +130,8 @@ Test(share, slots)
     cr_assert(a.base != b.base && a.entry == b.entry, "two members, one slot");
     a.done[0].done = 5;
     cr_assert_eq(b.done[0].done, 5);
-    amph_share_cell(&a, 1, 9, false)->posted = 9;
-    cr_assert_eq(amph_share_cell(&b, 1, 9 + AMPH_SHARE_RING, false)->posted, 9,
+    amph_share_cell(&a, 1, 9, AMPH_SHARE_LARGE)->posted = 9;
+    cr_assert_eq(amph_share_cell(&b, 1, 9 + AMPH_SHARE_RING, AMPH_SHARE_LARGE)->posted, 9,
                  "the ring comes round");
     cr_assert_eq(amph_coll_share_open(&s, 512, 0, 2, &c), AMPH_OK);
     cr_assert_neq(c.entry, a.entry, "another team");
@@ -140,7 +140,7 @@ Test(share, slots)
     amph_coll_share_close(&s, &b);
     cr_assert_eq(amph_coll_share_open(&s, 768, 0, 2, &a), AMPH_OK);
     cr_assert_eq(a.entry, 0, "a slot that was closed is used again");
-    cr_assert(a.done[0].done == 0 && amph_share_cell(&a, 1, 9, false)->posted == 0,
+    cr_assert(a.done[0].done == 0 && amph_share_cell(&a, 1, 9, AMPH_SHARE_LARGE)->posted == 0,
               "as if it were new");
     amph_coll_share_close(&s, &a);
     amph_coll_share_close(&s, &c);

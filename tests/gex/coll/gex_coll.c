@@ -40,10 +40,10 @@ static uint32_t pick(uint32_t n)
 /* Lengths around the limits at which algorithms change. */
 static size_t pick_bytes(void)
 {
-    static const size_t corner[] = { 1,     8,     496,   512,   4096,     8192,
+    static const size_t corner[] = { 1,     8,     112,   496,   512,      4096,    8192,
                                      16384, 32768, 65408, 65536, 1u << 20, 3u << 20 };
     uint32_t what = pick(10);
-    size_t base = corner[pick(what < 8 ? 8 : 12)];
+    size_t base = corner[pick(what < 8 ? 9 : 13)];
 
     if (what < 4)
         base = 1 + pick(64);
@@ -252,6 +252,38 @@ static void train(void)
     }
 }
 
+/* The root writes, or the others write, what they can before anybody reads: every ring of cells comes round several
+ * times, and operations of all sizes follow each other. */
+static void one_root(void)
+{
+    enum {
+        ROUNDS = 1500,
+        WORDS_MAX = 63
+    };
+
+    static const size_t words[] = { 1, 1, 1, 13, 14, 15, 62, WORDS_MAX };
+    const gex_Rank_t me = gex_TM_QueryRank(world);
+    const gex_Rank_t size = gex_TM_QuerySize(world);
+    uint64_t in[WORDS_MAX], out[WORDS_MAX];
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const size_t count = words[i % (sizeof words / sizeof *words)];
+        const bool sums = i / 600 % 2;
+
+        for (size_t k = 0; k < count; k++)
+            in[k] = i + k + (sums ? me : 0);
+
+        gex_Event_Wait(sums ? gex_Coll_ReduceToOneNB(world, 0, out, in, GEX_DT_U64, 8, count,
+                                                     GEX_OP_ADD, NULL, NULL, 0)
+                            : gex_Coll_BroadcastNB(world, 0, out, in, count * sizeof *in, 0));
+
+        for (size_t k = 0; k < count && (me == 0 || !sums); k++)
+            COLL_CHECK(out[k] == (sums ? size * (i + k) + size * (size - 1) / 2 : i + k),
+                       "word %zu of %zu of operation %u, %s", k, count, i,
+                       sums ? "a sum" : "a broadcast");
+    }
+}
+
 /* One process comes 80 ms late to each kind: the others wait without using the processor, in a wait
  * or in the next call. */
 static void late(void)
@@ -407,6 +439,7 @@ int main(int argc, char **argv)
 
     make_teams();
     train();
+    one_root();
     two_members_each(client);
     if (coll_seed == 1)
         late();
