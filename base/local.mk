@@ -32,6 +32,8 @@ libamphora_la_SOURCES += \
 	base/log.c \
 	base/os/descriptors.c \
 	base/os/descriptors.h \
+	base/os/fence.c \
+	base/os/fence.h \
 	base/os/limits.c \
 	base/os/limits.h \
 	base/os/work.c \

@@ -106,7 +106,7 @@ static __attribute__((noinline)) void notify_receiver(struct amph_smp_cx *s,
 {
     struct amph_smp_region *to = p->region;
 
-    if (!s->can_fence || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED))
+    if (!s->fence.works || __atomic_load_n(&to->full_fence, __ATOMIC_RELAXED))
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
     if (!(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit))
@@ -118,13 +118,12 @@ static __attribute__((noinline)) void notify_receiver(struct amph_smp_cx *s,
 
 static inline void after_send(struct amph_smp_cx *s, struct amph_smp_peer *p)
 {
-    /* The receiver makes the asymmetric fence, so program order is enough here. */
-    __asm__ volatile("" ::: "memory");
+    amph_fence_light();
 
     uint64_t sleep_and_fence = __atomic_load_n((const uint64_t *)(const void *)&p->region->sleep,
                                                __ATOMIC_RELAXED);
 
-    if (AMPH_UNLIKELY(sleep_and_fence || !s->can_fence ||
+    if (AMPH_UNLIKELY(sleep_and_fence || !s->fence.works ||
                       !(__atomic_load_n(p->watched_word, __ATOMIC_RELAXED) & p->watched_bit)))
         notify_receiver(s, p);
 }

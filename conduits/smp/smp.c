@@ -132,8 +132,8 @@ static enum amph_status make_region(struct amph_smp_cx *s)
     s->region->magic = SMP_MAGIC;
     s->region->max_peers = s->base.cfg.max_peers;
     amph_random(&s->region->nonce, sizeof s->region->nonce);
-    s->can_fence = amph_smp_fence_setup();
-    s->region->full_fence = !s->can_fence;
+    amph_fence_join(&s->fence);
+    s->region->full_fence = s->fence.asks;
 
     return AMPH_OK;
 }

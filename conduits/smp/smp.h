@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/os/fence.h"
 #include "conduits/conduit.h"
 #include "conduits/smp/ring.h"
 
@@ -146,9 +147,9 @@ struct amph_smp_cx {
     struct amph_cx base;
     struct amph_smp_region *region;
     int region_fd;
-    int doorbell[2]; /* doorbell pipe */
-    pid_t pid;       /* process that opened the instance and owns its descriptors */
-    bool can_fence;  /* this process takes part in the asymmetric fence */
+    int doorbell[2];         /* doorbell pipe */
+    pid_t pid;               /* process that opened the instance and owns its descriptors */
+    struct amph_fence fence; /* asymmetric, between senders and this process when it falls asleep */
 
     /* send side */
     struct amph_smp_peer *peer; /* [max_peers] */
@@ -171,9 +172,7 @@ struct amph_smp_cx {
     bool others_active;
     bool in_progress;
     enum amph_arm armed;
-    uint64_t armed_ns; /* when it last slept */
     uint32_t polls_at_arm;
-    unsigned quick_arms; /* sleeps in quick succession */
 };
 
 static inline struct amph_smp_cx *amph_smp_of(struct amph_cx *cx)
@@ -311,8 +310,6 @@ unsigned amph_smp_progress(struct amph_cx *cx, unsigned lanes, unsigned budget);
 /* Returns true if any ring holds a message. */
 bool amph_smp_has_work(struct amph_smp_cx *s);
 /* wait.c */
-/* Returns true if this process can make and receive the asymmetric fence. */
-bool amph_smp_fence_setup(void);
 void amph_smp_relax_fence(struct amph_smp_cx *s); /* after many polls without a sleep */
 void amph_smp_wake(struct amph_smp_cx *s, struct amph_smp_peer *p);
 enum amph_status amph_smp_arm(struct amph_cx *cx, enum amph_arm how, uint64_t timeout_ns);

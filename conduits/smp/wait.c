@@ -4,15 +4,12 @@
  * Layer: conduits (smp).  Thread rule: arm on the progress side, wake on the send side.
  *
  * The sleeper sets its sleep word.  Then every sender must either see that word or have written its
- * message before the sleeper's last check of the rings.  The sleeper pays for this order: membarrier
- * makes every core that runs one of our processes execute a fence, so senders need none.  If
- * membarrier is not available, or if the sleeper sleeps so often that it would cost more, senders
- * make a fence (region->full_fence, can_fence).
+ * message before the sleeper's last check of the rings.  The sleeper pays for this order by an asymmetric fence
+ * (base/os/fence.h); region->full_fence asks the senders for full ones.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,50 +23,27 @@
 #include "base/status.h"
 #include "conduits/smp/smp.h"
 
-/* Sleeps that follow each other in less than this are quick: together with as many processes as this
- * one receives from, if all do the same, a fifth of the time may go to membarriers. */
-#define QUICK_NS (500 * AMPH_NS_PER_US)
-#define QUICK_NS_A_SOURCE (100 * AMPH_NS_PER_US)
-#define QUICK_ARMS 4u      /* quick sleeps in a row after which senders make fences */
 #define AWAKE_POLLS 20000u /* polls without a sleep after which senders make none */
 
-static long membarrier(int command)
-{
-    return syscall(SYS_membarrier, command, 0, 0);
-}
-
-bool amph_smp_fence_setup(void)
-{
-    return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
-}
-
-/*
- * Orders the sleep word with the messages of all senders (see above).  A membarrier interrupts each
- * core that runs one of our processes (1 us without such a core, 20 us with one on a virtual
- * machine), so a process that sleeps often asks the senders to make fences instead.  The first such
- * sleep still needs the membarrier, so that the senders see the request.
- */
+/* Orders the sleep word with the messages of all senders. */
 static void sleeper_fence(struct amph_smp_cx *s)
 {
-    uint64_t now = amph_now_ns();
-    uint64_t all_ns = s->nsources * QUICK_NS_A_SOURCE;
-    bool quick = now - s->armed_ns < (all_ns > QUICK_NS ? all_ns : QUICK_NS);
-
-    s->armed_ns = now;
     s->polls_at_arm = s->polls;
-    s->quick_arms = quick ? s->quick_arms + 1 : 0;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!s->can_fence || (s->region->full_fence && quick))
-        return;
 
-    __atomic_store_n(&s->region->full_fence, s->quick_arms >= QUICK_ARMS, __ATOMIC_SEQ_CST);
-    membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    if (amph_fence_needs_heavy(&s->fence, s->nsources)) {
+        __atomic_store_n(&s->region->full_fence, s->fence.asks, __ATOMIC_SEQ_CST);
+        amph_fence_heavy();
+    } else {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    }
 }
 
 void amph_smp_relax_fence(struct amph_smp_cx *s)
 {
-    if (s->can_fence && s->region->full_fence && s->polls - s->polls_at_arm > AWAKE_POLLS)
+    if (s->fence.works && s->fence.asks && s->polls - s->polls_at_arm > AWAKE_POLLS) {
+        s->fence.asks = false;
         __atomic_store_n(&s->region->full_fence, 0, __ATOMIC_RELAXED);
+    }
 }
 
 /* Opens the peer's doorbell.  Checks that it is the pipe of the peer's region, because the process may

@@ -60,11 +60,18 @@ struct amph_barrier_value amph_coll_barrier_combine(struct amph_barrier_value a,
 
 /* ---- waking ---- */
 
+static bool anyone_sleeps(void)
+{
+    return amph_coll_share_anyone_sleeps(&amph_colls()->share);
+}
+
 static void wake_all(struct amph_barrier *b)
 {
     bool woke = false;
 
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!anyone_sleeps())
+        return;
+
     for (uint32_t i = 0; i < b->coll->nlocal; i++)
         woke |= amph_coll_wake(b->coll, i);
 
@@ -215,10 +222,8 @@ static void after_local(struct amph_barrier *b, bool arriving)
     }
 
     __atomic_store_n(&b->state, RESULT, __ATOMIC_RELAXED);
-    if (arriving) {
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (arriving && anyone_sleeps())
         __atomic_store_n(&b->woke, amph_coll_wake(b->coll, 0), __ATOMIC_RELAXED);
-    }
 }
 
 static void start(struct amph_barrier *b, struct amph_barrier_value value)
@@ -240,8 +245,9 @@ static void start(struct amph_barrier *b, struct amph_barrier_value value)
         __atomic_store_n(&b->line[b->coll->self].word[b->phase & 1], word_of(b->phase, value),
                          __ATOMIC_RELEASE);
 
-        /* with this fence, of two members that arrive together at least one sees both lines */
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        /* with this fence, of two members that arrive together at least one sees both lines, and wakes others */
+        if (anyone_sleeps())
+            __atomic_thread_fence(__ATOMIC_SEQ_CST);
     } else {
         __atomic_thread_fence(__ATOMIC_RELEASE);
     }

@@ -306,8 +306,7 @@ static inline uint32_t amph_coll_peer(const struct amph_coll *c, uint32_t rank)
     return amph_gex_team_member(c->team, rank);
 }
 
-/* Wakes a member of this process's neighbourhood if it sleeps, and returns whether it does.  The caller has issued a
- * fence after its writes. */
+/* Wakes a member of this process's neighbourhood if it sleeps, and returns whether it does. */
 bool amph_coll_wake(const struct amph_coll *c, uint32_t member);
 
 /* ---- coll/op.c ---- */

@@ -292,22 +292,24 @@ static bool sleeps(const struct amph_coll *c, uint32_t member)
 }
 
 /* Wakes the members that may sleep for what has been written.  Of several writers the last one
- * wakes: at least one sees all. */
+ * wakes: with this fence at least one sees all. */
 static void written(struct amph_coll *c, uint32_t piece, size_t field)
 {
     const struct amph_local *l = &c->l;
-
     const bool to_root = l->mode->root_reads && (field == FOLDED || !l->split);
 
+    if (AMPH_LIKELY(!amph_coll_share_anyone_sleeps(&amph_colls()->share)) ||
+        (to_root && !sleeps(c, l->root)))
+        return;
+
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (l->mode->root_posts) {
+    if (!l->mode->root_posts && !all_have(c, piece, field))
+        return;
+
+    if (to_root)
+        amph_coll_wake(c, l->root);
+    else
         wake_all(c);
-    } else if (to_root) {
-        if (sleeps(c, l->root) && all_have(c, piece, field))
-            amph_coll_wake(c, l->root);
-    } else if (all_have(c, piece, field)) {
-        wake_all(c);
-    }
 }
 
 /* Returns the number of the last cell that no member will read again. */
@@ -339,8 +341,6 @@ static bool has_room(struct amph_coll *c, uint64_t number)
     if (!*wanted && number > c->min_done + ring) {
         __atomic_store_n(wanted, amph_align_up(number - ring / 2, AMPH_SHARE_WAKES),
                          __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        c->min_done = min_done(c);
     }
 
     if (c->min_done < *wanted)
@@ -364,10 +364,8 @@ static void wake_writers(struct amph_coll *c, uint64_t number)
 static void done_with(struct amph_coll *c, uint64_t number)
 {
     __atomic_store_n(&c->slot.done[c->self].done, number, __ATOMIC_RELEASE);
-    if (number % AMPH_SHARE_WAKES == 0) {
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (number % AMPH_SHARE_WAKES == 0 && amph_coll_share_anyone_sleeps(&amph_colls()->share))
         wake_writers(c, number);
-    }
 }
 
 /* ---- which member is awaited ---- */

@@ -15,7 +15,12 @@
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/log.h"
+#include "extended/coll/coll.h"
 #include "extended/gex.h"
+
+enum {
+    AWAKE_FENCES = 20000 /* full fences without a sleep, after which this process asks for none */
+};
 
 /* A team with a slot.  Free if closed == members. */
 struct entry {
@@ -41,6 +46,8 @@ struct amph_share_head {
     struct entry entry[AMPH_SHARE_TEAMS] AMPH_ALIGN_LINE;
     /* what waits read is in one page, as a rule */
     uint32_t napping AMPH_ALIGN_LINE; /* processes that nap */
+    uint32_t asleep;                  /* threads that sleep or are about to */
+    uint32_t askers; /* processes that ask writers for full fences (base/os/fence.h) */
     struct share_ctl ctl[];
 };
 
@@ -88,6 +95,12 @@ static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t 
     return AMPH_OK;
 }
 
+/* This process asks writers for full fences, or does so no more. */
+static void ask(struct amph_share *s, bool asks)
+{
+    __atomic_add_fetch(&s->head->askers, asks ? 1 : -1u, __ATOMIC_SEQ_CST);
+}
+
 enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint32_t self,
                                      int32_t pid, int32_t fd, bool own_fd)
 {
@@ -98,10 +111,15 @@ enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint3
 
     enum amph_status st = map(s, 0, head_bytes(count), &at);
 
-    if (st == AMPH_OK)
-        s->head = at;
+    if (st != AMPH_OK)
+        return st;
 
-    return st;
+    s->head = at;
+    amph_fence_join(&s->fence);
+    if (s->fence.asks)
+        ask(s, true);
+
+    return AMPH_OK;
 }
 
 /* ---- slots ---- */
@@ -201,16 +219,71 @@ void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot)
 
 /* ---- sleeping ---- */
 
+/* Orders the announcement of a sleep with what others write. */
+static void sleeper_fence(struct amph_share *s)
+{
+    bool heavy = true;
+
+    __atomic_store_n(&s->full_fences, 0, __ATOMIC_RELAXED);
+    if (amph_coll_spin_try(&s->fence_lock)) {
+        const bool asked = s->fence.asks;
+
+        heavy = amph_fence_needs_heavy(&s->fence, s->count);
+        if (s->fence.asks != asked)
+            ask(s, s->fence.asks);
+
+        amph_coll_spin_unlock(&s->fence_lock);
+    }
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (heavy)
+        amph_fence_heavy();
+}
+
 void amph_coll_share_sleep(struct amph_share *s)
 {
-    if (s->head)
-        __atomic_add_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_SEQ_CST);
+    if (!s->head)
+        return;
+
+    __atomic_add_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&s->head->asleep, 1, __ATOMIC_RELAXED);
+    sleeper_fence(s);
 }
 
 void amph_coll_share_awake(struct amph_share *s)
 {
-    if (s->head)
-        __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
+    if (!s->head)
+        return;
+
+    __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&s->head->asleep, 1, __ATOMIC_RELAXED);
+}
+
+/* Makes a full fence, because some process asks for it.  If that is this one and it has long been awake, it asks no
+ * more. */
+static void full_fence(struct amph_share *s)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+    if (__atomic_add_fetch(&s->full_fences, 1, __ATOMIC_RELAXED) < AWAKE_FENCES ||
+        !amph_coll_spin_try(&s->fence_lock))
+        return;
+
+    if (s->fence.works && s->fence.asks) {
+        s->fence.asks = false;
+        ask(s, false);
+    }
+
+    amph_coll_spin_unlock(&s->fence_lock);
+}
+
+bool amph_coll_share_anyone_sleeps(struct amph_share *s)
+{
+    amph_fence_light();
+    if (AMPH_UNLIKELY(!s->fence.works || __atomic_load_n(&s->head->askers, __ATOMIC_RELAXED)))
+        full_fence(s);
+
+    return __atomic_load_n(&s->head->asleep, __ATOMIC_RELAXED) != 0;
 }
 
 bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour)

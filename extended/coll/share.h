@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/os/fence.h"
 #include "base/platform.h"
 #include "base/status.h"
 #include "extended/coll/barrier.h"
@@ -99,6 +100,10 @@ struct amph_share {
     uint32_t count, self;
     int32_t pid, fd; /* the process and descriptor by which others open the object */
     bool own_fd;
+    /* asymmetric, between writers and this process when it falls asleep; several threads may do so */
+    uint32_t fence_lock,
+        full_fences; /* full_fences: made for others, since this process slept last */
+    struct amph_fence fence;
 };
 
 size_t amph_coll_share_bytes(uint32_t count);
@@ -114,14 +119,16 @@ enum amph_status amph_coll_share_open(struct amph_share *s, uint64_t id, uint32_
                                       uint32_t nlocal, struct amph_share_slot *slot);
 void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
 
-/* sleep: this process is about to sleep, and others must wake it by AMPH_GEX_WAKE; awake: it no
- * longer sleeps. */
+/* sleep: this process is about to sleep, and others must wake it by AMPH_GEX_WAKE.  What they have written before they
+ * could know it is visible afterwards, so the caller looks once more.  awake: it no longer sleeps. */
 void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
-/* Does this neighbour sleep, or is about to?  The caller has issued a fence after its writes. */
+
+/* Does any process of the neighbourhood sleep, or is about to?  For a process that has just written what others may
+ * wait for.  If so, it must wake them; of several writers one must see what all have written (a full fence). */
+bool amph_coll_share_anyone_sleeps(struct amph_share *s);
 bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour);
-/* Wakes the neighbour in `neighbour` if it sleeps, and returns whether it does.  The caller has issued a fence
- * after its writes. */
+/* Wakes the neighbour in `neighbour` if it sleeps, and returns whether it does. */
 bool amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);
 
 /* Publishes that this process, which has neighbours, waits on this core. */

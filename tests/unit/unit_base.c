@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #include "base/copy.h"
 #include "base/settings/env.h"
 #include "base/log.h"
+#include "base/os/fence.h"
 #include "base/status.h"
 #include "base/wire.h"
 #include "tests/unit/native_order.h"
@@ -464,4 +467,78 @@ Test(copy, any_length_is_copied_whole)
 
     free(to);
     free(from);
+}
+
+/* ---- the asymmetric fence ---- */
+
+/* The two sides of a fence: each writes its word, a count, then reads the other's. */
+enum {
+    LIGHT_FENCES = 2 << 20,
+    HEAVY_FENCES = 1 << 16
+};
+
+static struct {
+    uint32_t written AMPH_ALIGN_LINE;
+    uint32_t seen[LIGHT_FENCES + 1]; /* by the light side, after it has written the index */
+} light;
+static uint32_t heavy_written AMPH_ALIGN_LINE;
+
+static void *light_side(void *arg)
+{
+    for (uint32_t i = 1; i <= LIGHT_FENCES; i++) {
+        __atomic_store_n(&light.written, i, __ATOMIC_RELAXED);
+        amph_fence_heavy();
+        light.seen[i] = __atomic_load_n(&heavy_written, __ATOMIC_RELAXED);
+    }
+
+    return NULL;
+}
+
+Test(fence, one_of_both_sides_sees_what_the_other_has_written)
+{
+    static uint32_t seen[HEAVY_FENCES + 1];
+    struct amph_fence fence;
+    uint32_t count = 0;
+    pthread_t thread;
+
+    amph_fence_join(&fence);
+    if (!fence.works)
+        cr_skip("the kernel has no membarrier");
+
+    cr_assert_eq(pthread_create(&thread, NULL, light_side, NULL), 0);
+    while (!__atomic_load_n(&light.written, __ATOMIC_RELAXED))
+        sched_yield();
+
+    while (count < HEAVY_FENCES && seen[count] < LIGHT_FENCES) {
+        count++;
+        __atomic_store_n(&heavy_written, count, __ATOMIC_RELAXED);
+        amph_fence_heavy();
+        seen[count] = __atomic_load_n(&light.written, __ATOMIC_RELAXED);
+    }
+
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    for (uint32_t i = 1; i <= count; i++)
+        cr_assert(seen[i] == LIGHT_FENCES || light.seen[seen[i] + 1] >= i,
+                  "heavy fence %u has not seen %u, which has seen %u only", i, seen[i] + 1,
+                  light.seen[seen[i] + 1]);
+}
+
+Test(fence, after_quick_heavy_ones_full_fences_are_asked_for)
+{
+    const uint32_t many = 1u << 20; /* callers, so that the next one is quick in any case */
+    struct amph_fence f = { .works = true };
+
+    for (int i = 0; i < 5; i++) {
+        cr_assert(!f.asks, "%d quick ones", i - 1);
+        cr_assert(amph_fence_needs_heavy(&f, many));
+    }
+
+    cr_assert(f.asks, "and the others learn that by the last heavy one");
+    cr_assert(!amph_fence_needs_heavy(&f, many) && f.asks);
+
+    f.last_ns = 0;
+    cr_assert(amph_fence_needs_heavy(&f, 1) && !f.asks, "after a pause");
+
+    f = (struct amph_fence){ .asks = true };
+    cr_assert(!amph_fence_needs_heavy(&f, 1) && f.asks, "without membarrier");
 }
