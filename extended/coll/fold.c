@@ -52,27 +52,34 @@
 
 EACH(DEFINE)
 
-#define ROW(dt, op, type, calc) { GEX_DT_##dt, GEX_OP_##op, fold_##dt##_##op, sizeof(type) },
-static const struct {
-    gex_DT_t dt;
-    gex_OP_t op;
-    amph_fold_fn fn;
-    size_t bytes;
-} rows[] = { EACH(ROW) };
+enum {
+    TYPES = 6,
+    OPS = 7
+};
+
+/* Constants of types and operations are single bits: tables have the number of the bit. */
+#define BIT(constant) __builtin_ctz(constant)
+
+#define ENTRY(dt, op, type, calc) [BIT(GEX_DT_##dt)][BIT(GEX_OP_##op)] = fold_##dt##_##op,
+static const amph_fold_fn folds[TYPES][OPS] = { EACH(ENTRY) };
+
+static const size_t type_bytes[TYPES] = {
+    [BIT(GEX_DT_I32)] = sizeof(int32_t), [BIT(GEX_DT_U32)] = sizeof(uint32_t),
+    [BIT(GEX_DT_I64)] = sizeof(int64_t), [BIT(GEX_DT_U64)] = sizeof(uint64_t),
+    [BIT(GEX_DT_FLT)] = sizeof(float),   [BIT(GEX_DT_DBL)] = sizeof(double),
+};
+
+/* Is the constant one of the first count single bits? */
+static bool is_bit(uint32_t constant, unsigned count)
+{
+    return constant && !(constant & (constant - 1)) && constant < UINT32_C(1) << count;
+}
 
 amph_fold_fn amph_coll_fold_builtin(uint32_t dt, uint32_t op, size_t *bytes_p)
 {
-    *bytes_p = 0;
-    for (size_t i = 0; i < AMPH_COUNTOF(rows); i++) {
-        if (rows[i].dt != dt)
-            continue;
+    *bytes_p = is_bit(dt, TYPES) ? type_bytes[BIT(dt)] : 0;
 
-        *bytes_p = rows[i].bytes;
-        if (rows[i].op == op)
-            return rows[i].fn;
-    }
-
-    return NULL;
+    return *bytes_p && is_bit(op, OPS) ? folds[BIT(dt)][BIT(op)] : NULL;
 }
 
 /* ---- hosts of either byte order ---- */
