@@ -207,9 +207,11 @@ struct amph_coll_op {
     bool begun;
     /* the current segment */
     uint32_t stage;
-    struct amph_net net;
-    uint8_t *scratch; /* for the whole operation; NULL: none, or `small` is used */
+    uint32_t participant; /* the slot of this neighbourhood's participant */
+    uint8_t *scratch;     /* for the whole operation; NULL: none, or `small` is used */
     size_t scratch_bytes;
+    /* from here on not cleared at the start */
+    struct amph_net net;
     _Alignas(16) uint8_t small[AMPH_COLL_INLINE];
 };
 
@@ -226,6 +228,7 @@ struct amph_coll {
     uint32_t *nbrhd;       /* [size] neighbourhood of each rank */
     uint32_t *first;       /* [count] lowest rank of each neighbourhood */
     bool in_blocks;        /* the ranks of each neighbourhood are consecutive */
+    size_t part_bytes;     /* of a large cell, for each other member here */
     /* participants that share no memory outnumber cores: barriers and small data between
      * neighbourhoods go through one of them (coll/barrier.c, coll/star.c) */
     bool star;
@@ -298,7 +301,20 @@ static inline void amph_coll_note_post(void)
 }
 
 /* Changes the number of operations in progress. */
-void amph_coll_count(struct amph_coll *c, uint32_t change);
+static inline void amph_coll_count(struct amph_coll *c, uint32_t change)
+{
+    struct amph_colls *all = amph_colls();
+
+    if (amph_gex()->threaded) {
+        __atomic_add_fetch(&c->active, change, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&all->active, change, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&all->finished, change >> 31, __ATOMIC_RELAXED);
+    } else {
+        c->active += change;
+        all->active += change;
+        all->finished += change >> 31;
+    }
+}
 
 /* Returns the number that am/ uses for a rank of the team. */
 static inline uint32_t amph_coll_peer(const struct amph_coll *c, uint32_t rank)

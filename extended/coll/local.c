@@ -517,7 +517,7 @@ bool amph_coll_local_step(struct amph_coll_op *op)
 
 size_t amph_coll_local_max_block(const struct amph_coll *c, bool all_post)
 {
-    const size_t part = AMPH_SHARE_CELL_BYTES / (c->nlocal - 1);
+    const size_t part = c->part_bytes;
     const bool one_cell = part < PART_MIN_BYTES || (all_post && amph_gex()->oversubscribed);
     const size_t cells = all_post ? AMPH_SHARE_RING / 2 : AMPH_SHARE_RING;
 
@@ -528,8 +528,7 @@ size_t amph_coll_local_max_block(const struct amph_coll *c, bool all_post)
 static size_t piece_bytes(const struct amph_coll_op *op, const struct amph_local_mode *mode,
                           size_t len)
 {
-    const size_t max = mode->each ? AMPH_SHARE_CELL_BYTES / (op->coll->nlocal - 1)
-                                  : AMPH_SHARE_CELL_BYTES;
+    const size_t max = mode->each ? op->coll->part_bytes : AMPH_SHARE_CELL_BYTES;
     const size_t unit = mode->folds && op->fold.elem_bytes ? op->fold.elem_bytes : AMPH_CACHE_LINE;
 
     return len <= max ? max : max - max % unit;
@@ -552,7 +551,7 @@ void amph_coll_local_begin(struct amph_coll_op *op, enum amph_local_kind kind, u
         .stride = stride,
         .first = c->cell,
         .piece = (uint32_t)piece,
-        .pieces = len ? (uint32_t)((len + piece - 1) / piece) : 1,
+        .pieces = len > piece ? (uint32_t)((len + piece - 1) / piece) : 1,
         .size = amph_share_size(len * parts),
         .split = mode->folds && mode->read == read_folded && len * c->nlocal >= SPLIT_MIN_BYTES,
     };

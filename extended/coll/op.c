@@ -121,21 +121,20 @@ static bool net_step(struct amph_coll_op *op, const void *src, void *dst)
 
 /* ---- the stage inside this process's neighbourhood ---- */
 
-/* Returns the slot of a rank in this process's neighbourhood. */
-static uint32_t local_slot(const struct amph_coll *c, uint32_t rank)
+/* Returns the slot of this neighbourhood's participant. */
+static uint32_t participant_slot(const struct amph_coll_op *op)
 {
+    const struct amph_coll *c = op->coll;
+    const uint32_t rank = amph_coll_net_rank(op, c->mine);
     uint32_t i = 0;
+
+    if (c->count == 1)
+        return rank;
 
     while (c->local[i] != rank)
         i++;
 
     return i;
-}
-
-/* Returns the slot of this neighbourhood's participant. */
-static uint32_t participant_slot(const struct amph_coll_op *op)
-{
-    return local_slot(op->coll, amph_coll_net_rank(op, op->coll->mine));
 }
 
 static bool local_step(struct amph_coll_op *op, enum amph_local_kind kind, uint32_t root,
@@ -180,7 +179,7 @@ static bool step_broadcast(struct amph_coll_op *op)
         net = net_step(op, src, op->dst + op->off);
 
     if (has_local(op) && (net || root))
-        local = local_step(op, AMPH_LOCAL_BROADCAST, participant_slot(op), src, op->dst + op->off,
+        local = local_step(op, AMPH_LOCAL_BROADCAST, op->participant, src, op->dst + op->off,
                            LOCAL_BEGUN);
 
     if (root && net && !(op->stage & COPIED)) { /* while the other members process their parts */
@@ -205,7 +204,7 @@ static bool step_reduce(struct amph_coll_op *op)
     uint8_t *dst = op->dst + op->off;
 
     if (has_local(op)) {
-        if (!local_step(op, AMPH_LOCAL_REDUCE, participant_slot(op), src, part ? op->scratch : dst,
+        if (!local_step(op, AMPH_LOCAL_REDUCE, op->participant, src, part ? op->scratch : dst,
                         LOCAL_BEGUN))
             return false;
 
@@ -323,6 +322,7 @@ static void begin_segment(struct amph_coll_op *op)
     op->seq = op->coll->seq++;
     op->len = op->block - op->off < op->segment ? op->block - op->off : op->segment;
     op->stage = 0;
+    op->participant = has_local(op) ? participant_slot(op) : 0;
     kinds[op->kind].begin(op);
 }
 
@@ -382,14 +382,15 @@ void amph_coll_run(struct amph_coll *c)
 /* The bytes of a segment. */
 static size_t segment_bytes(const struct amph_coll_op *op)
 {
-    size_t elem = op->fold.elem_bytes;
-    if (!elem)
+    const size_t elem = op->fold.elem_bytes;
+
+    if (!elem || op->block <= AMPH_COLL_SEGMENT)
         return AMPH_COLL_SEGMENT;
 
     return elem > AMPH_COLL_SEGMENT ? elem : AMPH_COLL_SEGMENT - AMPH_COLL_SEGMENT % elem;
 }
 
-static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
+static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool flat,
                     struct amph_gex_op *event)
 {
     struct amph_coll_op *op = c->spare;
@@ -401,7 +402,7 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
         amph_fatal("no memory for another collective");
     }
 
-    memset(op, 0, offsetof(struct amph_coll_op, small));
+    memset(op, 0, offsetof(struct amph_coll_op, net));
     op->coll = c;
     op->kind = args->kind;
     op->event = event;
@@ -413,7 +414,7 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args,
         op->fold = *args->fold;
 
     op->segment = segment_bytes(op);
-    op->flat = is_flat(c, args);
+    op->flat = flat;
     op->scratch = op->small;
     op->scratch_bytes = sizeof op->small;
     amph_coll_count(c, 1);
@@ -458,21 +459,24 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
     event->root.pending = 1;
     event->neighbours = c->nlocal > 1;
     event->leaf.pending = args->src_leaf;
+
+    const bool flat = is_flat(c, args);
+
     amph_coll_spin_lock(&c->locked);
 
     /* a member ahead of the others sends them data that they must keep */
-    c->since += c->count > 1 || is_flat(c, args);
+    c->since += c->count > 1 || flat;
     if (args->sync_first || c->since >= AMPH_COLL_FLOW) {
         c->since = 0;
-        enqueue(c, &sync, works || args->sync_last ? NULL : event);
+        enqueue(c, &sync, is_flat(c, &sync), works || args->sync_last ? NULL : event);
     }
 
     if (works)
-        enqueue(c, args, args->sync_last ? NULL : event);
+        enqueue(c, args, flat, args->sync_last ? NULL : event);
 
     if (args->sync_last) {
         c->since = 0;
-        enqueue(c, &sync, event);
+        enqueue(c, &sync, is_flat(c, &sync), event);
     }
 
     amph_coll_run(c);

@@ -46,8 +46,7 @@ struct amph_share_head {
     struct entry entry[AMPH_SHARE_TEAMS] AMPH_ALIGN_LINE;
     /* what waits read is in one page, as a rule */
     uint32_t napping AMPH_ALIGN_LINE; /* processes that nap */
-    uint32_t asleep;                  /* threads that sleep or are about to */
-    uint32_t askers; /* processes that ask writers for full fences (base/os/fence.h) */
+    struct amph_share_sleepers sleepers;
     struct share_ctl ctl[];
 };
 
@@ -98,7 +97,7 @@ static enum amph_status map(const struct amph_share *s, uint64_t offset, size_t 
 /* This process asks writers for full fences, or does so no more. */
 static void ask(struct amph_share *s, bool asks)
 {
-    __atomic_add_fetch(&s->head->askers, asks ? 1 : -1u, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&s->sleepers->askers, asks ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
 enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint32_t self,
@@ -115,6 +114,7 @@ enum amph_status amph_coll_share_map(struct amph_share *s, uint32_t count, uint3
         return st;
 
     s->head = at;
+    s->sleepers = &s->head->sleepers;
     amph_fence_join(&s->fence);
     if (s->fence.asks)
         ask(s, true);
@@ -246,7 +246,7 @@ void amph_coll_share_sleep(struct amph_share *s)
         return;
 
     __atomic_add_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&s->head->asleep, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&s->sleepers->asleep, 1, __ATOMIC_RELAXED);
     sleeper_fence(s);
 }
 
@@ -256,12 +256,11 @@ void amph_coll_share_awake(struct amph_share *s)
         return;
 
     __atomic_sub_fetch(&s->head->ctl[s->self].asleep, 1, __ATOMIC_RELAXED);
-    __atomic_sub_fetch(&s->head->asleep, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&s->sleepers->asleep, 1, __ATOMIC_RELAXED);
 }
 
-/* Makes a full fence, because some process asks for it.  If that is this one and it has long been awake, it asks no
- * more. */
-static void full_fence(struct amph_share *s)
+/* If this process asks for full fences and has long been awake, it asks no more. */
+void amph_coll_share_full_fence(struct amph_share *s)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
@@ -275,15 +274,6 @@ static void full_fence(struct amph_share *s)
     }
 
     amph_coll_spin_unlock(&s->fence_lock);
-}
-
-bool amph_coll_share_anyone_sleeps(struct amph_share *s)
-{
-    amph_fence_light();
-    if (AMPH_UNLIKELY(!s->fence.works || __atomic_load_n(&s->head->askers, __ATOMIC_RELAXED)))
-        full_fence(s);
-
-    return __atomic_load_n(&s->head->asleep, __ATOMIC_RELAXED) != 0;
 }
 
 bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour)

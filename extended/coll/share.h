@@ -95,8 +95,15 @@ struct amph_share_slot {
     uint8_t *cells[AMPH_SHARE_SIZES]; /* [nlocal], the rings of each size */
 };
 
+/* What writers look at after each part of an operation. */
+struct amph_share_sleepers {
+    uint32_t asleep; /* threads that sleep or are about to */
+    uint32_t askers; /* processes that ask writers for full fences (base/os/fence.h) */
+} AMPH_ALIGN_LINE;
+
 struct amph_share {
     struct amph_share_head *head; /* NULL: no neighbours */
+    struct amph_share_sleepers *sleepers;
     uint32_t count, self;
     int32_t pid, fd; /* the process and descriptor by which others open the object */
     bool own_fd;
@@ -124,9 +131,20 @@ void amph_coll_share_close(struct amph_share *s, struct amph_share_slot *slot);
 void amph_coll_share_sleep(struct amph_share *s);
 void amph_coll_share_awake(struct amph_share *s);
 
+/* A full fence, because some process asks for it. */
+void amph_coll_share_full_fence(struct amph_share *s);
+
 /* Does any process of the neighbourhood sleep, or is about to?  For a process that has just written what others may
  * wait for.  If so, it must wake them; of several writers one must see what all have written (a full fence). */
-bool amph_coll_share_anyone_sleeps(struct amph_share *s);
+static inline bool amph_coll_share_anyone_sleeps(struct amph_share *s)
+{
+    amph_fence_light();
+    if (AMPH_UNLIKELY(!s->fence.works || __atomic_load_n(&s->sleepers->askers, __ATOMIC_RELAXED)))
+        amph_coll_share_full_fence(s);
+
+    return __atomic_load_n(&s->sleepers->asleep, __ATOMIC_RELAXED) != 0;
+}
+
 bool amph_coll_share_sleeps(const struct amph_share *s, uint32_t neighbour);
 /* Wakes the neighbour in `neighbour` if it sleeps, and returns whether it does. */
 bool amph_coll_share_wake(const struct amph_share *s, uint32_t neighbour);

@@ -36,21 +36,6 @@ void amph_coll_spin_lock(uint32_t *lock)
             sched_yield();
 }
 
-void amph_coll_count(struct amph_coll *c, uint32_t change)
-{
-    struct amph_colls *all = amph_colls();
-
-    if (amph_gex()->threaded) {
-        __atomic_add_fetch(&c->active, change, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&all->active, change, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&all->finished, change >> 31, __ATOMIC_RELAXED);
-    } else {
-        c->active += change;
-        all->active += change;
-        all->finished += change >> 31;
-    }
-}
-
 bool amph_coll_wake(const struct amph_coll *c, uint32_t member)
 {
     return member != c->self && amph_coll_share_wake(&amph_colls()->share, c->nbrhd_index[member]);
@@ -235,6 +220,8 @@ static enum amph_status set_up(struct amph_coll *c)
 
     if (c->nlocal == 1)
         return AMPH_OK;
+
+    c->part_bytes = AMPH_SHARE_CELL_BYTES / (c->nlocal - 1);
 
     enum amph_status st = amph_coll_share_open(&all->share, c->team->id,
                                                amph_coll_peer(c, c->local[0]), c->nlocal, &c->slot);
