@@ -140,7 +140,7 @@ struct amph_am_ep {
     /* [0] is not used: context 0 is part of this structure */
     struct amph_am_context *context[AMPH_AM_CONTEXTS];
     struct amph_carry *carry; /* carry.c; NULL: not opened */
-    unsigned idle_polls;
+    unsigned idle_polls;      /* without a message; where it begins: am/poll.c */
     struct amph_rest rest;
     uint32_t copied_bytes;    /* payloads of longs, copied, whose puts are in flight */
     uint32_t self;            /* the peer that is this endpoint; UINT32_MAX: not added */
@@ -199,11 +199,15 @@ static inline bool amph_ep_in_handler(const struct amph_am_ep *ep)
 }
 
 /* A process that has sent something looks at its networks in the next poll: an answer may come, and conduits
- * send there what they have kept back. */
+ * send there what they have kept back.  Without networks it soon yields a core that it shares. */
 static inline void amph_ep_end_rest(struct amph_am_ep *ep)
 {
-    if (!ep->networked)
+    if (!ep->networked) {
+        if (amph_am_oversubscribed())
+            __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
+
         return;
+    }
 
     __atomic_store_n(&ep->rest.until_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&ep->rest.sent, true, __ATOMIC_RELAXED);

@@ -102,9 +102,10 @@ void amph_ep_tick(struct amph_am_ep *ep)
 
 /* Should a poll yield where there is no network?  If processes outnumber cores, a client that polls in a loop
  * yields.  A switch to another process costs as much as 50 polls of shared memory, and the other one may be polling,
- * too.  So the number of polls between yields doubles while nothing is found, but only up to
- * IDLE_BETWEEN_YIELDS: the kernel's scheduler may run a process on that yields, and a process
- * that has something to do waits until all others have left its core. */
+ * too.  So IDLE_BETWEEN_YIELDS polls lie between yields, and not more: the kernel's scheduler may run a process on
+ * that yields, and a process that has something to do waits until all others have left its core.  After it has sent
+ * something (amph_ep_end_rest sets `polls` to 0), a process probably waits for an answer, so that the first yields come
+ * sooner, after polls whose number doubles. */
 static inline bool yields_at(const struct amph_am_ep *ep, unsigned polls)
 {
     bool power_of_2 = (polls & (polls - 1)) == 0;
@@ -235,8 +236,8 @@ unsigned amph_am_poll(struct amph_am_ep *ep)
 
     if (AMPH_LIKELY(n == 0))
         idle(ep);
-    else if (__atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED))
-        __atomic_store_n(&ep->idle_polls, 0, __ATOMIC_RELAXED);
+    else if (__atomic_load_n(&ep->idle_polls, __ATOMIC_RELAXED) != IDLE_BETWEEN_YIELDS)
+        __atomic_store_n(&ep->idle_polls, IDLE_BETWEEN_YIELDS, __ATOMIC_RELAXED);
 
     return AMPH_UNLIKELY(n >= BUSY_MESSAGES) ? poll_busy(ep, n) : n;
 }
