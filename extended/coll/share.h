@@ -139,7 +139,7 @@ void amph_coll_share_full_fence(struct amph_share *s);
 static inline bool amph_coll_share_anyone_sleeps(struct amph_share *s)
 {
     amph_fence_light();
-    if (AMPH_UNLIKELY(!s->fence.works || __atomic_load_n(&s->sleepers->askers, __ATOMIC_RELAXED)))
+    if (AMPH_UNLIKELY(!s->fence.works || __atomic_load_n(&s->sleepers->askers, __ATOMIC_ACQUIRE)))
         amph_coll_share_full_fence(s);
 
     return __atomic_load_n(&s->sleepers->asleep, __ATOMIC_RELAXED) != 0;
