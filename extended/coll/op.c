@@ -326,18 +326,33 @@ static void begin_segment(struct amph_coll_op *op)
     kinds[op->kind].begin(op);
 }
 
-static void finish(struct amph_coll *c, struct amph_coll_op *op)
+/* Makes progress on an operation.  true: it is done. */
+static bool advance(struct amph_coll_op *op)
 {
-    struct amph_gex *g = amph_gex();
-    struct amph_gex_op *event = op->event;
+    if (!op->begun) {
+        op->begun = true;
+        begin_segment(op);
+    }
 
+    while (kinds[op->kind].step(op)) {
+        op->off += op->len;
+        if (op->off >= op->block)
+            return true;
+
+        begin_segment(op);
+    }
+
+    return false;
+}
+
+static void release(struct amph_coll *c, struct amph_coll_op *op)
+{
     if (op->scratch != op->small)
         amph_coll_pool_put(op->scratch, op->scratch_bytes);
 
     if (op->fold.owned)
         free((void *)(uintptr_t)op->fold.cdata);
 
-    __atomic_store_n(&c->head, op->next, __ATOMIC_RELAXED);
     if (c->nspare < SPARE_MAX) {
         op->next = c->spare;
         c->spare = op;
@@ -345,6 +360,17 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
     } else {
         free(op);
     }
+}
+
+/* Ends the first operation of the queue. */
+static void finish(struct amph_coll *c)
+{
+    struct amph_gex *g = amph_gex();
+    struct amph_coll_op *op = c->head;
+    struct amph_gex_op *event = op->event;
+
+    __atomic_store_n(&c->head, op->next, __ATOMIC_RELAXED);
+    release(c, op);
 
     amph_coll_count(c, -1u);
     if (event) {
@@ -360,23 +386,8 @@ static void finish(struct amph_coll *c, struct amph_coll_op *op)
 
 void amph_coll_run(struct amph_coll *c)
 {
-    struct amph_coll_op *op;
-
-    while ((op = c->head) != NULL) {
-        if (!op->begun) {
-            op->begun = true;
-            begin_segment(op);
-        }
-
-        if (!kinds[op->kind].step(op))
-            return;
-
-        op->off += op->len;
-        if (op->off < op->block)
-            begin_segment(op);
-        else
-            finish(c, op);
-    }
+    while (c->head && advance(c->head))
+        finish(c);
 }
 
 /* The bytes of a segment. */
@@ -390,8 +401,8 @@ static size_t segment_bytes(const struct amph_coll_op *op)
     return elem > AMPH_COLL_SEGMENT ? elem : AMPH_COLL_SEGMENT - AMPH_COLL_SEGMENT % elem;
 }
 
-static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool flat,
-                    struct amph_gex_op *event)
+static struct amph_coll_op *new_op(struct amph_coll *c, const struct amph_coll_args *args,
+                                   bool flat)
 {
     struct amph_coll_op *op = c->spare;
 
@@ -405,7 +416,6 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool
     memset(op, 0, offsetof(struct amph_coll_op, net));
     op->coll = c;
     op->kind = args->kind;
-    op->event = event;
     op->root = args->root;
     op->dst = args->dst;
     op->src = args->src;
@@ -417,6 +427,13 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool
     op->flat = flat;
     op->scratch = op->small;
     op->scratch_bytes = sizeof op->small;
+
+    return op;
+}
+
+static void append(struct amph_coll *c, struct amph_coll_op *op, struct amph_gex_op *event)
+{
+    op->event = event;
     amph_coll_count(c, 1);
 
     if (c->head)
@@ -425,6 +442,12 @@ static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool
         __atomic_store_n(&c->head, op, __ATOMIC_RELAXED);
 
     c->tail = op;
+}
+
+static void enqueue(struct amph_coll *c, const struct amph_coll_args *args, bool flat,
+                    struct amph_gex_op *event)
+{
+    append(c, new_op(c, args, flat), event);
 }
 
 /* Executes a collective over a team of one member: only copies. */
@@ -437,30 +460,51 @@ static void run_single_member(const struct amph_coll_args *args)
         memmove(args->dst, args->src, args->block);
 }
 
-gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args *args)
+static struct amph_gex_op *new_event(const struct amph_coll *c, const struct amph_coll_args *args)
 {
-    static const struct amph_coll_args sync = { .kind = AMPH_COLL_SYNC };
-    struct amph_coll *c = team->coll;
-    bool works = args->block > 0;
-
-    if (team->pub.size == 1) {
-        run_single_member(args);
-        return GEX_EVENT_INVALID;
-    }
-
-    if (!works && args->fold && args->fold->owned)
-        free((void *)(uintptr_t)args->fold->cdata);
-
-    if (!works && !args->sync_first && !args->sync_last)
-        return GEX_EVENT_INVALID;
-
     struct amph_gex_op *event = amph_gex_op_get();
 
     event->root.pending = 1;
     event->neighbours = c->nlocal > 1;
     event->leaf.pending = args->src_leaf;
 
-    const bool flat = is_flat(c, args);
+    return event;
+}
+
+/* An operation through shared memory alone: a member that only writes, or for which the others have written, is done
+ * at once, and needs no event. */
+static gex_Event_t start_local(struct amph_coll *c, const struct amph_coll_args *args)
+{
+    struct amph_gex_op *event = NULL;
+
+    amph_coll_spin_lock(&c->locked);
+
+    struct amph_coll_op *op = new_op(c, args, false);
+    const bool first = !c->head;
+    const bool done = first && advance(op);
+
+    if (done) {
+        release(c, op);
+    } else {
+        event = new_event(c, args);
+        append(c, op, event);
+        if (!first)
+            amph_coll_run(c);
+    }
+
+    amph_coll_spin_unlock(&c->locked);
+    if (done || amph_event_done(&event->root))
+        amph_gex_found_done(amph_gex(), false);
+
+    return done ? GEX_EVENT_INVALID : amph_gex_op_event(event);
+}
+
+/* Any operation, with its synchronisations. */
+static gex_Event_t start(struct amph_coll *c, const struct amph_coll_args *args, bool flat)
+{
+    static const struct amph_coll_args sync = { .kind = AMPH_COLL_SYNC };
+    const bool works = args->block > 0;
+    struct amph_gex_op *event = new_event(c, args);
 
     amph_coll_spin_lock(&c->locked);
 
@@ -485,4 +529,29 @@ gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args 
         amph_gex_found_done(amph_gex(), false);
 
     return amph_gex_op_event(event);
+}
+
+gex_Event_t amph_coll_start(struct amph_team *team, const struct amph_coll_args *args)
+{
+    struct amph_coll *c = team->coll;
+    const bool works = args->block > 0;
+    const bool synchronises = args->sync_first || args->sync_last;
+
+    if (team->pub.size == 1) {
+        run_single_member(args);
+        return GEX_EVENT_INVALID;
+    }
+
+    if (!works && args->fold && args->fold->owned)
+        free((void *)(uintptr_t)args->fold->cdata);
+
+    if (!works && !synchronises)
+        return GEX_EVENT_INVALID;
+
+    const bool flat = is_flat(c, args);
+
+    if (c->count == 1 && !flat && works && !synchronises && !args->src_leaf)
+        return start_local(c, args);
+
+    return start(c, args, flat);
 }
