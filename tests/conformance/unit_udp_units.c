@@ -412,25 +412,34 @@ Test(udp_units, memory_that_is_deregistered_after_the_answer)
 
 /* ---- puts and gets that are refused ---- */
 
+/* Whether put or get i of 20 names a word beyond the end of the memory. */
+static bool is_refused(unsigned i)
+{
+    return i % 7 == 3;
+}
+
+/* Each of 20 puts or gets has ended once, and value[] has the words of those that were not refused. */
+static void expect_all_but_refused(const uint64_t *value)
+{
+    rest();
+    for (unsigned i = 0; i < 20; i++) {
+        cr_assert(all_done(i, i + 1, is_refused(i) ? AMPH_ERR_RANGE : AMPH_OK), "%u", i);
+        cr_assert_eq(value[i], is_refused(i) ? 0 : i + 1);
+    }
+}
+
 Test(udp_units, a_refused_put_does_not_touch_the_others)
 {
     open_pair();
     for (unsigned i = 0; i < 20; i++)
-        put_word(i, i % 7 == 3 ? WORDS + i : i, i + 1);
+        put_word(i, is_refused(i) ? WORDS + i : i, i + 1);
 
     RUN_UNTIL(ops[3].done);
     for (unsigned i = FIRST; i < 20; i++)
         cr_assert_eq(words[i], 0, "all or nothing");
 
     RUN_UNTIL(all_done(19, 20, AMPH_OK));
-    rest();
-    for (unsigned i = 0; i < 20; i++) {
-        const bool refused = i % 7 == 3;
-
-        cr_assert(all_done(i, i + 1, refused ? AMPH_ERR_RANGE : AMPH_OK), "%u", i);
-        cr_assert_eq(words[i], refused ? 0 : i + 1);
-    }
-
+    expect_all_but_refused(words);
     close_pair();
 }
 
@@ -455,17 +464,10 @@ Test(udp_units, a_refused_get_does_not_touch_the_others)
     open_pair();
     number_words(20);
     for (unsigned i = 0; i < 20; i++)
-        get_word(i, i % 7 == 3 ? WORDS + i : i);
+        get_word(i, is_refused(i) ? WORDS + i : i);
 
     RUN_UNTIL(all_done(19, 20, AMPH_OK) && ops[17].done);
-    rest();
-    for (unsigned i = 0; i < 20; i++) {
-        const bool refused = i % 7 == 3;
-
-        cr_assert(all_done(i, i + 1, refused ? AMPH_ERR_RANGE : AMPH_OK), "%u", i);
-        cr_assert_eq(got[i], refused ? 0 : i + 1);
-    }
-
+    expect_all_but_refused(got);
     close_pair();
 }
 
