@@ -99,7 +99,7 @@ tests_conformance_unit_udp_timers_LDADD = $(inside_amphora_net) -lpthread
 if HAVE_CRITERION
 check_PROGRAMS += tests/conformance/unit_udp_units
 TESTS += tests/conformance/unit_udp_units
-tests_conformance_unit_udp_units_SOURCES = tests/conformance/unit_udp_units.c tests/conformance/udp_sim.c tests/conformance/udp_sim.h
+tests_conformance_unit_udp_units_SOURCES = tests/conformance/unit_udp_units.c tests/conformance/counted.h tests/conformance/udp_sim.c tests/conformance/udp_sim.h
 tests_conformance_unit_udp_units_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_conformance_unit_udp_units_LDADD = $(inside_amphora_net) $(CRITERION_LIBS) -lpthread
 endif

@@ -51,7 +51,7 @@ amphora_ofi_la_LIBADD = libofi.la libamphora.la $(LIBFABRIC_LIBS)
 if HAVE_CRITERION
 check_PROGRAMS += tests/conformance/unit_conduit_tcp
 TESTS += tests/conformance/unit_conduit_tcp
-tests_conformance_unit_conduit_tcp_SOURCES = tests/conformance/unit_conduit_tcp.c tests/conformance/unit_conduit_tcp.h \
+tests_conformance_unit_conduit_tcp_SOURCES = tests/conformance/unit_conduit_tcp.c tests/conformance/unit_conduit_tcp.h tests/conformance/counted.h \
 	tests/conformance/unit_conduit_tcp_gets.c tests/conformance/unit_conduit_tcp_packs.c tests/conformance/unit_conduit_tcp_wait.c
 tests_conformance_unit_conduit_tcp_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 tests_conformance_unit_conduit_tcp_LDADD = libofi.la $(UNIT_LIBS) $(LIBFABRIC_LIBS)

@@ -133,14 +133,6 @@ void stop(void)
     }
 }
 
-void count_done(struct amph_op *op, enum amph_status st)
-{
-    struct counted *c = AMPH_CONTAINER_OF(op, struct counted, op);
-
-    c->st = st;
-    __atomic_fetch_add(&c->done, 1, __ATOMIC_RELEASE);
-}
-
 void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
              struct amph_op *lc)
 {

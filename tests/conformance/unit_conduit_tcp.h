@@ -4,6 +4,7 @@
 #define UNIT_CONDUIT_TCP_H
 
 #include "conduits/ofi/ofi.h"
+#include "tests/conformance/counted.h"
 
 #define MAX_NODES 14
 #define LIMIT_NS (20 * AMPH_NS_PER_S)
@@ -33,17 +34,6 @@ struct node {
         } \
     } while (0)
 
-struct counted {
-    struct amph_op op;
-    unsigned done;
-    enum amph_status st;
-};
-
-#define COUNTED \
-    { \
-        { count_done }, 0, AMPH_OK \
-    }
-
 extern const struct amph_conduit_ops *ops;
 const struct amph_conduit_ops *tcp(void);
 extern struct node node[MAX_NODES];
@@ -56,7 +46,6 @@ void open_node(unsigned i, bool threaded);
 /* n instances that all know each other (and themselves), each with a segment. */
 void start(unsigned n, bool threaded);
 void stop(void);
-void count_done(struct amph_op *op, enum amph_status st);
 void send_am(unsigned from, unsigned to, enum amph_lane lane, const struct amph_am *am,
              struct amph_op *lc);
 void send_short(unsigned from, unsigned to, enum amph_lane lane, int32_t arg);

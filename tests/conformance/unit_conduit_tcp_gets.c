@@ -43,11 +43,7 @@ static void get_word(size_t number, uint64_t i)
 
 static bool all_done(size_t from, size_t to, enum amph_status st)
 {
-    for (size_t i = from; i < to; i++)
-        if (ops_of[i].done != 1 || ops_of[i].st != st)
-            return false;
-
-    return true;
+    return counted_all(ops_of + from, to - from, st);
 }
 
 static void number_words(size_t count)

@@ -55,11 +55,7 @@ static void put_word(unsigned to, size_t number, size_t i, uint64_t value)
 
 static bool all_done(size_t from, size_t to, enum amph_status st)
 {
-    for (size_t i = from; i < to; i++)
-        if (rcs[i].done != 1 || rcs[i].st != st)
-            return false;
-
-    return true;
+    return counted_all(rcs + from, to - from, st);
 }
 
 static bool none_done(size_t from, size_t to)

@@ -450,11 +450,7 @@ static bool burst_arrived(unsigned n, const uint64_t *src)
 
 static bool burst_done(unsigned n, const struct counted *rc)
 {
-    for (unsigned i = 0; i < BURST * n; i++)
-        if (rc[i].done != 1 || rc[i].st != AMPH_OK)
-            return false;
-
-    return true;
+    return counted_all(rc, (size_t)BURST * n, AMPH_OK);
 }
 
 static unsigned kept_back(const struct amph_ofi_cx *cx)

@@ -9,6 +9,7 @@
 
 #include "base/clmul.h"
 #include "base/wire.h"
+#include "tests/conformance/counted.h"
 #include "tests/conformance/udp_sim.h"
 
 enum {
@@ -17,12 +18,6 @@ enum {
     FIRST = 2,        /* are sent at once */
     IN_SEGMENT = 146, /* puts of 8 bytes */
     STEPS = 3000000
-};
-
-struct counted {
-    struct amph_op op;
-    unsigned done;
-    enum amph_status st;
 };
 
 static struct sim *s;
@@ -45,17 +40,9 @@ static void count_error(void *up, uint32_t peer, enum amph_status st, const char
 
 static const struct amph_upcalls upcalls = { count_message, count_error };
 
-static void count_done(struct amph_op *op, enum amph_status st)
-{
-    struct counted *counted = AMPH_CONTAINER_OF(op, struct counted, op);
-
-    counted->done++;
-    counted->st = st;
-}
-
 static struct amph_op *op_of(size_t i)
 {
-    ops[i] = (struct counted){ .op = { count_done } };
+    ops[i] = (struct counted)COUNTED;
     return &ops[i].op;
 }
 
@@ -136,11 +123,7 @@ static void get_word(size_t number, uint64_t i)
 
 static bool all_done(size_t from, size_t to, enum amph_status st)
 {
-    for (size_t i = from; i < to; i++)
-        if (ops[i].done != 1 || ops[i].st != st)
-            return false;
-
-    return true;
+    return counted_all(ops + from, to - from, st);
 }
 
 /* The operations are complete, and then nothing else happens to them. */
