@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,26 +21,6 @@
 #include "tools/upcbench/upcbench.h"
 
 struct bench_state bench_state;
-
-static void usage(FILE *out)
-{
-    /* clang-format off */
-    fprintf(out,
-        "upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on each conduit\n"
-        "  -n N            threads (default: 2)\n"
-        "  -c LIST         conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts\n"
-        "  -t LIST         tests (default: all); --list names them\n"
-        "  -b FROM:TO      sizes of copies in bytes (default: 8:64M; K and M are understood)\n"
-        "  -r N            samples of each figure (default: 7, with --check 15, at most %d)\n"
-        "  -S N            I/O servers of the file tests (default: 2; 0: without)\n"
-        "  -d DIR          where the servers keep the file (default: a new directory in TMPDIR)\n"
-        "  --json          one JSON object a line\n"
-        "  --svg FILE      bandwidth by size as a picture\n"
-        "  --check         only the figures that have a target; exit 1 where one is missed\n"
-        "  --version       the version\n",
-        BENCH_SAMPLES);
-    /* clang-format on */
-}
 
 static size_t size_of(const char *text, char **end)
 {
@@ -72,7 +53,8 @@ static bool parse_sizes(struct bench_options *o, const char *text)
     return false;
 }
 
-static bool parse_number(int option, const char *text, unsigned min, unsigned max, unsigned *n_p)
+static bool parse_number(const char *option, const char *text, unsigned min, unsigned max,
+                         unsigned *n_p)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
@@ -82,7 +64,7 @@ static bool parse_number(int option, const char *text, unsigned min, unsigned ma
         return true;
     }
 
-    fprintf(stderr, "upc-bench: -%c %s is not a number from %u to %u\n", option, text, min, max);
+    fprintf(stderr, "upc-bench: -%s %s is not a number from %u to %u\n", option, text, min, max);
     return false;
 }
 
@@ -98,13 +80,52 @@ static void set_defaults(struct bench_options *o)
         o->repeat = o->check ? 15 : 7;
 }
 
-static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-                                       { "svg", required_argument, NULL, 's' },
-                                       { "check", no_argument, NULL, 'C' },
-                                       { "list", no_argument, NULL, 'l' },
-                                       { "help", no_argument, NULL, 'h' },
-                                       { "version", no_argument, NULL, 'v' },
-                                       { NULL, 0, NULL, 0 } };
+/* What an option does: sets a member of struct bench_options, or prints and ends the program. */
+enum kind {
+    OPT_NUMBER,
+    OPT_SIZES,
+    OPT_TEXT,
+    OPT_FLAG,
+    OPT_HELP,
+    OPT_VERSION
+};
+
+#define IN(member) offsetof(struct bench_options, member)
+
+_Static_assert(BENCH_SAMPLES == 31, "the help of -r says so");
+
+/* clang-format off */
+static const struct bench_option {
+    const char *name;  /* a letter or a word */
+    const char *value; /* what follows it, or NULL */
+    enum kind kind;
+    size_t at;         /* of the member */
+    unsigned min, max; /* of a number */
+    const char *help;  /* NULL: not listed */
+} options[] = {
+    { "n", "N", OPT_NUMBER, IN(threads), 1, 1024, "threads (default: 2)" },
+    { "c", "LIST", OPT_TEXT, IN(conduits), 0, 0,
+      "conduits (default: smp,tcp,udp); tcp and udp go between pretended hosts" },
+    { "t", "LIST", OPT_TEXT, IN(tests), 0, 0, "tests (default: all); --list names them" },
+    { "b", "FROM:TO", OPT_SIZES, 0, 0, 0, "sizes of copies in bytes (default: 8:64M; K and M are understood)" },
+    { "r", "N", OPT_NUMBER, IN(repeat), 1, BENCH_SAMPLES,
+      "samples of each figure (default: 7, with --check 15, at most 31)" },
+    { "S", "N", OPT_NUMBER, IN(servers), 0, 64, "I/O servers of the file tests (default: 2; 0: without)" },
+    { "d", "DIR", OPT_TEXT, IN(dir), 0, 0, "where the servers keep the file (default: a new directory in TMPDIR)" },
+    { "json", NULL, OPT_FLAG, IN(json), 0, 0, "one JSON object a line" },
+    { "svg", "FILE", OPT_TEXT, IN(svg), 0, 0, "bandwidth by size as a picture" },
+    { "check", NULL, OPT_FLAG, IN(check), 0, 0, "only the figures that have a target; exit 1 where one is missed" },
+    { "list", NULL, OPT_FLAG, IN(list), 0, 0, NULL },
+    { "help", NULL, OPT_HELP, 0, 0, 0, NULL },
+    { "h", NULL, OPT_HELP, 0, 0, 0, NULL },
+    { "version", NULL, OPT_VERSION, 0, 0, 0, "the version" },
+};
+/* clang-format on */
+
+enum {
+    OPTIONS = sizeof options / sizeof *options,
+    FIRST_WORD = 256 /* getopt's number of an option that is a word: this and its row */
+};
 
 __attribute__((noreturn)) static void print_version(void)
 {
@@ -112,66 +133,105 @@ __attribute__((noreturn)) static void print_version(void)
     exit(0);
 }
 
+static bool is_word(const struct bench_option *x)
+{
+    return x->name[1] != 0;
+}
+
 __attribute__((noreturn)) static void print_help(void)
 {
-    usage(stdout);
+    char given[32];
+
+    puts("upc-bench: copies, single accesses, locks, barriers and file output of UPC programs, on "
+         "each conduit");
+
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        const struct bench_option *x = &options[i];
+
+        snprintf(given, sizeof given, "%s%s%s%s", is_word(x) ? "--" : "-", x->name,
+                 x->value ? " " : "", x->value ? x->value : "");
+        if (x->help)
+            printf("  %-15s %s\n", given, x->help);
+    }
+
     exit(0);
 }
 
-/* false, after a message: the option is refused. */
-static bool take_option(struct bench_options *o, int option, const char *arg)
+/* The options in getopt's form.  letters: room for two characters an option and the end. */
+static void describe_options(char *letters, struct option *words)
 {
-    switch (option) {
-    case 'n':
-        return parse_number(option, arg, 1, 1024, &o->threads);
-    case 'r':
-        return parse_number(option, arg, 1, BENCH_SAMPLES, &o->repeat);
-    case 'S':
-        return parse_number(option, arg, 0, 64, &o->servers);
-    case 'b':
-        return parse_sizes(o, arg);
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        const struct bench_option *x = &options[i];
 
-    case 'c':
-        o->conduits = arg;
-        return true;
-    case 't':
-        o->tests = arg;
-        return true;
-    case 'd':
-        o->dir = arg;
-        return true;
-    case 's':
-        o->svg = arg;
-        return true;
+        if (is_word(x)) {
+            *words++ = (struct option){ x->name, x->value ? required_argument : no_argument, NULL,
+                                        (int)(FIRST_WORD + i) };
+            continue;
+        }
 
-    case 'j':
-        o->json = true;
-        return true;
-    case 'C':
-        o->check = true;
-        return true;
-    case 'l':
-        o->list = true;
-        return true;
-
-    case 'h':
-        print_help();
-    case 'v':
-        print_version();
-    default: /* getopt has said why */
-        return false;
+        *letters++ = x->name[0];
+        if (x->value)
+            *letters++ = ':';
     }
+
+    *letters = 0;
+    *words = (struct option){ .name = NULL };
+}
+
+/* The option of a number that getopt returned, or NULL: getopt has refused it, with a message. */
+static const struct bench_option *find_option(int number)
+{
+    if (number >= FIRST_WORD)
+        return &options[number - FIRST_WORD];
+
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (!is_word(&options[i]) && options[i].name[0] == number)
+            return &options[i];
+
+    return NULL;
+}
+
+/* false, after a message: the value is refused. */
+static bool take_option(struct bench_options *o, const struct bench_option *x, const char *value)
+{
+    void *member = (char *)o + x->at;
+
+    switch (x->kind) {
+    case OPT_NUMBER:
+        return parse_number(x->name, value, x->min, x->max, member);
+    case OPT_SIZES:
+        return parse_sizes(o, value);
+
+    case OPT_TEXT:
+        *(const char **)member = value;
+        return true;
+    case OPT_FLAG:
+        *(bool *)member = true;
+        return true;
+
+    case OPT_HELP:
+        print_help();
+    case OPT_VERSION:
+        print_version();
+    }
+
+    return false;
 }
 
 static bool parse(struct bench_options *o, int argc, char **argv)
 {
+    char letters[2 * OPTIONS + 1];
+    struct option words[OPTIONS + 1];
     bool has_sizes = false;
 
-    for (int c; (c = getopt_long_only(argc, argv, "n:c:t:b:r:S:d:h", longs, NULL)) != -1;) {
-        if (!take_option(o, c, optarg))
+    describe_options(letters, words);
+    for (int c; (c = getopt_long_only(argc, argv, letters, words, NULL)) != -1;) {
+        const struct bench_option *x = find_option(c);
+
+        if (!x || !take_option(o, x, optarg))
             return false;
 
-        has_sizes |= c == 'b';
+        has_sizes |= x->kind == OPT_SIZES;
     }
 
     if (optind < argc) {
