@@ -253,6 +253,33 @@ static void activate(struct amph_am_ep *ep, struct amph_cx *cx)
     __atomic_store_n(&ep->nactive, ep->nactive + 1, __ATOMIC_RELEASE);
 }
 
+/* Adds a peer that is reached over cx.  self: it is this process.  The caller holds the endpoint's lock. */
+static enum amph_status add_by(struct amph_am_ep *ep, struct amph_cx *cx, uint32_t peer,
+                               const struct amph_peer_spec *spec, bool self)
+{
+    struct amph_peer *p = &ep->peer[peer];
+    enum amph_status st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, spec);
+
+    if (st != AMPH_OK)
+        return st;
+
+    *p = (struct amph_peer){ .send = cx->ops->am_send,
+                             .cx = cx,
+                             .windowed = !cx->caps.self_flow,
+                             .window = AMPH_AM_WINDOW,
+                             .credits = AMPH_AM_WINDOW };
+    if (self)
+        ep->self = peer;
+    if (peer >= ep->peers_end)
+        ep->peers_end = peer + 1;
+
+    amph_ep_lost_forget(ep, peer);
+
+    p->fast = ep->threaded || p->windowed || self ? NULL : p->send;
+    activate(ep, cx);
+    return AMPH_OK;
+}
+
 enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const void *addr,
                                   size_t addr_len, uint32_t remote_index, uint32_t my_id,
                                   uint32_t peer_id, struct amph_am_why *why)
@@ -290,28 +317,9 @@ enum amph_status amph_am_add_peer(struct amph_am_ep *ep, uint32_t peer, const vo
     };
 
     amph_ep_lock(ep);
-
-    struct amph_peer *p = &ep->peer[peer];
-
-    st = p->cx ? AMPH_ERR_STATE : cx->ops->add_peer(cx, peer, &spec);
-    if (st == AMPH_OK) {
-        *p = (struct amph_peer){ .send = cx->ops->am_send,
-                                 .cx = cx,
-                                 .windowed = !cx->caps.self_flow,
-                                 .window = AMPH_AM_WINDOW,
-                                 .credits = AMPH_AM_WINDOW };
-        if (self)
-            ep->self = peer;
-        if (peer >= ep->peers_end)
-            ep->peers_end = peer + 1;
-
-        amph_ep_lost_forget(ep, peer);
-
-        p->fast = ep->threaded || p->windowed || self ? NULL : p->send;
-        activate(ep, cx);
-    }
-
+    st = add_by(ep, cx, peer, &spec, self);
     amph_ep_unlock(ep);
+
     if (st == AMPH_ERR_PEER && !by_smp && to.net_len != ep->cx[AMPH_CX_NET]->addr_len)
         report_why(ep, &to, peer, why);
 
