@@ -266,6 +266,49 @@ static bool fill_pipe(struct bulk_op *op)
     return op->filled == len || n < 0 || op->inflight == 0;
 }
 
+/* Sets in b where the data of a piece is, and copies the data of a write there.  Returns the data that
+ * the message itself carries, or NULL. */
+static const void *place_data(struct bulk_op *op, struct piece *pc, struct amph_fwd_bulk *b)
+{
+    const struct bulk_call *c = op->call;
+    uint8_t *data = c->d->data + pc->at;
+
+    if (b->where == FWD_AREA || b->where == FWD_RECEIVED) {
+        b->at = (uint64_t)pc->slot * op->cl->piece;
+        if (!c->d->reads)
+            fill_slot(op, op->link->part + b->at, data, pc->len);
+
+        return NULL;
+    }
+
+    if (b->where == FWD_SEGMENT) {
+        b->at = op->segment_at + pc->at;
+        return NULL;
+    }
+
+    if (b->where == FWD_PIPE) { /* which fill_pipe has filled */
+        b->at = op->pipe->number;
+        op->filled = 0;
+    }
+
+    if (c->d->reads) {
+        pc->pend->data = data;
+        return NULL;
+    }
+
+    return b->where == FWD_INLINE ? data : NULL;
+}
+
+/* Sets how soon the wait for the reply to a piece gives up its core. */
+static void set_wait(const struct bulk_op *op, struct piece *pc, enum amph_fwd_data_location where)
+{
+    bool near_read = op->call->d->reads && op->link->near && where != FWD_INLINE;
+
+    pc->pend->yields_early = where == FWD_PIPE || (near_read && op->window > 1);
+    pc->pend->sleeps_early = where == FWD_PIPE &&
+                             atomic_load_explicit(&op->link->pipes.busy, memory_order_relaxed);
+}
+
 /* Sends the next piece.  If the op has ended early, sends an empty last piece, so that the server
  * expects no more. */
 static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
@@ -273,11 +316,9 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     struct bulk_call *c = op->call;
     struct piece *pc = &op->ring[(op->head + op->inflight) % op->window];
     size_t len = piece_len(op);
-    size_t at = op->deal.at;
-    const void *inline_data = NULL;
 
     pc->pend = pend;
-    pc->at = at;
+    pc->at = op->deal.at;
     pc->len = len;
     amph_client_stripe_cursor_step(&op->deal, len);
     fill_record(c, pc);
@@ -288,43 +329,26 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
                                .rwf = (uint16_t)c->d->file->rwf,
                                .len = (uint32_t)len };
 
-    if (b.where == FWD_PIPE) {
-        b.at = op->pipe->number;
-        op->filled = 0;
-    }
-
     if (!op->begun)
-        op->number = (uint32_t)pc->pend->seq;
+        op->number = (uint32_t)pend->seq;
 
     b.op = op->number;
 
-    if (b.where == FWD_AREA || b.where == FWD_RECEIVED) {
-        b.at = (uint64_t)pc->slot * op->cl->piece;
-        if (!c->d->reads)
-            fill_slot(op, op->link->part + b.at, c->d->data + at, len);
-    } else if (b.where == FWD_SEGMENT)
-        b.at = op->segment_at + at;
-    else if (c->d->reads)
-        pc->pend->data = c->d->data + at;
-    else if (b.where == FWD_INLINE)
-        inline_data = c->d->data + at;
+    const void *inline_data = place_data(op, pc, &b);
 
-    pc->pend->want = len;
-    pc->pend->yields_early = b.where == FWD_PIPE || (c->d->reads && op->link->near &&
-                                                     op->window > 1 && b.where != FWD_INLINE);
-    pc->pend->sleeps_early = b.where == FWD_PIPE &&
-                             atomic_load_explicit(&op->link->pipes.busy, memory_order_relaxed);
+    pend->want = len;
+    set_wait(op, pc, b.where);
 
     int err = b.where == FWD_RECEIVED
                   ? amph_client_receive_area_put(op->cl, op->link, pc->slot, len)
                   : 0;
 
     if (!err)
-        err = amph_client_pending_send(op->cl, op->link, pc->pend, &b, inline_data);
+        err = amph_client_pending_send(op->cl, op->link, pend, &b, inline_data);
 
     if (err) {
         amph_client_receive_area_wait(op->cl, op->link, pc->slot);
-        amph_client_pending_release(op->cl, pc->pend);
+        amph_client_pending_release(op->cl, pend);
         return err;
     }
 
