@@ -464,6 +464,25 @@ static int forget(struct amph_fwd_client *cl, const struct amph_fwd_file *file,
     return err;
 }
 
+/* Logs that the server of a call died during the call, and whether the call is repeated. */
+static void report_death(const struct amph_fwd_client *cl, enum amph_fwd_id id, bool repeats)
+{
+    struct amph_log_request before = amph_log_request_set((struct amph_log_request){
+        amph_fwd_request_name, cl->number, amph_client_thread.last_seq });
+
+    if (!repeats)
+        amph_error("%s: its I/O server died during the call, which gives EIO: it may have been "
+                   "executed, so it is not made again; look at the result and repeat the call "
+                   "if that is right",
+                   amph_fwd_calls[id].name);
+    else
+        amph_debug(
+            "%s: its I/O server died during the call, which is made again at the next server",
+            amph_fwd_calls[id].name);
+
+    amph_log_request_set(before);
+}
+
 int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, void *args)
 {
     const struct amph_fwd_call_desc *desc = &amph_fwd_calls[id];
@@ -493,20 +512,8 @@ int amph_client_failover_call(struct amph_fwd_client *cl, enum amph_fwd_id id, v
             break;
 
         bool repeats = may_repeat(id, args, e);
-        struct amph_log_request before = amph_log_request_set((struct amph_log_request){
-            amph_fwd_request_name, cl->number, amph_client_thread.last_seq });
 
-        if (!repeats)
-            amph_error("%s: its I/O server died during the call, which gives EIO: it may have been "
-                       "executed, so it is not made again; look at the result and repeat the call "
-                       "if that is right",
-                       amph_fwd_calls[id].name);
-        else
-            amph_debug(
-                "%s: its I/O server died during the call, which is made again at the next server",
-                amph_fwd_calls[id].name);
-
-        amph_log_request_set(before);
+        report_death(cl, id, repeats);
         if (!repeats)
             break;
 
