@@ -298,6 +298,41 @@ void amph_server_request_run(struct amph_server_request *rq)
     amph_log_request_set(before);
 }
 
+/* Puts what a tag begins with: its number and the length of what follows. */
+static void put_tag(struct amph_wr *w, uint16_t tag, size_t len_bytes)
+{
+    amph_wr_u16(w, tag);
+    amph_wr_u16(w, (uint16_t)len_bytes);
+}
+
+/* Puts the tags of a reply.  Returns how many bytes they have. */
+static uint16_t put_tags(struct amph_wr *w, const struct amph_server_request *rq)
+{
+    size_t before = amph_wr_len(w);
+
+    if (rq->exec.error && rq->exec.reason) {
+        size_t n = strlen(rq->exec.reason);
+
+        put_tag(w, FWD_TAG_REASON, n);
+        amph_wr_bytes(w, rq->exec.reason, n);
+    }
+
+    if (rq->exec.report_moves) {
+        put_tag(w, FWD_TAG_MOVES, sizeof rq->exec.offset_moves);
+        amph_wr_u32(w, rq->exec.offset_moves);
+    }
+
+    if (rq->exec.report_whole) {
+        put_tag(w, FWD_TAG_WHOLE, sizeof rq->exec.whole);
+        amph_wr_u64(w, rq->exec.whole);
+    }
+
+    if (rq->bulk.where == FWD_PIPE && amph_server_pipes_busy(rq->server))
+        put_tag(w, FWD_TAG_BUSY, 0);
+
+    return (uint16_t)(amph_wr_len(w) - before);
+}
+
 size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 {
     struct amph_wr w;
@@ -311,35 +346,7 @@ size_t amph_server_request_reply(struct amph_server_request *rq, uint8_t *out)
 
     amph_wr_init(&w, out, FWD_MSG_MAX);
     amph_fwd_put_rep_head(&w, &head);
-
-    if (rq->exec.error && rq->exec.reason) {
-        size_t n = strlen(rq->exec.reason);
-
-        amph_wr_u16(&w, FWD_TAG_REASON);
-        amph_wr_u16(&w, (uint16_t)n);
-        amph_wr_bytes(&w, rq->exec.reason, n);
-        head.tags_len = (uint16_t)(4 + n);
-    }
-
-    if (rq->exec.report_moves) {
-        amph_wr_u16(&w, FWD_TAG_MOVES);
-        amph_wr_u16(&w, sizeof rq->exec.offset_moves);
-        amph_wr_u32(&w, rq->exec.offset_moves);
-        head.tags_len = (uint16_t)(head.tags_len + MOVES_TAG_BYTES);
-    }
-
-    if (rq->exec.report_whole) {
-        amph_wr_u16(&w, FWD_TAG_WHOLE);
-        amph_wr_u16(&w, sizeof rq->exec.whole);
-        amph_wr_u64(&w, rq->exec.whole);
-        head.tags_len = (uint16_t)(head.tags_len + 4 + sizeof rq->exec.whole);
-    }
-
-    if (rq->bulk.where == FWD_PIPE && amph_server_pipes_busy(rq->server)) {
-        amph_wr_u16(&w, FWD_TAG_BUSY);
-        amph_wr_u16(&w, 0);
-        head.tags_len = (uint16_t)(head.tags_len + 4);
-    }
+    head.tags_len = put_tags(&w, rq);
 
     if (!rq->exec.error && rq->desc) {
         amph_fwd_put_results(&w, rq->desc, &rq->u);
