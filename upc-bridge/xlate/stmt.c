@@ -265,7 +265,7 @@ static void parse_sync(int a)
     xl_expect(';');
 }
 
-static void parse_return(void)
+static void parse_return(int first)
 {
     if (xl_accept(';'))
         return;
@@ -280,7 +280,7 @@ static void parse_return(void)
     xl_expect(';');
 }
 
-static void parse_asm(void)
+static void parse_asm(int first)
 {
     while (xl.tokens[xl.pos].kind == T_ID)
         xl.pos++;
@@ -311,7 +311,7 @@ static void parse_asm(void)
     xl_expect(';');
 }
 
-static void parse_if(void)
+static void parse_if(int first)
 {
     paren_condition(false);
     xl_parse_statement();
@@ -341,62 +341,62 @@ static void parse_label_value(void)
     xl_expect(':');
 }
 
+static void parse_switch(int first)
+{
+    paren_condition(true);
+    xl_parse_statement();
+}
+
+static void parse_break_or_continue(int first)
+{
+    xl_expect(';');
+}
+
+static void parse_case(int first)
+{
+    parse_label_value();
+    xl_parse_statement();
+}
+
+static void parse_default(int first)
+{
+    xl_expect(':');
+    xl_parse_statement();
+}
+
+/* Parses a statement behind its keyword, which is token `first`. */
+typedef void (*statement_parser)(int first);
+
+static const statement_parser statement_parsers[K_END] = {
+    [K_BARRIER] = parse_sync,
+    [K_NOTIFY] = parse_sync,
+    [K_WAIT] = parse_sync,
+    [K_FENCE] = parse_sync,
+    [K_IF] = parse_if,
+    [K_FOR] = parse_for,
+    [K_FORALL] = xl_parse_forall,
+    [K_WHILE] = parse_while,
+    [K_SWITCH] = parse_switch,
+    [K_DO] = parse_do,
+    [K_RETURN] = parse_return,
+    [K_GOTO] = parse_goto,
+    [K_BREAK] = parse_break_or_continue,
+    [K_CONTINUE] = parse_break_or_continue,
+    [K_ASM] = parse_asm,
+    [K_CASE] = parse_case,
+    [K_DEFAULT] = parse_default,
+};
+
 static void keyword_statement(enum keyword kw)
 {
-    int a = xl.pos;
-
-    xl.pos++;
-    switch (kw) {
-    case K_BARRIER:
-    case K_NOTIFY:
-    case K_WAIT:
-    case K_FENCE:
-        parse_sync(a);
-        break;
-    case K_IF:
-        parse_if();
-        break;
-    case K_FOR:
-        parse_for(a);
-        break;
-    case K_FORALL:
-        xl_parse_forall(a);
-        break;
-    case K_WHILE:
-        parse_while(a);
-        break;
-    case K_SWITCH:
-        paren_condition(true);
-        xl_parse_statement();
-        break;
-    case K_DO:
-        parse_do(a);
-        break;
-    case K_RETURN:
-        parse_return();
-        break;
-    case K_GOTO:
-        parse_goto(a);
-        break;
-    case K_BREAK:
-    case K_CONTINUE:
-        xl_expect(';');
-        break;
-    case K_ASM:
-        parse_asm();
-        break;
-    case K_CASE:
-        parse_label_value();
-        xl_parse_statement();
-        break;
-    case K_DEFAULT:
-        xl_expect(':');
-        xl_parse_statement();
-        break;
-    default:
-        xl.pos = a;
+    if (!statement_parsers[kw]) {
         expression_statement();
+        return;
     }
+
+    int first = xl.pos++;
+
+    statement_parsers[kw](first);
 }
 
 void xl_parse_statement(void)
