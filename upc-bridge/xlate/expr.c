@@ -215,6 +215,35 @@ static bool names_function(const char *name)
     return false;
 }
 
+/* A name that the program does not declare: a function of the compiler's own, one that is declared nowhere, or the name
+ * of this function.  e: its value so far. */
+static struct expr undeclared_name(const char *name, struct expr e)
+{
+    if (xl_is_punct(xl.pos, '(')) {
+        struct type *f = xl_alloc(sizeof *f);
+
+        f->kind = TY_FUNCTION;
+        f->of = xl_builtin_result(name);
+        f->no_proto = true;
+        e.type = f;
+        return e;
+    }
+
+    if (!names_function(name))
+        xl_refuse(e.a, "'%s' is not declared", name);
+
+    e.type = xl_alloc(sizeof *e.type);
+    e.type->kind = TY_ARRAY;
+    e.type->of = xl_ty_qualified(xl_ty_basic(TY_CHAR), Q_CONST, NULL);
+    e.type->dim_value = -1;
+    e.lvalue = true;
+
+    if (xl.in_main)
+        xl_edit(e.a, xl.pos, "upcx_func_main");
+
+    return e;
+}
+
 static struct expr parse_name(void)
 {
     int a = xl.pos;
@@ -228,30 +257,8 @@ static struct expr parse_name(void)
 
     struct expr e = xl_value_of(a, NULL);
 
-    if (s == NULL) {
-        if (xl_is_punct(xl.pos, '(')) { /* the compiler's own, or declared nowhere */
-            struct type *f = xl_alloc(sizeof *f);
-            f->kind = TY_FUNCTION;
-            f->of = xl_builtin_result(name);
-            f->no_proto = true;
-            e.type = f;
-            return e;
-        }
-
-        if (!names_function(name))
-            xl_refuse(a, "'%s' is not declared", name);
-
-        e.type = xl_alloc(sizeof *e.type);
-        e.type->kind = TY_ARRAY;
-        e.type->of = xl_ty_qualified(xl_ty_basic(TY_CHAR), Q_CONST, NULL);
-        e.type->dim_value = -1;
-        e.lvalue = true;
-
-        if (xl.in_main)
-            xl_edit(a, xl.pos, "upcx_func_main");
-
-        return e;
-    }
+    if (s == NULL)
+        return undeclared_name(name, e);
 
     if (s->kind == S_TYPEDEF)
         xl_refuse(a, "a value is expected before the type name '%s'", name);
