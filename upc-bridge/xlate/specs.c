@@ -347,12 +347,45 @@ static struct type *record_type(struct record *r)
     return t;
 }
 
+/* The type with this tag, or with none, which may be new.  here: a type of an outer scope is not meant. */
+static struct record *find_or_add_record(enum keyword kw, const char *tag, bool here, int a)
+{
+    struct record *r = NULL;
+
+    if (tag)
+        r = here ? xl_tag_here(tag) : xl_tag_find(tag);
+
+    if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
+        xl_refuse(a, "the tag '%s' belongs to something of another kind", tag);
+
+    if (r)
+        return r;
+
+    r = xl_alloc(sizeof *r);
+    r->is_enum = kw == K_ENUM;
+    r->is_union = kw == K_UNION;
+    r->tag = tag;
+    if (tag)
+        xl_tag_add(tag, r);
+
+    return r;
+}
+
+/* Gives a type without a tag one, before the brace of its definition, so that other text can name it. */
+static void add_tag(struct record *r, int brace)
+{
+    const char *name = xl_fmt("upcx_anon_%d", xl_unique());
+
+    r->tag = xl_intern(name, strlen(name));
+    xl_tag_add(r->tag, r);
+    xl_edit_before(brace, xl_fmt(" %s ", r->tag));
+}
+
 /* struct, union or enum; pos behind the keyword */
 static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 {
     const char *tag = NULL;
     const char *attributes = NULL;
-    struct record *r = NULL;
 
     xl_skip_attributes(&attributes);
     if (xl.tokens[xl.pos].kind == T_ID && !xl_is_punct(xl.pos, '{'))
@@ -363,20 +396,7 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
 
     bool def = xl_is_punct(xl.pos, '{');
 
-    if (tag)
-        r = def || xl_is_punct(xl.pos, ';') ? xl_tag_here(tag) : xl_tag_find(tag);
-
-    if (r && (r->is_enum != (kw == K_ENUM) || r->is_union != (kw == K_UNION)))
-        xl_refuse(a, "the tag '%s' belongs to something of another kind", tag);
-
-    if (r == NULL) {
-        r = xl_alloc(sizeof *r);
-        r->is_enum = kw == K_ENUM;
-        r->is_union = kw == K_UNION;
-        r->tag = tag;
-        if (tag)
-            xl_tag_add(tag, r);
-    }
+    struct record *r = find_or_add_record(kw, tag, def || xl_is_punct(xl.pos, ';'), a);
 
     if (!def)
         return record_type(r);
@@ -398,13 +418,8 @@ static struct type *parse_tagged(enum keyword kw, struct specs *s, int a)
     xl_skip_attributes(&attributes);
     r->attributed |= attributes != NULL;
 
-    if (!tag && !xl_is_punct(xl.pos, ';')) {
-        const char *name = xl_fmt("upcx_anon_%d", xl_unique());
-
-        r->tag = xl_intern(name, strlen(name));
-        xl_tag_add(r->tag, r);
-        xl_edit_before(brace, xl_fmt(" %s ", r->tag));
-    }
+    if (!tag && !xl_is_punct(xl.pos, ';'))
+        add_tag(r, brace);
 
     s->has_def = true;
     s->def_a = a;
