@@ -208,6 +208,47 @@ static const char *compute(struct type *t, const char *v, unsigned op, struct ex
     return xl_fmt("%s %s (%s)", v, o, xl_render(r->a, r->b));
 }
 
+/* The right side of l op= r is used; refuses types that the operator does not fit. */
+static void use_operand(struct expr *l, unsigned op, struct expr *r, int op_tok)
+{
+    bool add = op == P2('+', '=') || op == P2('-', '=');
+
+    xl_use_value(r);
+
+    bool fits = xl_ty_arithmetic(r->type) &&
+                (l->type->kind == TY_POINTER ? add : xl_ty_arithmetic(l->type));
+
+    if (!fits)
+        xl_refuse(op_tok, "this assignment operator does not fit '%s' and '%s'",
+                  xl_ty_words(l->type), xl_ty_words(r->type));
+}
+
+/* What stores r in the place l, in C.  n: of the names in it. */
+static const char *store_text(struct expr *l, unsigned op, struct expr *r, int n)
+{
+    struct type *t = xl_ty_unqualified(l->type);
+    const char *v = xl_fmt("upcx_v%d", n);
+    const char *sfx = xl_mode_suffix(l->type);
+    const char *decl = xl_ty_text(t, v, l->a);
+
+    if (l->bits && op == '=')
+        return store_bits(l, n, false, xl_fmt("(%s)", xl_render(r->a, r->b)), NULL);
+    if (l->bits)
+        return store_bits(l, n, true, compute(t, xl_fmt("upcx_o%d", n), op, r), NULL);
+
+    if (op == '=' && xl_ty_padded(t))
+        return store_whole(l, r);
+
+    if (op == '=')
+        return xl_fmt("__extension__ ({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })", decl,
+                      xl_render(r->a, r->b), sfx, xl_place_text(l), v, v, v);
+
+    return xl_fmt(
+        "__extension__ ({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); "
+        "%s = %s; upcx_put%s(upcx_p%d, &%s, sizeof(%s)); %s; })",
+        n, xl_place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n, v, v, v);
+}
+
 void xl_store(struct expr *l, unsigned op, struct expr *r, int op_tok)
 {
     struct type *t = xl_ty_unqualified(l->type);
@@ -220,45 +261,14 @@ void xl_store(struct expr *l, unsigned op, struct expr *r, int op_tok)
         if (!l->place || l->type->kind != TY_ARRAY)
             xl_convert_to(r, t, "assignment", false);
     } else {
-        xl_use_value(r);
-
-        bool add = op == P2('+', '=') || op == P2('-', '=');
-
-        if (l->type->kind == TY_POINTER ? !add || !xl_ty_arithmetic(r->type)
-                                        : !xl_ty_arithmetic(l->type) || !xl_ty_arithmetic(r->type))
-            xl_refuse(op_tok, "this assignment operator does not fit '%s' and '%s'",
-                      xl_ty_words(l->type), xl_ty_words(r->type));
+        use_operand(l, op, r, op_tok);
     }
 
     int n = xl_unique();
 
     if (l->place) {
         check_writable(l);
-
-        const char *v = xl_fmt("upcx_v%d", n);
-        const char *sfx = xl_mode_suffix(l->type);
-        const char *decl = xl_ty_text(t, v, l->a);
-
-        if (l->bits)
-            xl_edit(out.a, out.b,
-                    store_bits(l, n, op != '=',
-                               op == '=' ? xl_fmt("(%s)", xl_render(r->a, r->b))
-                                         : compute(t, xl_fmt("upcx_o%d", n), op, r),
-                               NULL));
-        else if (op == '=' && xl_ty_padded(t))
-            xl_edit(out.a, out.b, store_whole(l, r));
-        else if (op == '=')
-            xl_edit(out.a, out.b,
-                    xl_fmt("__extension__ ({ %s = (%s); upcx_put%s(%s, &%s, sizeof(%s)); %s; })",
-                           decl, xl_render(r->a, r->b), sfx, xl_place_text(l), v, v, v));
-        else
-            xl_edit(out.a, out.b,
-                    xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; upcx_get%s(&%s, upcx_p%d, "
-                           "sizeof(%s)); %s "
-                           "= %s; upcx_put%s(upcx_p%d, &%s, "
-                           "sizeof(%s)); %s; })",
-                           n, xl_place_text(l), decl, sfx, v, n, v, v, compute(t, v, op, r), sfx, n,
-                           v, v, v));
+        xl_edit(out.a, out.b, store_text(l, op, r, n));
     } else if (xl_ty_pts(l->type) && op != '=') {
         const char *v = xl_fmt("(*upcx_q%d)", n);
 
@@ -268,6 +278,29 @@ void xl_store(struct expr *l, unsigned op, struct expr *r, int op_tok)
     }
 
     *l = out;
+}
+
+/* What increments a bit-field of a place, or decrements it.  after: its value is the one before. */
+static const char *step_bits(struct expr *e, int n, bool up, bool after)
+{
+    const char *old = xl_fmt("upcx_o%d", n);
+
+    return store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL);
+}
+
+/* The same for the whole of a place.  next: the new value, made from upcx_v<n>, the old one. */
+static const char *step_text(struct expr *e, int n, const char *next, bool after)
+{
+    struct type *t = xl_ty_unqualified(e->type);
+    const char *v = xl_fmt("upcx_v%d", n);
+    const char *w = xl_fmt("upcx_w%d", n);
+    const char *sfx = xl_mode_suffix(e->type);
+
+    return xl_fmt(
+        "__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, upcx_p%d, sizeof(%s)); "
+        "%s = %s; upcx_put%s(upcx_p%d, &%s, sizeof(%s)); %s; })",
+        n, xl_place_text(e), xl_ty_text(t, v, e->a), xl_ty_text(t, w, e->a), sfx, v, n, v, w, next,
+        sfx, n, w, v, after ? v : w);
 }
 
 void xl_step(struct expr *e, bool up, bool after)
@@ -294,24 +327,7 @@ void xl_step(struct expr *e, bool up, bool after)
 
     if (e->place) {
         check_writable(e);
-
-        struct type *t = xl_ty_unqualified(e->type);
-        const char *sfx = xl_mode_suffix(e->type);
-        const char *old = xl_fmt("upcx_o%d", n);
-
-        if (e->bits)
-            xl_edit(
-                out.a, out.b,
-                store_bits(e, n, true, xl_fmt("%s %c 1", old, up ? '+' : '-'), after ? old : NULL));
-        else
-            xl_edit(out.a, out.b,
-                    xl_fmt("__extension__ ({ upcx_pts upcx_p%d = %s; %s; %s; upcx_get%s(&%s, "
-                           "upcx_p%d, sizeof(%s)); "
-                           "upcx_w%d = %s; upcx_put%s(upcx_p%d, "
-                           "&upcx_w%d, sizeof(%s)); %s; })",
-                           n, xl_place_text(e), xl_ty_text(t, v, e->a),
-                           xl_ty_text(t, xl_fmt("upcx_w%d", n), e->a), sfx, v, n, v, n, next, sfx,
-                           n, n, v, after ? v : xl_fmt("upcx_w%d", n)));
+        xl_edit(out.a, out.b, e->bits ? step_bits(e, n, up, after) : step_text(e, n, next, after));
     } else if (xl_ty_pts(e->type)) {
         int first = after ? e->a : e->a + 1;
         int last = after ? xl.pos - 1 : xl.pos;
