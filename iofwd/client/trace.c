@@ -111,20 +111,25 @@ static void show_argument(struct amph_fwd_text *t, unsigned word, const void *at
         }
         show_string(t, path->path);
         break;
+
     case FWD_IN_FILE:
         show_file(t, *(const struct amph_fwd_file *const *)at);
         break;
+
     case FWD_IN_TEXT:
         show_string(t, *(const char *const *)at);
         break;
+
     case FWD_IN_DATA:
     case FWD_IN_BLOB:
         amph_fwd_text_put(t, "%zu", bytes->len);
         break;
+
     case FWD_IN_TIMES:
     case FWD_IN_LOCK:
         amph_fwd_show_value(t, AMPH_FWD_SHOW_POINTER, (uintptr_t) * (const void *const *)at);
         break;
+
     default:
         amph_fwd_show_value(t, word, number_at(word, at));
     }

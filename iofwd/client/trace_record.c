@@ -161,6 +161,12 @@ static void put_path(struct amph_client_recording *r, const struct amph_client_p
     r->call.has |= is_second ? AMPH_TRACE_HAS_EXTRA : AMPH_TRACE_HAS_PATH;
 }
 
+static const uint64_t words_of_flags = FWD_WORD(FWD_IN_OFLAGS) | FWD_WORD(FWD_IN_SFLAGS) |
+                                       FWD_WORD(FWD_IN_ATFLAGS) | FWD_WORD(FWD_IN_AMODE) |
+                                       FWD_WORD(FWD_IN_WHENCE) | FWD_WORD(FWD_IN_RFLAGS) |
+                                       FWD_WORD(FWD_IN_XFLAGS) | FWD_WORD(FWD_IN_FALLOC) |
+                                       FWD_WORD(FWD_IN_LOCKOP);
+
 static void put_argument(struct amph_client_recording *r, const struct amph_fwd_call_desc *desc,
                          const struct amph_fwd_arg_desc *arg, const void *at)
 {
@@ -168,39 +174,37 @@ static void put_argument(struct amph_client_recording *r, const struct amph_fwd_
     case FWD_IN_PATH:
         put_path(r, at);
         break;
+
     case FWD_IN_FILE:
         put_file(r, *(const struct amph_fwd_file *const *)at);
         break;
+
     case FWD_IN_OFF:
         put_offset(&r->call, *(const off_t *)at);
         break;
+
     case FWD_IN_LEN:
         if (desc->words & FWD_WORD(FWD_IN_OFF)) /* else some other number */
             put_length(&r->call, *(const size_t *)at);
         break;
+
     case FWD_IN_DATA:
         put_length(&r->call, ((const struct amph_client_bytes_arg *)at)->len);
         break;
+
     case FWD_OUT_BUF:
     case FWD_OUT_STRING:
     case FWD_OUT_DIRENTS:
         put_length(&r->call, ((const struct amph_client_room_arg *)at)->cap);
         break;
+
     case FWD_IN_LOCK:
         put_lock(&r->call, desc, *(const struct flock *const *)at);
         break;
-    case FWD_IN_OFLAGS:
-    case FWD_IN_SFLAGS:
-    case FWD_IN_ATFLAGS:
-    case FWD_IN_AMODE:
-    case FWD_IN_WHENCE:
-    case FWD_IN_RFLAGS:
-    case FWD_IN_XFLAGS:
-    case FWD_IN_FALLOC:
-    case FWD_IN_LOCKOP:
-        put_flags(&r->call, *(const uint32_t *)at);
-        break;
+
     default:
+        if (FWD_WORD(arg->word) & words_of_flags)
+            put_flags(&r->call, *(const uint32_t *)at);
         break;
     }
 }

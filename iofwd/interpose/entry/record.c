@@ -345,15 +345,19 @@ static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_
         else if (shape->outcome == AMPH_FWD_OUTCOME_FD)
             set_file(result, call->has & AMPH_TRACE_HAS_PATH ? call->file : 0);
         break;
+
     case GIVES_STREAM:
         take_stream(frame, call, object);
         break;
+
     case CLOSES:
         set_file(call->has & AMPH_TRACE_HAS_FD ? call->fd : -1, 0);
         break;
+
     case CLOSES_MANY: /* or other changes to descriptors that are not in the record */
         forget_files();
         break;
+
     case MAYBE_COPIES:
         if ((int)frame->function_arg[1] != F_DUPFD &&
             (int)frame->function_arg[1] != F_DUPFD_CLOEXEC)
@@ -362,6 +366,7 @@ static void take_effect(struct amph_ip_recording *t, const struct amph_ip_trace_
     case COPIES:
         set_file(result, call->file);
         break;
+
     case MOVES:
         ask_cwd(t);
         break;
@@ -606,6 +611,7 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
     case AMPH_FWD_SHOW_FD:
         put_fd(f, (int)value);
         break;
+
     case AMPH_FWD_SHOW_STREAM:
     case AMPH_FWD_SHOW_DIR:
         /* one that is being closed is no more */
@@ -613,32 +619,40 @@ static void put_argument(struct filling *f, const struct amph_ip_trace_frame *fr
             effects[frame->function] != GIVES_STREAM)
             put_fd(f, stream_fd(shape->arg[i], (void *)(uintptr_t)value));
         break;
+
     case AMPH_FWD_SHOW_DIRFD:
         f->dirfd = (int)value;
         break;
+
     case AMPH_FWD_SHOW_PATH:
         put_path(f, frame, (const char *)(uintptr_t)value);
         f->dirfd = AT_FDCWD;
         break;
+
     case FWD_IN_LEN:
         f->call->length = value;
         f->call->has |= AMPH_TRACE_HAS_LENGTH;
         break;
+
     case FWD_IN_OFF:
         f->call->offset = (int64_t)value;
         f->call->has |= AMPH_TRACE_HAS_OFFSET;
         break;
+
     case AMPH_FWD_SHOW_PROTECTION: /* of mmap, above its flags */
         f->call->flags = (uint32_t)value << 29;
         break;
+
     case AMPH_FWD_SHOW_MAP:
         put_flags(f->call, (value & 0x1fffffff) | f->call->flags);
         break;
+
     case AMPH_FWD_SHOW_COMMAND:
         put_flags(f->call, value);
         if (i + 1 < shape->nargs)
             put_lock(f, (int)value, (const struct flock *)(uintptr_t)frame->function_arg[i + 1]);
         break;
+
     default:
         if (amph_ip_record_is_flags(word))
             put_flags(f->call, value);

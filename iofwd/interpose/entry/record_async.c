@@ -196,51 +196,66 @@ static void by_number(struct starting *s, const uint64_t *arg, int64_t result)
     }
 }
 
-void amph_ip_record_requests(const struct amph_ip_trace_frame *frame, int64_t result)
+/* The calls of aio(7), which the C library makes by threads of its own. */
+static void by_libc(struct starting *s, const struct amph_ip_trace_frame *frame)
 {
     const uint64_t *arg = frame->function_arg;
-    struct starting s = { .start_ns = frame->start_ns };
-    bool by_libc = AMPH_IP_WIDE && !amph_ip_state.on;
 
     switch (frame->function) {
     case AMPH_IP_NAME_aio_read:
     case AMPH_IP_NAME_aio_read64:
-        if (by_libc)
-            put_control_block(&s, AMPH_IP_ASYNC_READ, pointer(arg[0]));
+        put_control_block(s, AMPH_IP_ASYNC_READ, pointer(arg[0]));
         break;
+
     case AMPH_IP_NAME_aio_write:
     case AMPH_IP_NAME_aio_write64:
-        if (by_libc)
-            put_control_block(&s, AMPH_IP_ASYNC_WRITE, pointer(arg[0]));
+        put_control_block(s, AMPH_IP_ASYNC_WRITE, pointer(arg[0]));
         break;
+
     case AMPH_IP_NAME_aio_fsync:
     case AMPH_IP_NAME_aio_fsync64:
-        if (by_libc)
-            put_control_block(&s, AMPH_IP_ASYNC_SYNC, pointer(arg[1]));
+        put_control_block(s, AMPH_IP_ASYNC_SYNC, pointer(arg[1]));
         break;
+
     case AMPH_IP_NAME_aio_suspend:
     case AMPH_IP_NAME_aio_suspend64:
-        if (by_libc)
-            see_list(pointer(arg[0]), (int)arg[1]);
+        see_list(pointer(arg[0]), (int)arg[1]);
         break;
+
     case AMPH_IP_NAME_lio_listio:
     case AMPH_IP_NAME_lio_listio64:
-        if (by_libc)
-            put_list(&s, pointer(arg[1]), (int)arg[2]);
-        if (by_libc && (int)arg[0] == LIO_WAIT)
+        put_list(s, pointer(arg[1]), (int)arg[2]);
+        if ((int)arg[0] == LIO_WAIT)
             see_list(pointer(arg[1]), (int)arg[2]);
         break;
+
+    default:
+        break;
+    }
+}
+
+void amph_ip_record_requests(const struct amph_ip_trace_frame *frame, int64_t result)
+{
+    const uint64_t *arg = frame->function_arg;
+    struct starting s = { .start_ns = frame->start_ns };
+
+    switch (frame->function) {
     case AMPH_IP_NAME_io_submit: /* of the errors, which are negative, none is in errno */
         put_submitted(&s, pointer(arg[2]), result);
         break;
+
     case AMPH_IP_NAME_io_getevents:
     case AMPH_IP_NAME_io_pgetevents:
         see_events(pointer(arg[3]), result);
         break;
+
     case AMPH_IP_NAME_syscall:
         by_number(&s, arg, result);
         break;
+
     default:
+        if (AMPH_IP_WIDE && !amph_ip_state.on)
+            by_libc(&s, frame);
         break;
     }
 }
