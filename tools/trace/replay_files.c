@@ -70,6 +70,53 @@ static void was_read(struct found *f, int64_t end)
     f->size = f->size < end ? end : f->size;
 }
 
+static void was_opened(struct found *f, const struct amph_trace_event *e, const char *name)
+{
+    bool makes = e->has & AMPH_TRACE_HAS_FLAGS && e->flags & O_CREAT;
+
+    f->is_folder = f->is_folder || e->flags & O_DIRECTORY;
+    if (makes || strncmp(name, "mk", 2) == 0)
+        was_not_there(f);
+    else
+        was_there(f);
+
+    if (e->flags & O_TRUNC)
+        f->size_now = 0;
+}
+
+/* What success of a call says about its file, by what the call's name begins with. */
+static const struct sign {
+    const char *name;
+    bool folder, link, there;
+} signs[] = {
+    { "mkdir", .folder = true, .there = false },
+    { "rmdir", .folder = true, .there = true },
+    { "readlink", .link = true, .there = true },
+    { "symlink", .there = false },
+};
+
+/* Takes the sign of a call.  false: it has none. */
+static bool take_sign(struct found *f, const char *name)
+{
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        const struct sign *s = &signs[i];
+
+        if (strncmp(name, s->name, strlen(s->name)) != 0)
+            continue;
+
+        f->is_folder = f->is_folder || s->folder;
+        f->is_link = f->is_link || s->link;
+        if (s->there)
+            was_there(f);
+        else
+            was_not_there(f);
+
+        return true;
+    }
+
+    return false;
+}
+
 /* A call that succeeded. */
 static void look_at(struct found *all, const struct amph_trace *t, const struct amph_trace_event *e)
 {
@@ -79,15 +126,7 @@ static void look_at(struct found *all, const struct amph_trace *t, const struct 
     int64_t end = e->offset >= 0 && e->result > 0 ? e->offset + e->result : 0;
 
     if (cls == AMPH_TRACE_OPEN) {
-        bool makes = e->has & AMPH_TRACE_HAS_FLAGS && e->flags & O_CREAT;
-
-        f->is_folder = f->is_folder || e->flags & O_DIRECTORY;
-        if (makes || strncmp(name, "mk", 2) == 0)
-            was_not_there(f);
-        else
-            was_there(f);
-        if (e->flags & O_TRUNC)
-            f->size_now = 0;
+        was_opened(f, e, name);
     } else if (cls == AMPH_TRACE_READ) {
         was_read(f, end);
     } else if (cls == AMPH_TRACE_WRITE) {
@@ -97,26 +136,18 @@ static void look_at(struct found *all, const struct amph_trace *t, const struct 
     } else if (cls == AMPH_TRACE_FOLDER) {
         f->is_folder = true;
         was_there(f);
-    } else if (strncmp(name, "mkdir", 5) == 0) {
-        f->is_folder = true;
-        was_not_there(f);
-    } else if (strncmp(name, "readlink", 8) == 0) {
-        f->is_link = true;
-        was_there(f);
-    } else if (strncmp(name, "symlink", 7) == 0) {
-        was_not_there(f);
+    } else if (take_sign(f, name)) {
+        return;
     } else if (strstr(name, "truncate")) {
         f->size_now = e->offset;
-        was_there(f);
-    } else if (strncmp(name, "rmdir", 5) == 0) {
-        f->is_folder = true;
         was_there(f);
     } else if (strncmp(name, "rename", 6) == 0 || strncmp(name, "link", 4) == 0) {
         was_there(f);
         was_not_there(&all[e->file2]);
         all[e->file2].size_now = f->size_now;
-    } else if (cls == AMPH_TRACE_META && e->has & AMPH_TRACE_HAS_PATH)
+    } else if (cls == AMPH_TRACE_META && e->has & AMPH_TRACE_HAS_PATH) {
         was_there(f);
+    }
 }
 
 static struct found *look(const struct replay *r)
