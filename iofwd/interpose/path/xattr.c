@@ -44,17 +44,21 @@ static int name_error(const char *name)
     return err == ENAMETOOLONG ? ERANGE : err;
 }
 
-ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
+/* The C library's own call.  name: of the attribute; NULL: the list of all. */
+static ssize_t local_get(const char *path, const char *name, void *buf, size_t cap, int flags)
 {
-    int bad = name_error(name);
+    if (!name)
+        return flags ? libc_llistxattr(path, buf, cap) : libc_listxattr(path, buf, cap);
 
-    if (bad)
-        return amph_ip_fail(bad);
+    return flags ? libc_lgetxattr(path, name, buf, cap) : libc_getxattr(path, name, buf, cap);
+}
 
+/* An attribute by its name; NULL: the list of all. */
+static ssize_t get(const char *path, const char *name, void *buf, size_t cap, int flags)
+{
     struct amph_ip_resolved w;
     char value[XATTR_MAX];
     size_t len = 0;
-
     ssize_t got;
     int err;
 
@@ -62,8 +66,7 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
         return -1;
 
     if (w.local)
-        return flags ? libc_lgetxattr(w.path, name, buf, cap)
-                     : libc_getxattr(w.path, name, buf, cap);
+        return local_get(w.path, name, buf, cap, flags);
 
     if (amph_ip_near_xattr(&w, flags, name, buf, cap, &got, &err))
         return amph_ip_resolve_end(&w, err) ? -1 : got;
@@ -71,24 +74,20 @@ ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t c
     if (!amph_ip_resolve_enter(&w))
         return -1;
 
-    err = amph_ip_client.fwd.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value, sizeof value,
-                                      &len);
+    err = name ? amph_ip_client.fwd.getxattr(CLIENT, AMPH_IP_AT(&w), name, flags, value,
+                                             sizeof value, &len)
+               : amph_ip_client.fwd.listxattr(CLIENT, AMPH_IP_AT(&w), flags, value, sizeof value,
+                                              &len);
 
     if (amph_ip_went_out(&w, err, flags))
-        return flags ? libc_lgetxattr(w.path, name, buf, cap)
-                     : libc_getxattr(w.path, name, buf, cap);
+        return local_get(w.path, name, buf, cap, flags);
 
     amph_ip_resolve_end(&w, 0);
     return result(err, value, len, buf, cap);
 }
 
-ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
+static ssize_t get_of_file(int fd, const char *name, void *buf, size_t cap)
 {
-    int bad = name_error(name);
-
-    if (bad)
-        return amph_ip_fail(bad);
-
     char value[XATTR_MAX];
     size_t len = 0;
     struct amph_fd_file *of;
@@ -96,53 +95,36 @@ ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
     if (amph_ip_file_begin(fd, &of) != 0)
         return -1;
 
-    int err = amph_ip_client.fwd.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len);
+    int err = name
+                  ? amph_ip_client.fwd.fgetxattr(CLIENT, &of->file, name, value, sizeof value, &len)
+                  : amph_ip_client.fwd.flistxattr(CLIENT, &of->file, value, sizeof value, &len);
 
     amph_ip_file_end(of, 0);
     return result(err, value, len, buf, cap);
 }
 
+ssize_t amph_do_getxattr(const char *path, const char *name, void *buf, size_t cap, int flags)
+{
+    int bad = name_error(name);
+
+    return bad ? amph_ip_fail(bad) : get(path, name, buf, cap, flags);
+}
+
+ssize_t amph_do_fgetxattr(int fd, const char *name, void *buf, size_t cap)
+{
+    int bad = name_error(name);
+
+    return bad ? amph_ip_fail(bad) : get_of_file(fd, name, buf, cap);
+}
+
 ssize_t amph_do_listxattr(const char *path, char *buf, size_t cap, int flags)
 {
-    struct amph_ip_resolved w;
-    char names[XATTR_MAX];
-    size_t len = 0;
-
-    ssize_t got;
-    int err;
-
-    if (!amph_ip_resolve_near(&w, AT_FDCWD, path, false))
-        return -1;
-    if (w.local)
-        return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
-
-    if (amph_ip_near_xattr(&w, flags, NULL, buf, cap, &got, &err))
-        return amph_ip_resolve_end(&w, err) ? -1 : got;
-
-    if (!amph_ip_resolve_enter(&w))
-        return -1;
-
-    err = amph_ip_client.fwd.listxattr(CLIENT, AMPH_IP_AT(&w), flags, names, sizeof names, &len);
-    if (amph_ip_went_out(&w, err, flags))
-        return flags ? libc_llistxattr(w.path, buf, cap) : libc_listxattr(w.path, buf, cap);
-
-    amph_ip_resolve_end(&w, 0);
-    return result(err, names, len, buf, cap);
+    return get(path, NULL, buf, cap, flags);
 }
 
 ssize_t amph_do_flistxattr(int fd, char *buf, size_t cap)
 {
-    char names[XATTR_MAX];
-    size_t len = 0;
-    struct amph_fd_file *of;
-
-    if (amph_ip_file_begin(fd, &of) != 0)
-        return -1;
-
-    int err = amph_ip_client.fwd.flistxattr(CLIENT, &of->file, names, sizeof names, &len);
-
-    amph_ip_file_end(of, 0);
-    return result(err, names, len, buf, cap);
+    return get_of_file(fd, NULL, buf, cap);
 }
 
 int amph_do_setxattr(const char *path, const char *name, const void *value, size_t len, int how,
