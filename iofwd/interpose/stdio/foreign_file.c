@@ -34,14 +34,6 @@
 
 extern const char _IO_file_jumps[], _IO_wfile_jumps[];
 
-/* glibc's list of all streams; recursive. */
-extern void _IO_list_lock(void);
-extern void _IO_list_unlock(void);
-extern void *_IO_iter_begin(void);
-extern void *_IO_iter_end(void);
-extern void *_IO_iter_next(void *at);
-extern FILE *_IO_iter_file(void *at);
-
 /* The beginning of glibc's struct _IO_wide_data, the same in all versions. */
 struct wide_part {
     wchar_t *read_ptr, *read_end, *read_base;

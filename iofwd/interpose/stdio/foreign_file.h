@@ -39,7 +39,15 @@ void amph_ip_std_complete(void);
 /* Calls the C library's fopencookie, even if another library defines the name. */
 FILE *amph_ip_plain_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
 
-/* ---- foreign.c ---- */
+/* glibc's list of all streams, and its lock, which is recursive. */
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+extern void *_IO_iter_begin(void);
+extern void *_IO_iter_end(void);
+extern void *_IO_iter_next(void *at);
+extern FILE *_IO_iter_file(void *at);
+
+/* ---- foreign_file.c ---- */
 
 /* Records a FILE that the C library has just opened, and returns it. */
 FILE *amph_ip_note_stream(FILE *f);

@@ -21,13 +21,6 @@
 
 #define HAS_ERROR 0x20 /* of FILE._flags */
 
-extern void _IO_list_lock(void);
-extern void _IO_list_unlock(void);
-extern void *_IO_iter_begin(void);
-extern void *_IO_iter_end(void);
-extern void *_IO_iter_next(void *at);
-extern FILE *_IO_iter_file(void *at);
-
 static bool has_lost(const FILE *f)
 {
     bool pending = f->_IO_write_ptr > f->_IO_write_base;
