@@ -59,10 +59,14 @@ static unsigned window_of(size_t bytes)
     return bytes * WINDOW <= WINDOW_BYTES ? WINDOW : (unsigned)(WINDOW_BYTES / bytes);
 }
 
-double perf_put_bw(struct perf_run *run, size_t bytes)
+/* A window of puts or gets of one place. */
+typedef void (*bandwidth_window)(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned count);
+
+static inline __attribute__((always_inline)) double bandwidth(struct perf_run *run, size_t bytes,
+                                                              bandwidth_window window)
 {
     gex_TM_t tm;
-    unsigned window = window_of(bytes);
+    unsigned count = window_of(bytes);
 
     gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
     if (run->rank == 1)
@@ -75,15 +79,37 @@ double perf_put_bw(struct perf_run *run, size_t bytes)
     uint64_t end = start;
     uint64_t n = 0;
 
-    for (; end - start < perf_sample_ns(run); n += window, end = amph_now_ns()) {
-        for (unsigned i = 0; i < window; i++)
-            gex_RMA_PutNBI(tm, 1, run->remote, run->buffer, bytes, GEX_EVENT_DEFER, 0);
-
-        gex_NBI_Wait(GEX_EC_PUT, 0);
-    }
+    for (; end - start < perf_sample_ns(run); n += count, end = amph_now_ns())
+        window(run, tm, bytes, count);
 
     perf_am_release(run);
     return (double)n * (double)bytes * 1e3 / (double)(end - start);
+}
+
+static void put_window(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        gex_RMA_PutNBI(tm, 1, run->remote, run->buffer, bytes, GEX_EVENT_DEFER, 0);
+
+    gex_NBI_Wait(GEX_EC_PUT, 0);
+}
+
+static void get_window(struct perf_run *run, gex_TM_t tm, size_t bytes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        gex_RMA_GetNBI(tm, run->buffer, 1, run->remote, bytes, 0);
+
+    gex_NBI_Wait(GEX_EC_GET, 0);
+}
+
+double perf_put_bw(struct perf_run *run, size_t bytes)
+{
+    return bandwidth(run, bytes, put_window);
+}
+
+double perf_get_bw(struct perf_run *run, size_t bytes)
+{
+    return bandwidth(run, bytes, get_window);
 }
 
 /* Operations a microsecond: each one injected by a call of its own, windows of 64 waited for
@@ -165,31 +191,4 @@ double perf_get_nbi_rate(struct perf_run *run, size_t bytes)
 double perf_put_nb_rate(struct perf_run *run, size_t bytes)
 {
     return rate(run, bytes, put_nb_window);
-}
-
-double perf_get_bw(struct perf_run *run, size_t bytes)
-{
-    gex_TM_t tm;
-    unsigned window = window_of(bytes);
-
-    gasnet_QueryGexObjects(NULL, NULL, &tm, NULL);
-    if (run->rank == 1)
-        perf_am_serve(run);
-
-    if (run->rank != 0)
-        return 0;
-
-    uint64_t start = amph_now_ns();
-    uint64_t end = start;
-    uint64_t n = 0;
-
-    for (; end - start < perf_sample_ns(run); n += window, end = amph_now_ns()) {
-        for (unsigned i = 0; i < window; i++)
-            gex_RMA_GetNBI(tm, run->buffer, 1, run->remote, bytes, 0);
-
-        gex_NBI_Wait(GEX_EC_GET, 0);
-    }
-
-    perf_am_release(run);
-    return (double)n * (double)bytes * 1e3 / (double)(end - start);
 }
