@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# GASNet's launchers, programs that become a job by themselves, and which conduit a program takes.
+# GASNet's launchers, programs started without a launcher, and which conduit a program uses.
 . "${srcdir:-.}/tests/lib/lib.sh"
 bin=$builddir/dropin
 jobs=$builddir/tests/dropin/dropin_job
@@ -29,7 +29,7 @@ refuses() {
     mp_report $? "$r_name" "$mp_dir/out"
 }
 
-# What a program takes when nobody chooses, and who may choose.
+# The conduit that a program uses by default, and what overrides it.
 says "a program built for smp" 3 'over smp built SMP' "$AMPHORA_RUN" -n 3 "${jobs}_smp"
 says "a program built for tcp" 3 'over tcp built TCP' "$AMPHORA_RUN" -n 3 "${jobs}_tcp"
 says "a program built for udp" 2 'over udp built UDP' "$AMPHORA_RUN" -n 2 "${jobs}_udp"
@@ -76,7 +76,7 @@ refuses "an unknown option" 'there is no option -frobnicate' "$bin/gasnetrun_tcp
 refuses "an unknown spawner" 'there is no spawner carrier' "$bin/gasnetrun_tcp" -n 2 -spawner carrier "$jobs"
 refuses "the program's exit code" 'exit code 7' "$bin/gasnetrun_tcp" -n 2 sh -c 'exit 7'
 
-# By itself.
+# Started without a launcher.
 says "an smp program by itself" 1 'node 0/1 sum 1 over smp' "${jobs}_smp"
 says "an smp program and GASNET_PSHM_NODES" 3 'node ./3 sum 6 over smp .* args a b$' env GASNET_PSHM_NODES=3 "${jobs}_smp" a b
 says "a udp program and its number" 3 'node ./3 sum 6 over udp .* args a b$' "${jobs}_udp" 3 a b
@@ -88,7 +88,7 @@ says "a client that has no arguments keeps the program's" 3 'node ./3 sum 6 over
     GASNET_PSHM_NODES=3 "${jobs}_smp" 'a  b'
 says "GASNET_PSHM_NODES is smp's" 1 'node 0/1' env GASNET_PSHM_NODES=3 "${jobs}_tcp"
 
-# Memory shared by some only.
+# Shared memory among some of the processes only; other variables.
 says "GASNET_SUPERNODE_MAXSIZE" 5 'sum 15 over tcp .*hosts 1 supernodes 3' env GASNET_SUPERNODE_MAXSIZE=2 "$bin/gasnetrun_tcp" -n 5 "$jobs"
 says "GASNET_SUPERNODE_MAXSIZE and smp" 3 'over smp .*supernodes 1' env GASNET_SUPERNODE_MAXSIZE=1 "$bin/gasnetrun_smp" -n 3 "$jobs"
 mkdir "$mp_dir/tmp"

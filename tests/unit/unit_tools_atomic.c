@@ -14,7 +14,7 @@
 
 #define THREADS 4
 #define ROUNDS 50000
-#define HANDOVERS 4000 /* each may cost a slice of a busy processor's time */
+#define HANDOVERS 4000 /* each may cost a time slice on a busy core */
 
 /*
  * Every operation of a family, with the values that wrap round.  MAX: the largest value.

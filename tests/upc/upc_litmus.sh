@@ -35,7 +35,7 @@ misuse global_exit 'gasnet_exit\(5\)'
 misuse exit 'exit|3'
 misuse kill 'signal|SIGABRT|ABRT'
 AMPHORA_UPC_HEAP=1T misuse nothing 'AMPHORA_UPC_HEAP asks for 1099511627776 bytes'
-# The others hear of upc_global_exit(0) where they wait: nobody has to end them.
+# Threads that wait learn of upc_global_exit(0) and end by themselves: the launcher need not kill them.
 for net in smp tcp; do
     AMPHORA_SMP=$([ $net = smp ]; echo $((1 - $?))) timeout -k 5 30 "$AMPHORA_RUN" -n 3 -conduit $net -timeout 20 \
         "$builddir/tests/upc/upc_bad" global_exit_0 >"$mp_dir/out" 2>&1 </dev/null && ! grep -q 'have not ended' "$mp_dir/out"

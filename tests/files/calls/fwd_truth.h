@@ -5,7 +5,7 @@
 
 extern const char *scratch;
 extern const char *self;
-/* By now in another program, with the descriptors of the one before. */
+/* Called after exec, with the descriptors of the program before it. */
 void went_on(void);
 /* exec closes a copy of the descriptor, then another one of the file; both end the locks, although
  * the first stays open. */
@@ -14,7 +14,7 @@ void copy_gone(void);
 void other_gone(void);
 void still_held(void);
 void locked(void);
-/* Two clients, each with a server of its own: the one says whose lock it finds. */
+/* Two clients, each with a server of its own: F_GETLK of one names the other, which holds the lock. */
 void held_by(void);
 /* Many ranges, by two processes. */
 void ranges(void);

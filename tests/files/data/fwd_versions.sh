@@ -21,7 +21,7 @@ expect() {
     rm -rf "$mp_dir/kept" "$mp_dir/fifos"
 }
 
-# nothing gets so old that it would be asked for again for that reason
+# no copy becomes so old that it is fetched again because of its age
 export IOFWD_CACHE_AGE=20000
 for part in data attributes offset; do
     TEST_ROUNDS=2000 expect 1 "$part, one server" "$part"
@@ -50,7 +50,7 @@ mp_report $? "small reads are answered from what was read ahead ($calls calls)" 
 IOFWD_CACHE_AGE=0 calls_of 8388608 && test "$calls" -gt 18000
 mp_report $? "without holding anything, each read asks ($calls calls)" "$mp_dir/out"
 
-# Where /dev/shm is full there are no versions, and the servers go on.
+# If /dev/shm is full there are no versions, and the servers work without them.
 if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
     mkdir "$mp_dir/kept"
     mp_check "a full /dev/shm" unshare -m sh -c 'mount -t tmpfs -o size=64k none /dev/shm && run=$1 kept=$2 &&

@@ -2,12 +2,11 @@
 /*
  * A file system of 4 MiB and few inodes that is full.   fwd_full WHAT DIRECTORY
  *   each   every call's answer, which a forwarded directory gives as well
- *   late   writes that may be told late or partly (gathered, spread): what was said to be written
- *          is there, the error is told, and with
- *          room again everything works
+ *   late   writes whose error may be reported late or for a part (write-behind, striping): the bytes that
+ *          were reported as written are there, the error is reported, and once there is room again,
+ *          everything works
  *   map    a shared map of pages, written without room (the local file system kills the program):
- *          msync reports it, and again it does not
- *          once there is room
+ *          msync reports the error, and no more once there is room
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -127,7 +126,7 @@ static void streams(void)
 
     FILE *f = fopen(in("stream"), "w");
 
-    /* whether it tells or the next call is the C library's business */
+    /* the C library decides whether this call or the next one reports the error */
     (void)!fwrite(data, 1, LEAVE + 5000, f);
     T(fflush(f) != 0 || ferror(f) != 0);
     T(fclose(f));
@@ -206,7 +205,7 @@ static void each(void)
     names();
 }
 
-/* ---- told late ---- */
+/* ---- errors that are reported late ---- */
 
 static void must(bool ok, const char *what, long n)
 {
@@ -231,9 +230,9 @@ struct step {
     bool announced;
 };
 
-/* Writes until an error is told; gives what was said to be written.  *told_p: the error, also if
- * fsync or close reports it. */
-static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int *told_p)
+/* Writes until a call fails; returns how many bytes were reported as written.  *error_p: the error, also
+ * if fsync or close reports it. */
+static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int *error_p)
 {
     int fd = make(name, 0);
     size_t step = s->bytes;
@@ -248,12 +247,12 @@ static ssize_t write_on(const char *name, const struct step *s, ssize_t end, int
            (n = write(fd, data + at, step < (size_t)(end - at) ? step : (size_t)(end - at))) > 0)
         at += n;
 
-    *told_p = n < 0 ? errno : 0;
-    if (fsync(fd) != 0 && !*told_p)
-        *told_p = errno;
+    *error_p = n < 0 ? errno : 0;
+    if (fsync(fd) != 0 && !*error_p)
+        *error_p = errno;
 
-    if (close(fd) != 0 && !*told_p)
-        *told_p = errno;
+    if (close(fd) != 0 && !*error_p)
+        *error_p = errno;
 
     return at;
 }
@@ -264,21 +263,21 @@ static void late(void)
         { SMALL, false }, { SMALL, true }, { 70000, false }, { BIG, false }
     };
     const char *gathers = getenv("IOFWD_CONSISTENCY");
-    int told;
+    int error;
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         fill_but("filler", LEAVE);
 
-        ssize_t said = write_on("late", &steps[i], BIG, &told);
+        ssize_t written = write_on("late", &steps[i], BIG, &error);
 
-        must(told == ENOSPC, "the error that is told", told);
+        must(error == ENOSPC, "the error that is reported", error);
 
-        /* spread: 0 where the others' parts have taken the room of the first */
-        must(said < BIG, "bytes said to be written", said);
-        must(gathers || steps[i].announced || is_there("late", said), "they are there", said);
+        /* striped: 0 if the other parts have taken the room of the first */
+        must(written < BIG, "bytes reported as written", written);
+        must(gathers || steps[i].announced || is_there("late", written), "they are there", written);
         must(unlink(in("filler")) == 0, "room", 0);
-        said = write_on("late", &steps[i], MIB, &told);
-        must(said == MIB && told == 0 && is_there("late", MIB), "with room again", told);
+        written = write_on("late", &steps[i], MIB, &error);
+        must(written == MIB && error == 0 && is_there("late", MIB), "with room again", error);
         must(unlink(in("late")) == 0, "unlink", 0);
     }
 
