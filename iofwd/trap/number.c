@@ -85,7 +85,8 @@ static bool is_free(struct amph_trap_call *c, int fd)
     return err == EBADF;
 }
 
-/* Finds the lowest free number, at least min; -1: none. */
+/* Finds the lowest free number, at least min; -1: none.  believe: numbers that are marked as used are skipped
+ * without a check. */
 static int find_number(struct amph_trap_call *c, int min, bool believe)
 {
     struct amph_trap_process *p = c->process;
@@ -116,9 +117,9 @@ static int find_standard(struct amph_trap_call *c, int min)
     return -1;
 }
 
-/* Between the reply and the close of the supervisor's copy, the program can close its own and would
- * find the file still open (a lock of it still held).  amph_trap_number_flush waits for the end of
- * that. */
+/* Held for reading from the reply until the supervisor has closed its copy of the descriptor.  A program
+ * that closes its own copy meanwhile would find the file still open, and a lock on it still held.
+ * amph_trap_number_flush therefore waits until no reply is in that state. */
 static pthread_rwlock_t replying = PTHREAD_RWLOCK_INITIALIZER;
 
 int amph_trap_number_give(struct amph_trap_call *c, struct amph_trap_file *file, int own_fd,
@@ -182,7 +183,7 @@ void amph_trap_number_freed(struct amph_trap_process *p, int fd)
 {
     int i = fd - amph_trap.first_fd;
 
-    if (fd == amph_trap.last_fd) /* fork gives another one */
+    if (fd == amph_trap.last_fd) /* the next fork assigns another one */
         p->carried = UINT_MAX;
 
     if (fd >= amph_trap.first_fd && fd < amph_trap.last_fd)

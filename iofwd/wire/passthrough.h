@@ -8,9 +8,9 @@
  * Such a client also gets the descriptors of directories, those that it has open and those of exports, and
  * looks up names below them itself (stat, access and the like).
  *
- * What such a client would otherwise leave the server to do, it does itself: it moves the versions of files
- * (versions.h, writers.h), and counts its calls in memory that both share.  That memory is the last part of the
- * client's part of its transfer area.
+ * Such a client also does what the server does at each call: it moves the versions of files (versions.h,
+ * writers.h) and counts its calls.  The counters are in memory that both share, at the end of the client's part
+ * of its transfer area.
  *
  * Layer: iofwd.  Thread rule: any thread; the members are atomic.
  */
@@ -26,7 +26,7 @@
 #define FWD_PASSTHROUGH_MAX 32u /* files of a client at one server */
 #define FWD_PASSTHROUGH_NONE UINT32_MAX
 
-/* One file.  The client writes it and the server reads it, but for shares_offset. */
+/* One file.  The client writes all but shares_offset, and the server reads it. */
 struct amph_fwd_passthrough_file {
     _Alignas(64) _Atomic uint64_t calls;
     _Atomic uint64_t errors, bytes_written, bytes_read;

@@ -76,7 +76,7 @@ static void print_report(const struct replay *r, uint64_t ns)
            (double)ns / 1e9);
 }
 
-/* Settings are read when a program starts: with them it starts again. */
+/* Executes this program again with the settings in its environment: they are read at the start only. */
 static int start_again(char **settings, int n, char **argv)
 {
     for (int i = 0; i < n; i++) {

@@ -57,7 +57,7 @@ enum state {
     ELSEWHERE /* it is not known here whether its process, or the one that writes for it, has ended */
 };
 
-/* ENDED stays so; before that, what has been read may not be all. */
+/* A file that is ENDED does not change any more; any other may have grown since it was read. */
 static enum state state_of(int fd)
 {
     struct amph_trace_header h;

@@ -42,10 +42,10 @@
 #include "iofwd/wire/passthrough.h"
 #include "iofwd/wire/versions.h"
 
-#define ASK_AFTER 4        /* calls on a file, with which its descriptor is asked for */
+#define ASK_AFTER 4        /* calls on a file after which its descriptor is requested */
 #define ASK_AGAIN_AFTER 64 /* calls, if the server could not pass it */
-#define ASK_BYTES 65536u   /* that count as a call more, since the server takes as long for them */
-#define FDS_SHARE 8u       /* of the process's descriptors at most one in so many */
+#define ASK_BYTES 65536u   /* count as one more call, because the server takes as long for them */
+#define FDS_SHARE 8u /* at most 1 in 8 of the process's descriptors is used for passed files */
 
 struct amph_client_passthrough amph_client_passthrough = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -263,8 +263,8 @@ void amph_client_passed_withdraw(struct passed_file *e, uint64_t handle)
     amph_client_sigguard_leave(&g);
 }
 
-/* Closes the descriptor, if the entry has one and no call uses it.  The file does not ask again.  The close would
- * drop record locks on the file. */
+/* Closes the descriptor, if the entry has one, no call uses it, and the client holds no record locks on the file, which
+ * the close would drop.  The descriptor is not requested again. */
 static bool give_up(struct passed_file *e)
 {
     uint32_t has = HAS;
@@ -571,10 +571,10 @@ static void set_passed_call(const struct amph_client_passed_call *c)
     now->frame = frame;
 }
 
-/* Ends what an earlier call of this thread has begun, if a signal handler has left that call by a jump.  It has if
- * this call has its frame; one with another frame may have been interrupted only, and goes on when the handler
- * returns.  A change that cannot be known to be the left call's is under way until the process ends, which costs
- * messages. */
+/* Ends what an earlier call of this thread has begun, if a signal handler has left that call by longjmp.  That is
+ * certain if the earlier call had the same stack frame as this one.  A call with another frame may only be
+ * interrupted and continues when the handler returns.  If it has been left after all, its change counts as under way
+ * until the process ends; other processes then ask the server more often. */
 static void end_left(const void *frame)
 {
     struct amph_client_passed_call left = amph_client_thread.passed_call;

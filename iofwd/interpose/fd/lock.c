@@ -41,11 +41,11 @@ static void drop_locks(const struct amph_fd_file *of)
     amph_ip_client.fwd.punlock(amph_ip_client.client, &of->file, amph_fdtab_current()->number);
 }
 
-/* ---- over exec: what closes descriptors there drops the locks of their files, also where copies
- * of them stay ---- */
+/* ---- exec: a descriptor that it closes (FD_CLOEXEC) drops the locks of its file, even if a copy of
+ * the descriptor stays open ---- */
 
 #define CLOSING_MAX \
-    64 /* files whose identity is compared; of more, copies of descriptors are found only */
+    64 /* files that are compared by identity; beyond, only copies of a descriptor are found */
 
 struct closing {
     char *text;
