@@ -17,9 +17,9 @@ enum {
     AMPH_AM_CARRY_DATA
 };
 
-/* If messages to or from a member are lost, this process says so after a time in which
- * the launcher may report a death that explains it, and the higher rank of the two after a second time, in
- * which the other may say it. */
+/* Lost messages to or from a member are reported after the first time, in which the launcher may report a
+ * death that explains the loss.  The higher rank of the two waits for the second time as well, in which the
+ * lower one may report it. */
 #define AMPH_JOB_LOSS_GRACE_NS (2 * AMPH_NS_PER_S)
 #define AMPH_JOB_SECOND_GRACE_NS (AMPH_NS_PER_S / 2)
 #define AMPH_JOB_LOSS_NS (AMPH_JOB_LOSS_GRACE_NS + AMPH_JOB_SECOND_GRACE_NS)

@@ -146,12 +146,12 @@ struct amph_upcalls {
 };
 
 struct amph_cx_config {
-    const char *name;      /* of the endpoint, for messages ("am", "iofwd") */
-    uint32_t max_peers;    /* peer numbers are below this */
-    bool threaded;         /* see the thread rule */
-    bool bursts;           /* messages may be kept back for a moment, to be sent with others */
-    bool loopback_only;    /* the job runs on one machine: listen on the loopback interface */
-    uint32_t incoming;     /* open fails if descriptors for as many connections from peers lack */
+    const char *name;   /* of the endpoint, for messages ("am", "iofwd") */
+    uint32_t max_peers; /* peer numbers are below this */
+    bool threaded;      /* see the thread rule */
+    bool bursts;        /* messages may be kept back for a moment, to be sent with others */
+    bool loopback_only; /* the job runs on one machine: listen on the loopback interface */
+    uint32_t incoming;  /* connections from peers for which open must find descriptors, or fail */
     const char *interface; /* AMPHORA_INTERFACE or "" */
     const struct amph_upcalls *upcalls;
     void *up;
@@ -269,8 +269,8 @@ struct amph_conduit_ops {
      * amph_lane; a caller that waits inside a reply passes the reply lane only.  Returns the number
      * of messages and completions handled. */
     unsigned (*progress)(struct amph_cx *cx, unsigned lanes, unsigned budget);
-    /* Looks for what no event announces (hosts that have vanished), at most as often as the conduit
-     * wants; progress reports it.  Called some times a second while somebody waits or polls in vain.
+    /* Checks for failures that no event announces (hosts that have vanished), not more often than the
+     * conduit needs; progress reports them.  Called a few times a second while a wait or poll finds nothing.
      * now_ns: amph_now_ns.  amph_conduit_no_tick: nothing to look for. */
     void (*tick)(struct amph_cx *cx, uint64_t now_ns);
     /* Returns a descriptor to poll after arm(AMPH_ARM_FD), or -1. */

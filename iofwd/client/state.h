@@ -4,9 +4,9 @@
  *
  * Layer: iofwd.  Thread rule: as said at each group.
  *
- * coalesce/, recovery/ and the recorder have structs of theirs (coalesce/blocks.h, recovery/record.c,
- * trace_record.h).  The table
- * of held attributes stays in attributes.c: it is large, and mapped page by page as it is used.
+ * coalesce/, recovery/ and the recorder have structs of their own (coalesce/blocks.h,
+ * recovery/record.c, trace_record.h).  The table of held attributes stays in attributes.c: it is large,
+ * and mapped page by page as it is used.
  */
 #ifndef AMPH_IOFWD_CLIENT_STATE_H
 #define AMPH_IOFWD_CLIENT_STATE_H

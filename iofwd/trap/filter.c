@@ -32,7 +32,7 @@
 
 #define ROOM 2048
 
-/* The clone of a thread that shares all that matters here. */
+/* The flags of clone that make a thread whose working directory and descriptors are its process's. */
 #define THREAD_FLAGS (CLONE_THREAD | CLONE_FS | CLONE_FILES)
 
 struct maker {

@@ -2,10 +2,10 @@
 /*
  * Reads and writes of shared objects.  UPC 1.3, 5.1.2.3 and appendix B.
  *
- * A relaxed access is one load or store where the object's memory is mapped here (a neighbour's or
- * the own), else a blocking transfer; so the accesses of one thread are complete in their order,
- * and only those of neighbours' memory may be seen by others in another order, as the processor has
- * it.  A strict access is ordered against all others: a fence precedes it and follows it.
+ * A relaxed access is one load or store if the object's memory is mapped here (the thread's own or a
+ * neighbour's), otherwise a blocking transfer.  So the accesses of a thread complete in order; others may see
+ * those of mapped memory in another order, as the processor allows.  A strict access is ordered against all
+ * others: a fence precedes it and follows it.
  * Objects of 1, 2, 4 and 8 bytes that are aligned are read and written whole.
  */
 #ifndef AMPHORA_UPC_ACCESS_H
@@ -15,7 +15,7 @@
 
 #include "amphora/upc/core.h"
 
-/* What is not mapped here: the library's. */
+/* In the library: accesses to memory that is not mapped here. */
 void upc_read_far(void *dst, struct upc_wide src, size_t nbytes);
 void upc_write_far(struct upc_wide dst, const void *src, size_t nbytes);
 

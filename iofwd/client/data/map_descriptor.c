@@ -3,11 +3,11 @@
  * Descriptors of files for shared maps: a process that maps the file itself shares its memory with all others of the
  * host that do so, and with the server's reads and writes.
  *
- * Only where all servers of the job are on this host and move the same versions (versions.h): otherwise one of another
- * host could make a call on the file, by the memory of another kernel.
+ * Used only if all servers of the job are on this host and move the same versions (versions.h).  A server on another
+ * host would read and write the file through the page cache of another kernel, which the map does not share.
  *
- * A file whose descriptor the process has already (passthrough.c) is mapped by that one.  Others get one for the map,
- * which is closed after it.
+ * If the process already has a descriptor of the file (passthrough.c), that one is mapped.  Otherwise it gets one for
+ * the map and closes it afterwards.
  *
  * Layer: iofwd.  Thread rule: any thread.
  */

@@ -123,7 +123,7 @@ static ssize_t poll_ready(const struct iocb *rq)
     if (amph_ip_fd_stat((int)rq->aio_fildes, &st) != 0)
         return -1;
 
-    /* others would have to wait for the server, and so would requests that a file never meets */
+    /* any other kind of file would need a wait at the server, and so would an event that no file has */
     return (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && events ? events : amph_ip_fail(EINVAL);
 }
 
@@ -204,7 +204,7 @@ static bool take_kept(const struct iocb *rq, ssize_t *n_p)
     for (unsigned i = 0; i < AMPH_IP_LIBAIO_KEPT && !found; i++) {
         struct iocb *was = &amph_ip_fds.libaio.kept[i].request;
 
-        was->aio_key = rq->aio_key; /* the kernel's mark */
+        was->aio_key = rq->aio_key; /* which the kernel writes */
         found = amph_ip_fds.libaio.kept[i].at == rq && memcmp(was, rq, sizeof *rq) == 0;
         if (found) {
             *n_p = amph_ip_fds.libaio.kept[i].n;
@@ -234,7 +234,7 @@ static long submit_event(long context, struct iocb **at, ssize_t n, int null)
 
     long result = libc_syscall(SYS_io_submit, context, 1, (long)at, 0, 0, 0);
 
-    kept.aio_key = rq->aio_key; /* the kernel's mark */
+    kept.aio_key = rq->aio_key; /* which the kernel writes */
     *rq = kept;
     __atomic_fetch_sub(&amph_ip_fds.libaio.changed, 1, __ATOMIC_SEQ_CST);
     return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI libraries that would take their job for another; see mpi_job.h.
+ * Ends processes whose MPI library would misunderstand which job they belong to; see mpi_job.h.
  *
  * Layer: iofwd (interposer).
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ends processes whose MPI library would take their job for another:
+ * Ends processes whose MPI library would misunderstand which job they belong to:
  *
  *   - Open MPI under amphora-run: each process would be a job of one rank (base/program/open_mpi.h).
  *     amphora-run recognises programs that are linked with it; this finds the rest: scripts, and

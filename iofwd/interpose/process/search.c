@@ -79,7 +79,7 @@ static bool find_in(const char *path, const char *file, char *out, size_t cap)
 
 bool amph_ip_find_program(const char *file, char *const *env, char *out, size_t cap)
 {
-    /* not by base/settings/env.c: this library is before libc in the search order, without the rest */
+    /* base/settings/env.c is not part of this library */
     const char *path = getenv("PATH");
 
     if (!path || !file[0] || (!any_forwarded(path) && !amph_ip_start_has_libraries(env)))
