@@ -296,12 +296,38 @@ struct job {
     const char *wait; /* AMPHORA_WAIT of a job of -loaded, or NULL */
 };
 
+struct command {
+    const char *word[40];
+    size_t n;
+};
+
+static void add_words(struct command *c, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        c->word[c->n++] = words[i];
+}
+
+static bool is_bound(const struct job *job)
+{
+    return job->kind == PERF_FILE && !job->wait;
+}
+
+/* Gives a client and its server real-time priority, each on a core of its own; without it if the system refuses.  A
+ * server has several threads: at this priority, one that spins would keep the others from the core. */
+static void raise_priority(const struct job *job)
+{
+    struct sched_param param = { .sched_priority = 10 };
+    bool spins = strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") == 0;
+
+    if (is_bound(job) && !spins && sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
 static void exec_job(const struct perf_options *opt, const struct paths *p, const struct job *job,
                      const char *inside)
 {
     char n[16], prefix[4200], repeat[16], deadline[16], sample[16];
-    const char *argv[40];
-    int c = 0;
+    struct command c = { .n = 0 };
 
     snprintf(n, sizeof n, "%u", job->procs);
     snprintf(repeat, sizeof repeat, "%u", opt->repeat);
@@ -316,44 +342,26 @@ static void exec_job(const struct perf_options *opt, const struct paths *p, cons
                            "-test",  job->tests,  "-repeat", repeat,     "-dir",
                            opt->dir, "-deadline", deadline,  "-sample",  sample };
 
-    for (size_t i = 0; i < AMPH_COUNTOF(head); i++)
-        argv[c++] = head[i];
+    add_words(&c, head, AMPH_COUNTOF(head));
+    if (job->kind >= PERF_SERVED)
+        add_words(&c, server, AMPH_COUNTOF(server));
+    if (is_bound(job))
+        add_words(&c, bound, AMPH_COUNTOF(bound));
 
-    for (size_t i = 0; job->kind >= PERF_SERVED && i < AMPH_COUNTOF(server); i++)
-        argv[c++] = server[i];
-
-    for (size_t i = 0; job->kind == PERF_FILE && !job->wait && i < AMPH_COUNTOF(bound); i++)
-        argv[c++] = bound[i];
-
-    for (size_t i = 0; i < AMPH_COUNTOF(tail); i++)
-        argv[c++] = tail[i];
-
-    if (opt->bytes) {
-        argv[c++] = "-bytes";
-        argv[c++] = opt->bytes;
-    }
-
+    add_words(&c, tail, AMPH_COUNTOF(tail));
+    if (opt->bytes)
+        add_words(&c, (const char *[]){ "-bytes", opt->bytes }, 2);
     if (opt->json)
-        argv[c++] = "-json";
+        add_words(&c, (const char *[]){ "-json" }, 1);
 
     if (job->wait) {
-        argv[c++] = "-loaded";
-        argv[c++] = opt->loaded;
+        add_words(&c, (const char *[]){ "-loaded", opt->loaded }, 2);
         setenv("AMPHORA_WAIT", job->wait, 1);
     }
 
-    argv[c] = NULL;
-
-    /* A client and its server, each on a core of its own.  (Where the system refuses, without.)  A server
-     * has several threads: at this priority, one that spins would keep the others from the core. */
-    struct sched_param param = { .sched_priority = 10 };
-    bool spins = strcmp(amph_env_str(AMPH_ENV_WAIT), "spin") == 0;
-
-    if (job->kind == PERF_FILE && !job->wait && !spins && sysconf(_SC_NPROCESSORS_ONLN) > 1)
-        sched_setscheduler(0, SCHED_FIFO, &param);
-
+    raise_priority(job);
     setenv("AMPHORA_SMP", amph_conduit_is_one_host(job->conduit) ? "1" : "0", 1);
-    execv(p->run, (char *const *)argv);
+    execv(p->run, (char *const *)c.word);
     fprintf(stderr, "amphora-perf: cannot run %s: %s\n", p->run, strerror(errno));
     _exit(127);
 }
