@@ -370,6 +370,34 @@ static bool is_zero(const struct report_bytes *column)
     return true;
 }
 
+/* Empties the columns that the page can do without: numbers that count from 1, and zeros. */
+static void drop_columns(struct state *s, bool whole)
+{
+    if (!whole)
+        s->column[C_ID].len = 0;
+
+    for (int i = 0; i < COLUMNS; i++)
+        if (is_zero(&s->column[i]))
+            s->column[i].len = 0;
+}
+
+static void put_column_lengths(struct report_bytes *json, const struct state *s)
+{
+    report_printf(json, ",\"columns\":[");
+    for (int i = 0; i < COLUMNS; i++)
+        report_printf(json, "%s[\"%s\",%zu]", i ? "," : "", column_names[i], s->column[i].len);
+
+    report_printf(json, "]");
+}
+
+/* Appends part to data, and frees it. */
+static void move_part(struct report_bytes *data, struct report_bytes *part)
+{
+    report_put(data, part->at, part->len);
+    data->failed |= part->failed;
+    report_free(part);
+}
+
 bool report_data(const struct amph_trace *t, sqlite3 *db, const char *dir,
                  const struct report_threads *threads, const struct report_choice *choice,
                  struct report_bytes *data)
@@ -400,32 +428,18 @@ bool report_data(const struct amph_trace *t, sqlite3 *db, const char *dir,
     put_errnos(&json, t);
     ok = put_findings(&json, db) && ok;
 
-    if (!choice->whole)
-        s.column[C_ID].len = 0; /* they count from 1 */
-
-    for (int i = 0; i < COLUMNS; i++)
-        if (is_zero(&s.column[i]))
-            s.column[i].len = 0;
-
-    report_printf(&json, ",\"columns\":[");
-    for (int i = 0; i < COLUMNS; i++)
-        report_printf(&json, "%s[\"%s\",%zu]", i ? "," : "", column_names[i], s.column[i].len);
-
-    report_printf(&json, "]}");
+    drop_columns(&s, choice->whole);
+    put_column_lengths(&json, &s);
+    report_printf(&json, "}");
 
     const unsigned char head[4] = { (unsigned char)json.len, (unsigned char)(json.len >> 8),
                                     (unsigned char)(json.len >> 16),
                                     (unsigned char)(json.len >> 24) };
 
     report_put(data, head, sizeof head);
-    report_put(data, json.at, json.len);
-    data->failed |= json.failed;
-    report_free(&json);
-    for (int i = 0; i < COLUMNS; i++) {
-        report_put(data, s.column[i].at, s.column[i].len);
-        data->failed |= s.column[i].failed;
-        report_free(&s.column[i]);
-    }
+    move_part(data, &json);
+    for (int i = 0; i < COLUMNS; i++)
+        move_part(data, &s.column[i]);
 
     free(s.file_end);
     return ok && !data->failed;
