@@ -49,6 +49,28 @@ static void check_access(struct expr *e)
         xl_refuse(e->a, "a shared object has no value outside functions");
 }
 
+/* What reads a place, in C.  t: its type without qualifiers. */
+static const char *read_text(struct expr *e, struct type *t)
+{
+    const char *suffix = xl_mode_suffix(e->type);
+    const char *v = xl_fmt("upcx_v%d", xl_unique());
+
+    if (e->bits)
+        return xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
+                      xl_ty_text(xl_ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
+                      e->bits_name);
+
+    if (xl_ty_padded(t)) {
+        const char *name = xl_ty_text(t, "", e->a);
+
+        return xl_fmt("(*(%s *)upcx_get_whole%s(__extension__ &(%s){ }, %s, sizeof(%s)))", name,
+                      suffix, name, xl_place_text(e), name);
+    }
+
+    return xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })",
+                  xl_ty_text(t, v, e->a), suffix, v, xl_place_text(e), v, v);
+}
+
 void xl_use_value(struct expr *e)
 {
     if (!e->place) {
@@ -75,33 +97,11 @@ void xl_use_value(struct expr *e)
 
     check_access(e);
 
-    int n = xl_unique();
     struct type *t = xl_ty_unqualified(e->type);
-    const char *suffix = xl_mode_suffix(e->type);
 
-    xl.relaxed_reads += !*suffix;
-    if (e->bits) {
-        const char *v = xl_fmt("upcx_v%d", n);
-
-        xl_edit(e->a, e->b,
-                xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s.%s; })",
-                       xl_ty_text(xl_ty_unqualified(e->bits_in), v, e->a), suffix, v, e->base, v, v,
-                       e->bits_name));
-        e->bits = false;
-    } else if (xl_ty_padded(t)) {
-        const char *name = xl_ty_text(t, "", e->a);
-
-        xl_edit(e->a, e->b,
-                xl_fmt("(*(%s *)upcx_get_whole%s(__extension__ &(%s){ }, %s, sizeof(%s)))", name,
-                       suffix, name, xl_place_text(e), name));
-    } else {
-        const char *v = xl_fmt("upcx_v%d", n);
-
-        xl_edit(e->a, e->b,
-                xl_fmt("__extension__ ({ %s; upcx_get%s(&%s, %s, sizeof(%s)); %s; })",
-                       xl_ty_text(t, v, e->a), suffix, v, xl_place_text(e), v, v));
-    }
-
+    xl.relaxed_reads += !*xl_mode_suffix(e->type);
+    xl_edit(e->a, e->b, read_text(e, t));
+    e->bits = false;
     e->type = t;
     if (xl_ty_pts(t))
         xl.pts_computed = true;
