@@ -18,7 +18,11 @@ journal /lib/systemd/systemd-journal-remote trap
 proteins blastp trap
 reads samtools
 nbd nbdcopy
-broker mosquitto"
+broker mosquitto
+darcs darcs trap
+viruses clamscan
+media gst-launch-1.0
+ruby_stores gem"
 
 in_hdf5_tools() {
     seq 4000 >numbers
@@ -295,4 +299,94 @@ in_broker() {
     done
     ls
     rm conf kept.db
+}
+
+in_darcs() {
+    mkdir one
+    (
+        cd one && darcs init -q
+        for patch in 1 2 3; do
+            seq $patch $((patch * 50)) >"f$patch"
+            darcs add -q "f$patch" && darcs record -q -a -A 'a <a@b>' -m "patch $patch" --ignore-times
+        done
+        echo more >>f1
+        darcs whatsnew -s
+        darcs revert -q -a
+    )
+    darcs clone -q one two
+    (
+        cd two && darcs show repo | grep 'Num P'
+        darcs mv -q f2 g2 && darcs record -q -a -A 'a <a@b>' -m moved
+        darcs tag -q -A 'a <a@b>' t && darcs push -q -a ../one
+        darcs optimize compress -q && darcs check -q
+        echo "check $?"
+    )
+    ls one
+    rm -r one/_darcs two/_darcs
+}
+
+in_viruses() {
+    mkdir base files kept tmp
+    printf 'Test.Evil:0:*:6576696c2d6d61726b\n' >base/test.ndb
+    for i in $(seq 20); do seq "$i" $((i * 500)) >"files/f$i"; done
+    sigtool --md5 files/f3 >base/known.hdb
+    printf 'xx evil-mark yy' >files/bad
+    gzip -nk files/bad
+    tar -C files -c --mtime=@1000000000 -f inside.tar bad f1 && mv inside.tar files
+    clamscan -d base -r files --tempdir="$PWD/tmp" | grep -E 'FOUND|Infected|Scanned (files|dir)|Known' | sort
+    clamscan --no-summary -d base -r files --move=kept --log=log | grep -c FOUND
+    grep -c FOUND log
+    rm -r log tmp
+}
+
+in_media() {
+    export GST_REGISTRY="$TMPDIR/registry"
+    launch() {
+        gst-launch-1.0 -q "$@" 2>&1
+        echo "exit code $?"
+    }
+    launch videotestsrc num-buffers=20 ! video/x-raw,width=160,height=120 ! jpegenc ! multifilesink location=f%03d.jpg
+    launch videotestsrc num-buffers=60 ! video/x-raw,width=160,height=120 ! jpegenc ! avimux ! \
+        multifilesink next-file=max-size max-file-size=20000 location=s%02d.avi
+    launch videotestsrc num-buffers=60 ! video/x-raw,width=320,height=240 ! jpegenc ! \
+        qtmux faststart=true faststart-file="$PWD/moved" ! filesink location=b.mov
+    launch multifilesrc location=f%03d.jpg index=0 caps=image/jpeg,framerate=10/1 ! jpegdec ! filesink location=raw
+    launch audiotestsrc num-buffers=100 ! wavenc ! filesink location=a.wav
+    launch filesrc location=a.wav ! wavparse ! tee name=t ! queue ! filesink location=x1 t. ! queue ! filesink location=x2
+    cmp x1 x2
+    ls
+    rm b.mov
+}
+
+in_ruby_stores() {
+    cat >stores.rb <<'END'
+require 'pstore'
+require 'yaml/store'
+require 'fileutils'
+store = PStore.new('p.store')
+20.times { |i| store.transaction { store[i] = "v#{i}"; store.abort if i == 7 } }
+p store.transaction(true) { store.roots.size }
+4.times { fork { s = PStore.new('q.store'); 10.times { s.transaction { s[:n] = (s[:n] || 0) + 1 } } } }
+Process.waitall
+counted = PStore.new('q.store')
+counted.transaction(true) { p counted[:n] }
+yaml = YAML::Store.new('y.store')
+yaml.transaction { yaml['a'] = { 'b' => [1, 2] } }
+IO.copy_stream('y.store', 'part', 10, 5)
+File.open('m', 'w+') { |f| f.pwrite('hello', 3); p f.pread(5, 3), f.flock(File::LOCK_EX | File::LOCK_NB) }
+FileUtils.mkdir_p 'a/b/c'
+FileUtils.cp_r 'a', 'k'
+FileUtils.mv 'k', 'l'
+p Dir.glob('**/*').sort, File.realpath('a') == File.join(Dir.pwd, 'a')
+END
+    ruby stores.rb
+    mkdir gem gem/lib home
+    echo 'puts :loaded' >gem/lib/mygem.rb
+    echo "Gem::Specification.new { |s| s.name = 'mygem'; s.version = '1.0'; s.summary = 'x'; s.authors = ['a']
+        s.files = ['lib/mygem.rb'] }" >gem/mygem.gemspec
+    export GEM_HOME="$PWD/home"
+    (cd gem && gem build -q mygem.gemspec 2>/dev/null && gem install -q --local --no-document mygem-1.0.gem)
+    ruby -e 'require "mygem"'
+    gem uninstall -q -x mygem
+    rm -r home gem/mygem-1.0.gem
 }
