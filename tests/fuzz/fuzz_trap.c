@@ -8,7 +8,7 @@
  * everywhere.  The kernel's side is played here: the descriptors of the program, the copies
  * between the memories, and the end of the caller at any look.  The servers answer at once, with
  * errors or data of any length that they may send.  What a handler does to this machine's files
- * itself gets another name and fails.  At the end of an input the program has closed everything,
+ * itself gets another name and fails.  At the end of an input the program ends, which closes everything,
  * and so must the supervisor have at the servers.
  */
 #include <dirent.h>
@@ -559,6 +559,22 @@ static void one_call(void)
         close_of_program((int)c.n.data.args[0]);
 }
 
+/* The program ends: its mappings and its descriptors go without a call. */
+static void end_program(void)
+{
+    struct amph_trap_call c = { .n = { .id = 1, .pid = (uint32_t)getpid() } };
+    struct amph_trap_process *p;
+
+    input_left = 0;
+    amph_trap_cwd_set(&c, NULL);
+    if (amph_trap_process_of(&c, &p) == 0)
+        amph_trap_map_closed(p, -1);
+
+    amph_trap_process_end(&c);
+    for (int i = 0; i < FDS; i++)
+        close_of_program(i);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     static bool begun;
@@ -585,14 +601,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     for (int i = 0; i < CALLS && input_left; i++)
         one_call();
 
-    struct amph_trap_call c = { .n = { .id = 1, .pid = (uint32_t)getpid() } };
-
-    input_left = 0;
-    amph_trap_cwd_set(&c, NULL);
-    amph_trap_process_end(&c);
-    for (int i = 0; i < FDS; i++)
-        close_of_program(i);
-
+    end_program();
     amph_trap_number_flush();
     amph_trap_file_reap();
     expect(atomic_load(&opened) == 0, "what the program has closed is closed at its server");
