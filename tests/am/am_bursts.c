@@ -159,6 +159,7 @@ int main(int argc, char **argv)
 {
     keeps = argc == 2 && strcmp(argv[1], "-keep") == 0;
     am_start(false);
+    am_needs_two();
     am_handler(130, on_message, 3, 3, 0);
     am_handler(131, on_ask, 1, 1, 0);
     am_handler(132, on_question, 1, 1, 0);

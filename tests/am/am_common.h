@@ -38,6 +38,17 @@ static inline void am_start(bool threaded)
         exit(1);
 }
 
+/* For tests in which two processes talk to each other: a job of another size is skipped. */
+static inline void am_needs_two(void)
+{
+    if (amph_job.size == 2)
+        return;
+
+    printf("needs 2 processes\n");
+    fflush(stdout);
+    amph_job_exit(77);
+}
+
 static inline void am_handler(unsigned index, amph_am_fn fn, int kinds, int dirs, int nargs)
 {
     const struct amph_am_entry e = { (void *)fn, false, (uint8_t)kinds, (uint8_t)dirs,

@@ -70,6 +70,7 @@ int main(void)
     uint64_t trip[TRIPS];
 
     am_start(false);
+    am_needs_two();
     am_handler(130, on_wake, 1, 3, 0);
     am_barrier();
 

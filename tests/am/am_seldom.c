@@ -140,6 +140,7 @@ int main(void)
     uint8_t *base;
 
     am_start(false);
+    am_needs_two();
     am_handler(130, on_message, 2, 1, 0);
     am_handler(131, on_end, 1, 1, 0);
     am_handler(132, on_ask, 1, 1, 0);

@@ -35,7 +35,7 @@ mp_report() {
     mp_count=$((mp_count + 1))
     case $1 in
     0) echo "ok $mp_count - $2" ;;
-    77) echo "ok $mp_count - $2 # SKIP $(tail -n 1 "$3")" ;;
+    77) echo "ok $mp_count - $2 # SKIP $(grep -v '^amphora-run: ' "$3" | tail -n 1)" ;; # the launcher says how the job ended
     *)
         echo "not ok $mp_count - $2 (exit $1)"
         sed 's/^/# /' "$3"
