@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A receiver that polls seldom: mediums and longs of many sizes arrive whole and in their places,
- * although the sender writes over its buffer as soon as each call returns. */
+/* Receivers that poll seldom: mediums and longs of many sizes arrive whole and in their places, although the sender,
+ * process 0, writes over its buffer as soon as each call returns.  All other processes receive. */
 #include "gasnetex.h"
 
 #include "base/os/clock.h"
@@ -42,27 +42,39 @@ static void barrier(void)
     gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
 }
 
-static void send_all(bool is_long, uint8_t *remote)
+static uint8_t *segment_of(gex_Rank_t rank)
+{
+    void *base;
+
+    CHECK(gex_Segment_QueryBound(tm, rank, &base, NULL, NULL) == 0);
+    return base;
+}
+
+static void send_one(gex_Rank_t to, bool is_long, unsigned i)
 {
     static uint8_t buffer[SLOT_BYTES];
+    size_t nbytes = bytes_of(i);
 
-    for (unsigned i = 0; i < MESSAGES; i++) {
-        size_t nbytes = bytes_of(i);
+    if (!is_long && nbytes > gex_AM_LUBRequestMedium())
+        nbytes = gex_AM_LUBRequestMedium();
 
-        if (!is_long && nbytes > gex_AM_LUBRequestMedium())
-            nbytes = gex_AM_LUBRequestMedium();
+    memset(buffer, (int)(i * 7 + 1), nbytes);
+    if (is_long)
+        CHECK(gex_AM_RequestLong2(tm, to, H_CHECK, buffer, nbytes,
+                                  segment_of(to) + (size_t)i * SLOT_BYTES, GEX_EVENT_NOW, 0,
+                                  (gex_AM_Arg_t)i, 1) == 0);
+    else
+        CHECK(gex_AM_RequestMedium2(tm, to, H_CHECK, buffer, nbytes, GEX_EVENT_NOW, 0,
+                                    (gex_AM_Arg_t)i, 0) == 0);
 
-        memset(buffer, (int)(i * 7 + 1), nbytes);
-        if (is_long)
-            CHECK(gex_AM_RequestLong2(tm, 1, H_CHECK, buffer, nbytes,
-                                      remote + (size_t)i * SLOT_BYTES, GEX_EVENT_NOW, 0,
-                                      (gex_AM_Arg_t)i, 1) == 0);
-        else
-            CHECK(gex_AM_RequestMedium2(tm, 1, H_CHECK, buffer, nbytes, GEX_EVENT_NOW, 0,
-                                        (gex_AM_Arg_t)i, 0) == 0);
+    memset(buffer, 0xff, nbytes);
+}
 
-        memset(buffer, 0xff, nbytes);
-    }
+static void send_all(bool is_long)
+{
+    for (unsigned i = 0; i < MESSAGES; i++)
+        for (gex_Rank_t to = 1; to < gex_TM_QuerySize(tm); to++)
+            send_one(to, is_long, i);
 }
 
 static void receive_all(void)
@@ -84,7 +96,6 @@ int main(int argc, char **argv)
 {
     gex_EP_t ep;
     gex_Segment_t seg;
-    uint8_t *remote;
     gex_AM_Entry_t table[] = {
         { H_CHECK, (gex_AM_Fn_t)check, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST,
           2, NULL, "check" },
@@ -96,12 +107,11 @@ int main(int argc, char **argv)
     CHECK(gex_EP_RegisterHandlers(ep, table, 1) == GASNET_OK);
     CHECK(gex_Segment_Attach(&seg, tm, (size_t)SLOTS * SLOT_BYTES) == GASNET_OK);
     segment = gex_Segment_QueryAddr(seg);
-    CHECK(gex_Segment_QueryBound(tm, 1, (void **)&remote, NULL, NULL) == 0);
     barrier();
 
     for (unsigned round = 0; round < 6; round++) {
         if (gex_System_QueryJobRank() == 0)
-            send_all(round % 2, remote);
+            send_all(round % 2);
         else
             receive_all();
 
