@@ -23,6 +23,14 @@ stand() {
         cat "$mp_dir/$1.out"
 }
 
+# leave NAME...: ends standing servers and waits until they have ended, since the next ones have the same files
+leave() {
+    for leave_name; do
+        kill "$(cat "$mp_dir/$leave_name.pid")"
+        mp_until 20 test ! -e "$mp_dir/$leave_name.pid"
+    done
+}
+
 # left NAME REPLACED COMMAND...: the first server is killed while a client of it executes the command over and over; REPLACED no: its
 # supervisor is stopped meanwhile and starts no other one
 left() {
@@ -42,7 +50,7 @@ left() {
     wait $writers 2>/dev/null
     writers=
     kill -CONT "$(cat "$mp_dir/one.pid")"
-    kill "$(cat "$mp_dir/one.pid")" "$(cat "$mp_dir/two.pid")" 2>/dev/null
+    leave one two
     rm -f "$mp_dir/one/x"
 }
 
@@ -69,7 +77,7 @@ job() {
     timeout -k 5 90 "$builddir/tests/files/failover/fwd_left" $(in_session $session) >"$mp_dir/out" 2>&1
     mp_report $? "$1" "$mp_dir/out"
     wait $session 2>/dev/null
-    kill "$(cat "$mp_dir/two.pid")"
+    leave two
 }
 
 job "a job that is killed as a whole while it writes"
