@@ -202,6 +202,7 @@ srun_way() {
         sh "$example/attach.sh" "$mp_dir/$library/servers" "$@" euler.nml /euler
     code=$?
     kill "$(cat e3/server)" "$(cat e4/server)"
+    mp_until 20 test ! -e e3/server && mp_until 20 test ! -e e4/server # the next servers have the same files
     [ $code = 0 ] || tail -n 20 e1/slurmd.log e2/slurmd.log
     [ $code = 0 ] && equal
 }

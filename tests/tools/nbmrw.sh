@@ -100,6 +100,7 @@ elsewhere() {
     code=0
     "$@" || code=$?
     kill "$(cat "$mp_dir/pid")"
+    mp_until 20 test ! -e "$mp_dir/pid" # the next servers have the same files
     [ $code = 0 ] && [ -z "$(ls "$mp_dir/kept"; ls "$dir/direct")" ]
 }
 sweeps() {
