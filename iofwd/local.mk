@@ -182,7 +182,8 @@ iofwd_server_LDADD = libiofwd.la libamphora.la
 EXTRA_DIST += tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
 if HAVE_CRITERION
 iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning \
-	tests/unit/unit_iofwd_inflight tests/unit/unit_iofwd_ranges tests/unit/unit_iofwd_writers
+	tests/unit/unit_iofwd_inflight tests/unit/unit_iofwd_ranges tests/unit/unit_iofwd_writers \
+	tests/unit/unit_iofwd_versions
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
 tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c tests/unit/native_order.h
@@ -204,6 +205,9 @@ tests_unit_unit_iofwd_writers_SOURCES = tests/unit/unit_iofwd_writers.c iofwd/wi
 tests_unit_unit_iofwd_writers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_writers_LDFLAGS = -Wl,--wrap=kill
 tests_unit_unit_iofwd_writers_LDADD = $(CRITERION_LIBS)
+tests_unit_unit_iofwd_versions_SOURCES = tests/unit/unit_iofwd_versions.c
+tests_unit_unit_iofwd_versions_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_versions_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
 tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
 tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)

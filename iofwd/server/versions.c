@@ -243,6 +243,17 @@ unsigned amph_server_versions_begin(const struct amph_server_request *rq)
     return moves | number << ENTRY_SHIFT;
 }
 
+/* Moves the data version of a file that a call by path has shortened. The call's own entry does not name the file, and
+ * what is under way without a claim may be ended by others at any moment: the second number would then pass the first
+ * one, and the next change of the file would go unseen. */
+static void move_cut(struct amph_server *s, uint32_t line)
+{
+    claim(s, NO_ENTRY, FWD_VERSION_DATA, line);
+    amph_fwd_version_begin(&s->versions->line[line].data);
+    amph_fwd_version_end(&s->versions->line[line].data);
+    end_claim(s, NO_ENTRY);
+}
+
 void amph_server_versions_end(const struct amph_server_request *rq, unsigned begun)
 {
     struct amph_server *s = rq->server;
@@ -254,10 +265,8 @@ void amph_server_versions_end(const struct amph_server_request *rq, unsigned beg
 
     uint32_t line = line_of(rq, moves);
 
-    if ((moves & FWD_VERSION_CUTS) && rq->exec.line != FWD_VERSIONS_LINE_NONE) {
-        amph_fwd_version_begin(&v->line[rq->exec.line].data);
-        amph_fwd_version_end(&v->line[rq->exec.line].data);
-    }
+    if ((moves & FWD_VERSION_CUTS) && rq->exec.line != FWD_VERSIONS_LINE_NONE)
+        move_cut(s, rq->exec.line);
 
     for (size_t k = AMPH_COUNTOF(in_order); k-- > 0;)
         if (moves & in_order[k])
