@@ -27,7 +27,7 @@ struct start {
 
 static void forget_threads(void)
 {
-    state.running = 0;
+    __atomic_store_n(&state.running, 0, __ATOMIC_RELAXED);
 }
 
 static void watch_forks(void)
