@@ -152,6 +152,8 @@ libiofwd_la_SOURCES = \
 	iofwd/server/passthrough.h \
 	iofwd/server/near.c \
 	iofwd/server/near.h \
+	iofwd/server/pid_file.c \
+	iofwd/server/pid_file.h \
 	iofwd/server/exec.c \
 	iofwd/server/exec.h \
 	iofwd/server/trust.c \
@@ -183,7 +185,7 @@ EXTRA_DIST += tests/fuzz/fuzz_iofwd.c tests/fuzz/fuzz_iofwd.h
 if HAVE_CRITERION
 iofwd_unit = tests/unit/unit_iofwd_encode tests/unit/unit_iofwd_wire tests/unit/unit_iofwd_exports tests/unit/unit_iofwd_tuning \
 	tests/unit/unit_iofwd_inflight tests/unit/unit_iofwd_ranges tests/unit/unit_iofwd_writers \
-	tests/unit/unit_iofwd_versions
+	tests/unit/unit_iofwd_versions tests/unit/unit_iofwd_pid_file
 check_PROGRAMS += $(iofwd_unit)
 TESTS += $(iofwd_unit)
 tests_unit_unit_iofwd_encode_SOURCES = tests/unit/unit_iofwd_encode.c tests/unit/native_order.h
@@ -208,6 +210,10 @@ tests_unit_unit_iofwd_writers_LDADD = $(CRITERION_LIBS)
 tests_unit_unit_iofwd_versions_SOURCES = tests/unit/unit_iofwd_versions.c
 tests_unit_unit_iofwd_versions_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_versions_LDADD = $(inside_libiofwd) $(UNIT_LIBS)
+tests_unit_unit_iofwd_pid_file_SOURCES = tests/unit/unit_iofwd_pid_file.c iofwd/server/pid_file.c
+tests_unit_unit_iofwd_pid_file_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_unit_iofwd_pid_file_LDFLAGS = -Wl,--wrap=flock
+tests_unit_unit_iofwd_pid_file_LDADD = $(UNIT_LIBS)
 tests_unit_unit_iofwd_exports_SOURCES = tests/unit/unit_iofwd_exports.c
 tests_unit_unit_iofwd_exports_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_unit_iofwd_exports_LDADD = $(inside_libiofwd) $(UNIT_LIBS)

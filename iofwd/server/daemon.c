@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -29,6 +28,7 @@
 #include "base/log.h"
 #include "boot/standing.h"
 #include "iofwd/server/near.h"
+#include "iofwd/server/pid_file.h"
 #include "iofwd/server/server.h"
 
 #define START_NS (30 * AMPH_NS_PER_S) /* until a new server is ready */
@@ -355,40 +355,15 @@ static bool start_all(struct watch *w)
     return ok;
 }
 
-/* Takes the file of -pid-file for as long as this process lives.  false: other servers have it, whose number
- * it keeps. */
 static bool take_pid_file(struct watch *w)
 {
-    char number[24] = "";
-
-    /* opened like the address file, which follows no other user's symbolic link */
-    w->pid_fd = amph_boot_standing_open(w->d->pid_file, O_RDWR | O_CREAT);
-    if (w->pid_fd < 0) {
-        amph_error("cannot write %s: %m", w->d->pid_file);
-        return false;
-    }
-
-    /* file systems without locks: as if it were free */
-    if (flock(w->pid_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-        return true;
-
-    if (pread(w->pid_fd, number, sizeof number - 1, 0) < 0)
-        number[0] = 0;
-
-    amph_error(
-        "%s is the file of other servers, which still run (process %ld); give -pid-file another "
-        "one, or end them first",
-        w->d->pid_file, strtol(number, NULL, 10));
-    return false;
+    w->pid_fd = amph_server_pid_file_take(w->d->pid_file);
+    return w->pid_fd >= 0;
 }
 
 static bool write_number(struct watch *w)
 {
-    w->has_pid_file = ftruncate(w->pid_fd, 0) == 0 && fchmod(w->pid_fd, 0644) == 0 &&
-                      dprintf(w->pid_fd, "%ld\n", (long)getpid()) > 0;
-    if (!w->has_pid_file)
-        amph_error("cannot write %s: %m", w->d->pid_file);
-
+    w->has_pid_file = amph_server_pid_file_write(w->pid_fd, w->d->pid_file);
     return w->has_pid_file;
 }
 

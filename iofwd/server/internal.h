@@ -18,7 +18,7 @@
  * File map (the room may include base, boot, conduits, am, iofwd/wire, iofwd/calls):
  *
  *   main.c         iofwd-server's main and its options
- *   daemon.c       standing servers: starts, restarts and stops them
+ *   daemon.c, pid_file.c, .h  standing servers: starts, restarts and stops them; their -pid-file
  *   server.c       open, main loop and close of one server
  *   listener.c     listening sockets, control connections, job events (listener thread)
  *   clients.c      clients and open files: create, inherit, hold, release
