@@ -332,6 +332,7 @@ struct amph_ofi_cx {
     struct amph_ofi_peer *probe_peer;
     uint64_t probe_ns;    /* when the last probe began */
     uint64_t patience_ns; /* see liveness.c; 0: the least */
+    int said_unreachable; /* atomic: a sentence about the network has been printed */
     int failed; /* atomic: a peer's state is REFUSED, SILENT or STARVED, progress must report it */
 
     /* shortage.c; atomic */

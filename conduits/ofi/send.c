@@ -53,6 +53,18 @@ static struct amph_ofi_peer *peer_up(struct amph_ofi_cx *cx, uint32_t peer, enum
     return NULL;
 }
 
+/* Says once that the network, and not the peer, is what fails. */
+static void say_unreachable(struct amph_ofi_cx *cx, int err)
+{
+    const bool network = err == FI_ENETUNREACH || err == FI_EHOSTUNREACH || err == FI_ENETDOWN ||
+                         err == FI_EADDRNOTAVAIL;
+
+    if (network && !__atomic_exchange_n(&cx->said_unreachable, 1, __ATOMIC_RELAXED))
+        amph_error("%s: another process cannot be reached: %s (is the network up? "
+                   "AMPHORA_INTERFACE chooses another address)",
+                   cx->family->conduit, fi_strerror(err));
+}
+
 /* Returns the status of a refused transfer.  While a connection is being made, providers return
  * EAGAIN.  If it cannot be made at all, the peer has failed, and progress makes its upcall. */
 static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p, ssize_t ret)
@@ -69,6 +81,7 @@ static enum amph_status refused(struct amph_ofi_cx *cx, struct amph_ofi_peer *p,
         return AMPH_AGAIN;
 
     amph_debug("%s: libfabric refuses a transfer: %s", cx->base.cfg.name, fi_strerror((int)-ret));
+    say_unreachable(cx, (int)-ret);
     amph_ofi_fail_peer(cx, p, state);
     return state == OFI_PEER_SILENT ? AMPH_AGAIN : AMPH_ERR_PEER;
 }

@@ -93,18 +93,23 @@ mp_queue "udp: a member without a socket" refused 'its host refuses all packets.
     "$builddir/tests/am/am_reset" deaf "$mp_dir"
 
 # A network name space whose loopback interface is down.
+# cut_off CONDUIT SENTENCE
 cut_off() {
     job=$mp_dir/job.$mp_queued
-    AMPHORA_SMP=0 AMPHORA_UDP_TIMEOUT=2s timeout -k 5 60 unshare -rn "$AMPHORA_RUN" -n 2 -conduit udp -timeout 50 \
+    AMPHORA_SMP=0 AMPHORA_UDP_TIMEOUT=2s timeout -k 5 60 unshare -rn "$AMPHORA_RUN" -n 2 -conduit "$1" -timeout 50 \
         "$builddir/tests/am/am_reset" nothing "$mp_dir" >"$job.out" 2>&1
     rc=$?
     cat "$job.out"
     echo "exit code $rc"
-    [ $rc = 1 ] && grep -q 'udp: nothing can be sent: Network is unreachable' "$job.out"
+    [ $rc = 1 ] && grep -q "$2: Network is unreachable" "$job.out"
 }
-if unshare -rn true 2>/dev/null; then
-    mp_queue "udp: a host whose network is down says so" cut_off
-else
-    mp_skip "udp: a host whose network is down says so" "no network name spaces here"
-fi
+cut_off_or_skip() {
+    if unshare -rn true 2>/dev/null; then
+        mp_queue "$1: a host whose network is down says so" cut_off "$@"
+    else
+        mp_skip "$1: a host whose network is down says so" "no network name spaces here"
+    fi
+}
+cut_off_or_skip udp 'udp: nothing can be sent'
+cut_off_or_skip tcp 'tcp: another process cannot be reached'
 mp_done
