@@ -428,8 +428,10 @@ static bool take_hello(struct amph_server *s, struct amph_server_conn *c,
     if (st != AMPH_OK) {
         free(event);
         return refuse(s, c,
-                      st == AMPH_ERR_DENIED ? "the client does not know this job's key"
-                                            : "the client's HELLO does not parse");
+                      st == AMPH_ERR_DENIED
+                          ? "it does not know the key of these servers; give it their "
+                            "present address or job file"
+                          : "the client's HELLO does not parse");
     }
 
     bool here = at_once[event->hello.kind] != NULL;

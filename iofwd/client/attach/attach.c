@@ -310,7 +310,8 @@ static void say_why(const struct amph_fwd_client *cl, bool opens, enum amph_stat
         amph_error("files cannot be forwarded: the I/O servers take no further process now; "
                    "calls give ENFILE");
     else if (st == AMPH_ERR_DENIED && opens)
-        amph_error("files cannot be forwarded: the I/O servers do not take this process");
+        amph_error(
+            "files cannot be forwarded: the I/O servers refuse this process; calls give EACCES");
     else if (st == AMPH_ERR_DENIED)
         amph_error("files cannot be forwarded: the I/O servers serve one user, and this process "
                    "runs as another (%lu)",

@@ -114,6 +114,9 @@ mp_report $? "a daemon whose standard output cannot be written serves" "$mp_dir/
     echo "second $?"
     for prefix in /other fwd /fwdx /fwd:/other; do timeout 20 "$run" -servers "$file" -iofwd $prefix true || echo "not exported $prefix $?"; done
     for prefix in /fwd /fwd/ /fwd/sub :/fwd; do timeout 20 "$run" -servers "$file" -iofwd $prefix true && echo "exported $prefix"; done
+    (umask 077 && sed 's/^key ..../key 0000/' "$file" >"$mp_dir/old")
+    timeout 20 "$run" -servers "$mp_dir/old" cat /fwd/n.1
+    echo "old $?"
     down
     timeout 20 "$server" -daemon "-iofwd=/fwd=$mp_dir/kept" -read-only=/other -address-file "$file"
     echo "unexported $?"
@@ -143,6 +146,7 @@ b=$mp_dir/kept" -address-file "$file"
 grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second 1$' "$mp_dir/out" &&
     grep -q "^iofwd-run: -iofwd /other: the servers of $file export /fwd" "$mp_dir/out" && test "$(grep -c '^not exported .* 1$' "$mp_dir/out")" = 4 &&
     test "$(grep -c '^exported ' "$mp_dir/out")" = 4 &&
+    grep -q 'does not know the key .*; give it their present address or job file' "$mp_dir/out" && grep -q '^old 1$' "$mp_dir/out" &&
     grep -q '"/other" is none of the paths' "$mp_dir/out" && grep -q '^unexported 1$' "$mp_dir/out" &&
     grep -q "cannot open directory" "$mp_dir/out" && grep -q '^nowhere 1$' "$mp_dir/out" &&
     grep -q "the root directory cannot be forwarded" "$mp_dir/out" && grep -q '^root 2$' "$mp_dir/out" &&
@@ -153,7 +157,7 @@ grep -q "are running (process $daemon watches" "$mp_dir/out" && grep -q '^second
     grep -q 'working directory, which has no path' "$mp_dir/out" && grep -q '^gone 1$' "$mp_dir/out" &&
     ! grep -q '^usage' "$mp_dir/out" && grep -q 'there is no address file' "$mp_dir/out" && grep -q '^nofile 1$' "$mp_dir/out" && grep -q '^novalue 2$' "$mp_dir/out" &&
     grep -q 'no whole address file' "$mp_dir/out" && grep -q '^damaged 1$' "$mp_dir/out"
-mp_report $? "a second daemon, a prefix or directory that is not there, no file and a damaged file are each told in a sentence" \
+mp_report $? "a second daemon, a prefix or directory that is not there, no file, a damaged and an old one are each told in a sentence" \
     "$mp_dir/out"
 rm -f "$file"
 
