@@ -19,7 +19,13 @@ if [ ! -x "$trace" ] || ! unshare -u -T --monotonic 5000 --fork true 2>/dev/null
     exit
 fi
 
+# Both programs of the second host are in one time name space: a new one counts as another host, but for its number, which is free again
+# as a rule.
 mkdir "$mp_dir/kept" "$mp_dir/r"
+mkfifo "$mp_dir/end"
+unshare -u -T --monotonic 5000 --fork sh -c 'hostname far-host && echo $$ >"$1/far" && exec cat "$1/end"' sh "$mp_dir" >/dev/null &
+exec 9>"$mp_dir/end" # it ends with this shell
+far=$(cat "$mp_dir/far")
 "$builddir/iofwd-server" -daemon -servers 2 -conduit tcp -interface 127.0.0.1 -iofwd "/fwd=$mp_dir/kept" -address-file "$mp_dir/address" >"$mp_dir/out" 2>&1 || exit 99
 export IOFWD_TRACE_PACK=0
 # here, ahead FILE: a recorded program on one of the hosts reads FILE
@@ -27,7 +33,7 @@ here() {
     timeout 30 "$run" -record "$mp_dir/r" -servers "$mp_dir/address" sh -c 'cat "$1"; cat /etc/passwd >/dev/null' sh "$1" >>"$mp_dir/out" 2>&1
 }
 ahead() {
-    timeout 30 unshare -u -T --monotonic 5000 --fork sh -c 'hostname far-host && exec "$@"' sh "$run" -record "$mp_dir/r" -servers "$mp_dir/address" sh -c 'cat "$1"; cat /etc/passwd >/dev/null' sh "$1" \
+    timeout 30 nsenter -t "$far" -u -T "$run" -record "$mp_dir/r" -servers "$mp_dir/address" sh -c 'cat "$1"; cat /etc/passwd >/dev/null' sh "$1" \
         >>"$mp_dir/out" 2>&1
 }
 sql() {
