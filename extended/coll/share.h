@@ -135,7 +135,12 @@ void amph_coll_share_awake(struct amph_share *s);
 void amph_coll_share_full_fence(struct amph_share *s);
 
 /* Does any process of the neighbourhood sleep, or is about to?  For a process that has just written what others may
- * wait for.  If so, it must wake them; of several writers one must see what all have written (a full fence). */
+ * wait for.  If so, it must wake them.
+ *
+ * If a sleeper waits for what several processes write, the last of them wakes it: each looks what the others have
+ * written after a full fence, so that one sees all.  A writer to which this returns false needs none: its data is
+ * visible when the sleeper looks once more.  If others did not see that data because they looked sooner, theirs is
+ * visible then, too, and the sleeper stays awake. */
 static inline bool amph_coll_share_anyone_sleeps(struct amph_share *s)
 {
     amph_fence_light();
