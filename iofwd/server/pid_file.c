@@ -13,6 +13,10 @@
 #include "base/log.h"
 #include "boot/standing.h"
 
+enum {
+    TRIES = 100
+};
+
 /* Do path and descriptor name the same file?  Servers that end remove theirs, and another process may have opened it
  * just before. */
 static bool is_at(const char *path, int fd)
@@ -38,7 +42,7 @@ static void report_owner(const char *path, int fd)
 
 int amph_server_pid_file_take(const char *path)
 {
-    for (;;) {
+    for (int tries = 0; tries < TRIES; tries++) {
         /* opened like the address file, which follows no other user's symbolic link */
         int fd = amph_boot_standing_open(path, O_RDWR | O_CREAT);
 
@@ -61,6 +65,11 @@ int amph_server_pid_file_take(const char *path)
 
         close(fd);
     }
+
+    amph_error("cannot keep %s: it was removed or replaced %d times while it was opened; give "
+               "-pid-file another one",
+               path, TRIES);
+    return -1;
 }
 
 bool amph_server_pid_file_write(int fd, const char *path)

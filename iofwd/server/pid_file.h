@@ -9,7 +9,8 @@
 #include <stdbool.h>
 
 /* Takes the file for as long as this process lives.  Returns its descriptor; -1, with a sentence on stderr, if it
- * cannot be written, or if other servers have it, whose number it keeps. */
+ * cannot be written, if other processes remove it again and again, or if other servers have it, whose number it
+ * keeps. */
 int amph_server_pid_file_take(const char *path);
 /* Writes this process's number.  false, with a sentence: it could not be written. */
 bool amph_server_pid_file_write(int fd, const char *path);

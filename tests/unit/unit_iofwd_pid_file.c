@@ -74,6 +74,19 @@ Test(pid_file, is_made_anew_if_the_servers_that_had_it_remove_it_meanwhile)
     cr_assert_eq(removals, 0);
 }
 
+Test(pid_file, that_is_removed_each_time_is_given_up)
+{
+    char said[256] = "";
+
+    cr_redirect_stderr();
+    removals = 1000000;
+    cr_assert_eq(amph_server_pid_file_take(path), -1);
+
+    fflush(stderr);
+    cr_assert_not_null(fgets(said, sizeof said, cr_get_redirected_stderr()));
+    cr_assert(strstr(said, "removed or replaced"), "%s", said);
+}
+
 Test(pid_file, of_servers_that_still_run_is_left_alone)
 {
     char said[256] = "";
