@@ -415,6 +415,50 @@ static void sent_and_closed(void)
     IS(wait_for(pid), 0);
 }
 
+/* The reader of a FIFO finds its end when the writer that was sent and the one that sent it are closed, while
+ * their process goes on. */
+static void read_to_the_end(const char *fifo)
+{
+    char text[8] = "";
+
+    signal(SIGALRM, SIG_DFL);
+    alarm(20); /* ends this process if the end does not come */
+
+    int fd = open(fifo, O_RDONLY);
+
+    IS(read(fd, text, sizeof text), 4);
+    IS(memcmp(text, "last", 4), 0);
+    IS(read(fd, text, sizeof text), 0);
+    _exit(0);
+}
+
+static void sent_fifo(void)
+{
+    const char *fifo = in("fifo");
+    int pair[2];
+
+    IS(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    IS(mkfifo(fifo, 0600), 0);
+
+    pid_t pid = fork();
+    if (pid == 0)
+        read_to_the_end(fifo);
+
+    int fd = open(fifo, O_WRONLY);
+
+    send_descriptor(pair[0], fd);
+
+    int got = receive_descriptor(pair[1]);
+
+    /* the receiver's first call comes before the sender's close, which is not put off for a FIFO */
+    IS(write(got, "last", 4), 4);
+    IS(close(fd), 0);
+    IS(close(got), 0);
+    IS(wait_for(pid), 0);
+    IS(close(pair[0]), 0);
+    IS(close(pair[1]), 0);
+}
+
 /* While dup2 makes one descriptor local and forwarded by turns, other threads' calls find one file
  * or the other. */
 
@@ -509,6 +553,7 @@ int main(void)
     placeholder_refuses();
     sent_to_oneself();
     sent_and_closed();
+    sent_fifo();
     turned();
     IS(stats().errors > 0 && stats().bytes_written > 0, 1);
 
