@@ -79,24 +79,24 @@ char *amph_boot_standing_print(const struct amph_standing *set)
     return fclose(out) == 0 ? text : NULL;
 }
 
-static bool take_server(struct amph_standing *set, const char *rest)
+static enum amph_status take_server(struct amph_standing *set, const char *rest)
 {
     struct amph_standing_server s = { .host = "" };
     char hex[2 * AMPH_STANDING_VALUE_MAX + 1] = "";
-    struct amph_standing_server *more = set->n < AMPH_STANDING_MAX
-                                            ? realloc(set->server, (set->n + 1) * sizeof *more)
-                                            : NULL;
+
+    if (set->n >= AMPH_STANDING_MAX ||
+        sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 ||
+        !take_hex(hex, s.value, sizeof s.value, &s.value_len))
+        return AMPH_ERR_PROTO;
+
+    struct amph_standing_server *more = realloc(set->server, (set->n + 1) * sizeof *more);
 
     if (!more)
-        return false;
+        return AMPH_ERR_NOMEM;
 
     set->server = more;
-    if (sscanf(rest, "%255s %" SCNu64 " %512s", s.host, &s.pid, hex) != 3 ||
-        !take_hex(hex, s.value, sizeof s.value, &s.value_len))
-        return false;
-
     set->server[set->n++] = s;
-    return true;
+    return AMPH_OK;
 }
 
 /* Is the text whole?  nservers: what it says, or UINT32_MAX. */
@@ -125,8 +125,13 @@ static bool take_line(struct amph_standing *set, const char *word, const char *r
     if (strcmp(word, "watch") == 0)
         return sscanf(rest, "%" SCNu64, &set->watch_pid) == 1;
 
-    /* ignores lines of later versions */
-    return strcmp(word, "server") != 0 || take_server(set, rest);
+    return true; /* ignores lines of later versions */
+}
+
+static enum amph_status no_memory(const char *from)
+{
+    amph_error("there is no memory for the address file of I/O servers, %s", from);
+    return AMPH_ERR_NOMEM;
 }
 
 enum amph_status amph_boot_standing_parse(const char *text, const char *from,
@@ -135,15 +140,14 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
     struct amph_standing set = { .n = 0 };
     uint32_t nservers = UINT32_MAX;
     bool has_prefix = false;
+    enum amph_status server = AMPH_OK;
     size_t first = strlen(first_line);
     bool ok = strncmp(text, first_line, first) == 0;
     char *copy = ok ? strdup(text + first) : NULL;
     char *save = NULL;
 
-    if (ok && !copy) {
-        amph_error("there is no memory for the address file of I/O servers, %s", from);
-        return AMPH_ERR_NOMEM;
-    }
+    if (ok && !copy)
+        return no_memory(from);
 
     for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line && ok;
          line = strtok_r(NULL, "\n", &save)) {
@@ -154,6 +158,8 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
 
         if (strcmp(line, "count") == 0)
             ok = sscanf(rest, "%" SCNu32, &nservers) == 1;
+        else if (strcmp(line, "server") == 0)
+            ok = (server = take_server(&set, rest)) == AMPH_OK;
         else
             ok = take_line(&set, line, rest);
 
@@ -167,6 +173,9 @@ enum amph_status amph_boot_standing_parse(const char *text, const char *from,
     }
 
     amph_boot_standing_free(&set);
+    if (server == AMPH_ERR_NOMEM)
+        return no_memory(from);
+
     amph_error(
         "%s is no whole address file of I/O servers (\"amphora-servers 1\", id, key, prefix, "
         "server ...); start iofwd-server -daemon again",

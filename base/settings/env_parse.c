@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/log.h"
 #include "base/platform.h"
 
 /* A unit that may follow a number. */
@@ -182,8 +183,14 @@ void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p
 {
     const char *text = row->type == AMPH_ENV_TYPE_ENUM ? NULL : row->def;
 
-    if (!types[row->type].take(row->def, text, v_p))
-        abort(); /* the table is wrong: a default must parse */
+    errno = 0;
+    if (types[row->type].take(row->def, text, v_p))
+        return;
+
+    if (errno == ENOMEM)
+        amph_fatal("no memory for a setting");
+
+    abort(); /* the table is wrong: a default must parse */
 }
 
 /* Prints ns in the largest unit that gives a number of at least 1. */

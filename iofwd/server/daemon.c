@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -153,7 +154,12 @@ static int serve(const struct watch *w, uint32_t index, int control, int reports
     memcpy(config.conduit, w->set.conduit, sizeof config.conduit);
     snprintf(who, sizeof who, "server %u", index);
     amph_log_identity(who);
-    if (amph_boot_stand(&config, &boot) != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
+
+    enum amph_status st = amph_boot_stand(&config, &boot);
+
+    if (st == AMPH_ERR_NOMEM)
+        amph_error("the I/O server has no memory for what it knows of the others");
+    if (st != AMPH_OK || amph_server_open(boot, &server) != AMPH_OK)
         return 1;
 
     amph_server_set_overseer(server, &overseer);
@@ -337,8 +343,10 @@ static bool start_all(struct watch *w)
     snprintf(w->set.conduit, sizeof w->set.conduit, "%s", w->d->conduit ? w->d->conduit : "");
     w->set.server = calloc(n, sizeof *w->set.server);
     w->member = calloc(n, sizeof *w->member);
-    if (!w->set.server || !w->member)
+    if (!w->set.server || !w->member) {
+        amph_error("there is no memory for %" PRIu32 " servers", n);
         return false;
+    }
 
     for (uint32_t i = 0; i < n; i++)
         w->member[i].control = w->member[i].reports = -1;

@@ -233,15 +233,19 @@ static int absolute(const char **path_p, char *room, size_t cap)
     return 0;
 }
 
+static int no_memory(void)
+{
+    fputs("iofwd-server: no memory\n", stderr);
+    return 1;
+}
+
 static int run_daemon(struct given *g)
 {
     const char *why;
 
-    if (g->prefixes[0])
-        setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1);
-
-    if (g->read_only[0])
-        setenv(amph_env_name(AMPH_ENV_IOFWD_READONLY), g->read_only, 1);
+    if ((g->prefixes[0] && setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), g->prefixes, 1) != 0) ||
+        (g->read_only[0] && setenv(amph_env_name(AMPH_ENV_IOFWD_READONLY), g->read_only, 1) != 0))
+        return no_memory();
 
     amph_env_reload();
     if (!amph_env_str(AMPH_ENV_IOFWD_PREFIX)[0])
@@ -289,10 +293,8 @@ int main(int argc, char **argv)
     struct amph_server *server;
 
     amph_stdout_check();
-    if (!g) {
-        fputs("iofwd-server: no memory\n", stderr);
-        return 1;
-    }
+    if (!g)
+        return no_memory();
 
     g->d.nservers = 1;
 

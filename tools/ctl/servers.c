@@ -36,7 +36,11 @@ bool ctl_open(const char *file, struct ctl_set *set)
         return false;
     }
 
-    setenv(amph_env_name(AMPH_ENV_JOB), file, 1);
+    if (setenv(amph_env_name(AMPH_ENV_JOB), file, 1) != 0) {
+        ctl_fail("there is no memory for the name of %s", file);
+        return false;
+    }
+
     amph_env_reload();
 
     enum amph_status st = amph_boot_attach(&set->boot);
@@ -53,7 +57,14 @@ bool ctl_open(const char *file, struct ctl_set *set)
     set->n = set->job->nproc[AMPH_SERVER];
     set->server = calloc(set->n ? set->n : 1, sizeof *set->server);
     set->input = malloc(sizeof *set->input);
-    if (!set->server || !set->input || set->n == 0) {
+    if (!set->server || !set->input) {
+        ctl_fail("there is no memory for %u servers", set->n);
+        set->n = 0; /* none has a descriptor yet */
+        ctl_close(set);
+        return false;
+    }
+
+    if (set->n == 0) {
         ctl_fail("the job of %s has no I/O servers (amphora-run -servers S)", set->file);
         ctl_close(set);
         return false;
