@@ -108,9 +108,11 @@ launcher_mp = \
 	tests/launcher/launcher_boot.sh \
 	tests/launcher/launcher_cause.sh \
 	tests/launcher/launcher_faults.sh \
+	tests/launcher/launcher_memory.sh \
 	tests/launcher/launcher_mpi.sh \
 	tests/launcher/launcher_run.sh \
 	tests/launcher/launcher_ssh.sh
+EXTRA_DIST += tests/launcher/no_memory.c
 dist_check_SCRIPTS += $(launcher_mp)
 TESTS += $(launcher_mp)
 

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/wire.h"
 #include "boot/frames.h"
 #include "launcher/agent/internal.h"
@@ -193,6 +194,9 @@ void amph_agent_input(struct amph_agent_proc *p, const void *bytes, size_t len_b
     } else if (amph_boot_bytes_add(&p->input, bytes, len_bytes)) {
         p->input_ended = len_bytes == 0;
         write_input(end);
+    } else {
+        amph_error("there is no memory for the input of process %u", p->rank);
+        amph_agent_finish(p->agent, 1);
     }
 }
 

@@ -45,7 +45,11 @@ void amph_agent_finish(struct amph_agent *a, int code)
 
 void amph_agent_send(struct amph_agent *a, uint16_t type, const void *body, size_t len_bytes)
 {
-    if (amph_boot_frames_send(&a->frames, type, body, len_bytes) != AMPH_OK)
+    enum amph_status st = amph_boot_frames_send(&a->frames, type, body, len_bytes);
+
+    if (st == AMPH_ERR_NOMEM)
+        amph_error("there is no memory for what is sent to the launcher");
+    if (st != AMPH_OK)
         amph_agent_finish(a, 1);
 
     if (!amph_boot_frames_pending(&a->frames))
@@ -186,10 +190,18 @@ static void on_setup(struct amph_agent *a, struct amph_rd *r)
     a->bind = (enum amph_bind)amph_rd_u8(r);
 
     const uint8_t *key = amph_rd_blob(r, &key_len);
+
+    errno = 0;
+
     char *cwd_text = cwd ? strndup(cwd, cwd_len) : NULL;
 
-    if (r->bad || a->env || !cwd_text || !(a->env = amph_agent_read_texts(r)))
+    if (r->bad || a->env || !cwd_text || !(a->env = amph_agent_read_texts(r))) {
+        amph_error(errno == ENOMEM
+                       ? "there is no memory for the environment of the job's processes"
+                       : "the launcher's first order cannot be read; use one version of "
+                         "amphora everywhere");
         amph_agent_finish(a, 1);
+    }
 
     if (a->remote && amph_agent_relay_open(a, key, key_len) != AMPH_OK)
         amph_agent_finish(a, 1);
@@ -350,6 +362,8 @@ static void on_frames(void *arg, uint32_t events)
 
     enum amph_status st = amph_boot_frames_fill(&a->frames);
 
+    if (st == AMPH_ERR_NOMEM)
+        amph_error("there is no memory for what the launcher sends");
     if (st != AMPH_OK && st != AMPH_AGAIN)
         amph_agent_finish(a, 1); /* the launcher is gone */
 

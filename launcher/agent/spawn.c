@@ -377,8 +377,14 @@ static int run(struct amph_agent *a, struct amph_spawn *s, struct amph_agent_pro
     close_ends(e.far);
 
     for (int i = 0; i < AMPH_NENDS && !error; i++)
-        if (e.near[i] >= 0 && amph_agent_open_end(p, i, e.near[i]))
+        if (e.near[i] >= 0) {
+            if (!amph_agent_open_end(p, i, e.near[i])) { /* its output would be lost */
+                amph_error("there is no memory for the output and input of process %u", s->rank);
+                amph_agent_finish(a, 1);
+            }
+
             e.near[i] = -1;
+        }
 
     close_ends(e.near);
     return error;
@@ -398,12 +404,19 @@ static bool read_order(struct amph_rd *r, struct amph_spawn *s)
 void amph_agent_spawn(struct amph_agent *a, struct amph_rd *r)
 {
     struct amph_spawn s;
+
+    errno = 0;
+
+    bool whole = read_order(r, &s);
     struct amph_agent_proc *p = calloc(1, sizeof *p);
 
-    if (!read_order(r, &s) || !p || !a->env) {
-        amph_error("the launcher sent an order that cannot be read; use one version of amphora "
-                   "everywhere");
-        report(a, s.rank, 0, EPROTO);
+    if (!whole || !p || !a->env) {
+        int error = errno == ENOMEM ? ENOMEM : EPROTO; /* the launcher says that memory is short */
+
+        if (error == EPROTO)
+            amph_error("the launcher sent an order that cannot be read; use one version of amphora "
+                       "everywhere");
+        report(a, s.rank, 0, error);
         free(p);
     } else {
         p->agent = a;

@@ -121,6 +121,9 @@ static bool take_file(const struct amph_attach_options *o, const char *path)
               setenv(amph_env_name(AMPH_ENV_IOFWD_PREFIX), prefixes, 1) == 0;
 
     amph_boot_standing_free(&set);
+    if (!ok)
+        amph_say("there is no memory for the environment of the program");
+
     return ok;
 }
 

@@ -34,10 +34,14 @@ static FILE *open_list(const struct amph_image *image, pid_t *pid_p)
         return NULL;
 
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
 
-    int error = posix_spawn(pid_p, argv[0], &actions, NULL, argv, environ);
+    /* without memory for them, the list would be output of the job */
+    int error = posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+
+    if (!error)
+        error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!error)
+        error = posix_spawn(pid_p, argv[0], &actions, NULL, argv, environ);
 
     posix_spawn_file_actions_destroy(&actions);
     close(pipe_fds[1]);

@@ -15,6 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/settings/env.h"
 #include "base/settings/env_parse.h"
 #include "base/program/program_image.h"
@@ -83,13 +84,17 @@ int amph_program_find(const char *name, char **path_p)
         int code = check(name);
 
         if (code == 0 && !(*path_p = strdup(name)))
-            code = 1;
+            amph_fatal("there is no memory for the name of %s", name);
 
         return code;
     }
 
+    errno = 0;
     if ((*path_p = amph_program_search(name, amph_env_foreign("PATH"))))
         return 0;
+
+    if (errno == ENOMEM)
+        amph_fatal("there is no memory for the name of %s", name);
 
     amph_say("there is no program %s in the directories of PATH%s", name,
              is_file(name) ? "; write ./ in front of one in this directory" : "");
@@ -223,6 +228,7 @@ char *amph_program_preload_list(const char *add)
     const char *now = amph_env_foreign("LD_PRELOAD");
     char *text = NULL;
     size_t len = 0;
+    bool ok = true;
     FILE *out = open_memstream(&text, &len);
 
     if (!out)
@@ -232,19 +238,23 @@ char *amph_program_preload_list(const char *add)
         size_t n = strcspn(at, ": ");
 
         if (n && !is_ours(at, n))
-            fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at);
+            ok &= fprintf(out, "%s%.*s", ftell(out) ? ":" : "", (int)n, at) >= 0;
 
         at += n + (at[n] != 0);
     }
 
     if (add)
-        fprintf(out, "%s%s", ftell(out) ? ":" : "", add);
+        ok &= fprintf(out, "%s%s", ftell(out) ? ":" : "", add) >= 0;
     if (add && amph_record_kinds(amph_env_str(AMPH_ENV_IOFWD_RECORD), NULL))
-        fprintf(out, ":%.*s" AMPH_MESSAGES_NAME, (int)(strlen(add) - strlen(AMPH_PRELOAD_NAME)),
-                add);
+        ok &= fprintf(out, ":%.*s" AMPH_MESSAGES_NAME,
+                      (int)(strlen(add) - strlen(AMPH_PRELOAD_NAME)), add) >= 0;
 
-    fclose(out);
-    return text;
+    /* a list without our library would have the program's calls not forwarded */
+    if (fclose(out) == 0 && ok)
+        return text;
+
+    free(text);
+    return NULL;
 }
 
 static char *join(const char *dir, const char *between, const char *name)
@@ -252,7 +262,7 @@ static char *join(const char *dir, const char *between, const char *name)
     char *path;
 
     if (asprintf(&path, "%s/%s%s", dir, between, name) < 0)
-        return NULL;
+        amph_fatal("there is no memory for the name of %s", name);
     if (is_file(path))
         return path;
 

@@ -230,8 +230,14 @@ static enum amph_status append(struct amph_hostfile *list, const char *name, con
         snprintf(copy, sizeof copy, "%.*s", (int)(keep < sizeof copy ? keep : sizeof copy - 1),
                  text);
         line++;
+        errno = 0;
 
         if (keep >= sizeof copy || !parse_line(list, copy, line)) {
+            if (errno == ENOMEM) {
+                amph_hostfile_free(list);
+                return AMPH_ERR_NOMEM;
+            }
+
             int shown = (int)(len < 60 ? len : 60);
 
             if (name[0] == '-')
@@ -291,7 +297,7 @@ static char *read_text(const char *name)
     close(fd);
     if (!text || n < 0 || len == MAX_FILE_BYTES || memchr(text, 0, len)) {
         amph_say("cannot read the host file %s: %s", name,
-                 n < 0 ? strerror(error) : "it is not a text file");
+                 !text || n < 0 ? strerror(error) : "it is not a text file");
         free(text);
         return NULL;
     }
@@ -558,7 +564,7 @@ enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_job
 
     enum amph_status st = read_hostfile(o, &list);
     if (st != AMPH_OK)
-        return st;
+        goto done;
 
     st = o->nhosts ? distribute_blocks(o, &list) : AMPH_OK;
     if (st == AMPH_OK && o->server_hosts && o->nservers)
@@ -584,5 +590,10 @@ enum amph_status amph_hostfile_job(const struct amph_options *o, struct amph_job
         warn_again(job, source(o), list.again_line);
 
     amph_hostfile_free(&list);
+done:
+    if (st == AMPH_ERR_NOMEM)
+        amph_say(
+            "there is no memory for the hosts and processes of the job; ask for fewer processes");
+
     return st;
 }

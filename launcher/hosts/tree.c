@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/os/clock.h"
+#include "base/log.h"
 #include "base/settings/env.h"
 #include "base/status.h"
 #include "base/wire.h"
@@ -28,11 +29,21 @@
 
 /* ---- sending ---- */
 
+/* A frame that is left out could be a part of a process's input, or a process. */
+static AMPH_NORETURN void no_memory(void)
+{
+    amph_fatal("there is no memory for what the launcher sends to the job's hosts");
+}
+
 static void send_local(struct amph_lagent *agent, uint16_t type, const void *body, size_t len_bytes)
 {
+    enum amph_status st = amph_boot_frames_send(&agent->frames, type, body, len_bytes);
+
+    if (st == AMPH_ERR_NOMEM)
+        no_memory();
+
     /* The event loop handles a broken stream. */
-    if (amph_boot_frames_send(&agent->frames, type, body, len_bytes) == AMPH_OK &&
-        amph_boot_frames_pending(&agent->frames))
+    if (st == AMPH_OK && amph_boot_frames_pending(&agent->frames))
         amph_watch_want(agent->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -50,7 +61,7 @@ void amph_tree_report(struct amph_lagent *agent, uint16_t type, const void *body
         struct amph_wr w;
 
         if (!wrapped)
-            return;
+            no_memory();
 
         amph_wr_init(&w, wrapped, 6 + len_bytes);
         amph_wr_u32(&w, agent->host);

@@ -63,8 +63,8 @@ static void send_via_agent(struct amph_conn *c, uint8_t what, const void *head, 
     uint8_t *whole = malloc(5 + head_len + len);
     struct amph_wr w;
 
-    if (!whole)
-        return;
+    if (!whole) /* the process would wait for ever */
+        amph_fatal("no memory for what the launcher sends to a process of the job");
 
     amph_wr_init(&w, whole, 5 + head_len + len);
     amph_wr_u32(&w, c->number);
@@ -73,6 +73,12 @@ static void send_via_agent(struct amph_conn *c, uint8_t what, const void *head, 
     amph_wr_bytes(&w, body, len);
     amph_tree_report(c->via, AMPH_AGENT_CONN, whole, amph_wr_len(&w));
     free(whole);
+}
+
+/* The process whose connection is closed says only that its peer is gone. */
+static void say_no_memory(void)
+{
+    amph_say("there is no memory for a connection of a process of the job");
 }
 
 /* Closes a connection and marks it.  conn_sweep frees the struct later, because callers may
@@ -154,9 +160,10 @@ static void conn_send(struct amph_conn *c, uint16_t type, const void *body, size
     /* the last message of a peer that has closed may be that it leaves the job: it is read first */
     if (st == AMPH_ERR_PEER)
         c->peer_closed = true;
-    else if (st != AMPH_OK)
+    else if (st != AMPH_OK) {
+        amph_say("cannot send to a process of the job: %s", amph_status_text(st));
         conn_drop(c);
-    else if (amph_boot_frames_pending(&c->frames))
+    } else if (amph_boot_frames_pending(&c->frames))
         amph_watch_want(c->watch, EPOLLIN | EPOLLOUT);
 }
 
@@ -207,6 +214,7 @@ static void welcome(struct amph_conn *c, const uint8_t *nonce)
     uint8_t *body = malloc(AMPH_MAC_BYTES + l->desc_len);
 
     if (!body) {
+        say_no_memory();
         conn_drop(c);
         return;
     }
@@ -306,9 +314,14 @@ static void on_publish(struct amph_conn *c, struct amph_rd *r)
 
     const void *value = amph_rd_blob(r, &len);
 
-    if (!value || len > AMPH_CONTROL_VALUE_MAX ||
-        amph_boot_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
+    if (!value || len > AMPH_CONTROL_VALUE_MAX) {
         drop_invalid(c);
+        return;
+    }
+
+    if (amph_boot_values_set(&c->proc->values, key, value, len) != AMPH_OK) {
+        say_no_memory();
+        conn_drop(c);
         return;
     }
 
@@ -342,8 +355,8 @@ static void answer_servers(struct amph_conn *c)
     uint8_t *body = malloc(cap);
     struct amph_wr w;
 
-    if (!body)
-        return;
+    if (!body) /* the process would wait for ever */
+        amph_fatal("no memory for what process %u asks", c->proc->rank);
 
     amph_wr_init(&w, body, cap);
     amph_wr_u32(&w, c->servers_seq);
@@ -559,8 +572,8 @@ static void on_lookup(struct amph_conn *c, struct amph_rd *r)
         return;
 
     struct lookup *kept = malloc(sizeof *kept);
-    if (!kept)
-        return;
+    if (!kept) /* the process would wait for ever */
+        amph_fatal("no memory for what process %u asks", c->proc->rank);
 
     *kept = a;
     kept->next = c->lookups;
@@ -670,6 +683,9 @@ static void receive(struct amph_conn *c)
     while (!c->dead && (st = amph_boot_frames_fill(&c->frames)) == AMPH_OK)
         take_frames(c);
 
+    if (!c->dead && st == AMPH_ERR_NOMEM)
+        amph_say("there is no memory for what a process of the job sends");
+
     if (!c->dead && st != AMPH_AGAIN)
         conn_drop(c);
 }
@@ -702,8 +718,10 @@ static struct amph_conn *conn_new(struct amph_launch *l, int fd)
 {
     struct amph_conn *c = calloc(1, sizeof *c);
 
-    if (!c)
+    if (!c) {
+        say_no_memory();
         return NULL;
+    }
 
     c->launch = l;
     amph_boot_frames_open(&c->frames, fd, AMPH_CONTROL_REQUEST_MAX);
@@ -737,10 +755,13 @@ static void accept_local(struct amph_launch *l, int fd)
     }
 
     c->watch = amph_watch_add(&l->loop, fd, EPOLLIN, on_conn, c);
-    if (!c->watch)
-        conn_drop(c);
-    else
+    if (c->watch) {
         challenge(c);
+        return;
+    }
+
+    say_no_memory();
+    conn_drop(c);
 }
 
 /* ---- connections of other hosts ---- */
@@ -749,8 +770,10 @@ static void accept_forwarded(struct amph_lagent *agent, uint32_t number)
 {
     struct amph_conn **conn = realloc(agent->conn, number * sizeof *conn);
 
-    if (!conn)
+    if (!conn) {
+        say_no_memory();
         return;
+    }
 
     agent->conn = conn;
     agent->nconns = number;
@@ -828,8 +851,10 @@ enum amph_status amph_launch_control_start(struct amph_launch *l)
     if (st == AMPH_OK)
         st = amph_boot_control_listen(l->file.address, &l->listen_fd);
 
-    if (st == AMPH_OK && !amph_watch_add(&l->loop, l->listen_fd, EPOLLIN, on_listen, l))
+    if (st == AMPH_OK && !amph_watch_add(&l->loop, l->listen_fd, EPOLLIN, on_listen, l)) {
+        amph_say("cannot wait for the processes of the job: %m");
         st = AMPH_ERR_SYS;
+    }
 
     return st;
 }

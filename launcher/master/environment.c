@@ -13,6 +13,7 @@
 #include "launcher/master/environment.h"
 #include "launcher/master/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,11 +89,18 @@ static enum amph_status check_prefix(FILE *out, const char *entry, size_t len, b
     }
 
     bool relative = dir[0] != '/';
-    if (relative && !getcwd(cwd, sizeof cwd))
+    if (relative && !getcwd(cwd, sizeof cwd)) {
+        amph_say("-iofwd %.*s: the working directory cannot be found: %m; go to one that exists, "
+                 "or name an "
+                 "absolute directory",
+                 (int)len, entry);
         return AMPH_ERR_SYS;
+    }
 
-    fprintf(out, "%.*s=%s%s%s", prefix_len, entry, relative ? cwd : "", relative ? "/" : "", dir);
-    return AMPH_OK;
+    return fprintf(out, "%.*s=%s%s%s", prefix_len, entry, relative ? cwd : "", relative ? "/" : "",
+                   dir) < 0
+               ? AMPH_ERR_NOMEM
+               : AMPH_OK;
 }
 
 static enum amph_status check_prefixes(struct amph_launch *l, const char *text, bool here)
@@ -109,11 +117,14 @@ static enum amph_status check_prefixes(struct amph_launch *l, const char *text, 
 
         st = check_prefix(out, at, len, here);
         at += len + (at[len] == ':');
-        if (*at)
-            fputc(':', out);
+        if (*at && fputc(':', out) == EOF)
+            st = AMPH_ERR_NOMEM;
     }
 
-    fclose(out);
+    /* without the text, the job would forward nothing */
+    if (fclose(out) != 0 || !l->prefixes)
+        st = st == AMPH_OK ? AMPH_ERR_NOMEM : st;
+
     return st;
 }
 
@@ -133,12 +144,16 @@ static enum amph_status find_preload(struct amph_launch *l)
 {
     bool is_used_here = is_here(l, AMPH_COMPUTE);
 
+    errno = 0;
     l->preload = amph_program_library(AMPH_PRELOAD_NAME);
     if (!l->preload && !is_used_here)
         l->preload = strdup(AMPH_MODULEDIR "/" AMPH_PRELOAD_NAME);
 
     if (l->preload)
         return !is_used_here || amph_program_can_preload(l->preload) ? AMPH_OK : AMPH_ERR_NOENT;
+
+    if (errno == ENOMEM)
+        return AMPH_ERR_NOMEM;
 
     amph_say("the library %s, which forwards file calls, is found neither beside amphora-run nor "
              "in %s; install amphora again",
@@ -194,6 +209,26 @@ enum amph_status amph_launch_setting_write_file(struct amph_launch *l)
 
 /* ---- bodies of frames ---- */
 
+/* A body that lacks a setting or an argument must not be sent.  A stream in memory does not remember that one of its
+ * writes has failed (ferror), so each is looked at. */
+static AMPH_NORETURN void no_memory(void)
+{
+    amph_fatal("there is no memory for the arguments and environments of the job's processes");
+}
+
+static void put_bytes(FILE *out, const void *bytes, size_t len)
+{
+    if (fwrite(bytes, 1, len, out) != len)
+        no_memory();
+}
+
+/* Ends a stream, whose text is then there. */
+static void close_stream(FILE *out, char *const *text)
+{
+    if (fclose(out) != 0 || !*text)
+        no_memory();
+}
+
 static void put_text(FILE *out, const char *text)
 {
     uint8_t head[4];
@@ -201,8 +236,13 @@ static void put_text(FILE *out, const char *text)
 
     amph_wr_init(&w, head, sizeof head);
     amph_wr_u32(&w, (uint32_t)strlen(text));
-    fwrite(head, 1, sizeof head, out);
-    fwrite(text, 1, strlen(text), out);
+    put_bytes(out, head, sizeof head);
+    put_bytes(out, text, strlen(text));
+}
+
+static void put_u8(FILE *out, uint8_t v)
+{
+    put_bytes(out, &v, 1);
 }
 
 static void put_u32(FILE *out, uint32_t v)
@@ -212,7 +252,7 @@ static void put_u32(FILE *out, uint32_t v)
 
     amph_wr_init(&w, bytes, sizeof bytes);
     amph_wr_u32(&w, v);
-    fwrite(bytes, 1, sizeof bytes, out);
+    put_bytes(out, bytes, sizeof bytes);
 }
 
 /* A list of strings whose count is written at its end. */
@@ -234,7 +274,7 @@ static void list_set(struct list *list, const char *name, const char *value)
     char *text;
 
     if (asprintf(&text, "%s=%s", name, value) < 0)
-        return;
+        no_memory();
 
     list_add(list, text);
     free(text);
@@ -248,17 +288,18 @@ static void list_set_number(struct list *list, const char *name, uint32_t value)
     list_set(list, name, text);
 }
 
-static bool list_open(struct list *list)
+static void list_open(struct list *list)
 {
     *list = (struct list){ 0 };
-    return (list->out = open_memstream(&list->text, &list->len)) != NULL;
+    if (!(list->out = open_memstream(&list->text, &list->len)))
+        no_memory();
 }
 
 static void list_close(struct list *list, FILE *out)
 {
-    fclose(list->out);
+    close_stream(list->out, &list->text);
     put_u32(out, list->n);
-    fwrite(list->text, 1, list->len, out);
+    put_bytes(out, list->text, list->len);
     free(list->text);
 }
 
@@ -287,14 +328,10 @@ static bool is_of_host(const char *entry)
 static enum amph_status send_stream(struct amph_lagent *agent, uint16_t type, FILE *out,
                                     char **text, size_t *len)
 {
-    bool ok = !ferror(out);
-
-    fclose(out);
-    if (ok)
-        amph_tree_report(agent, type, *text, *len);
-
+    close_stream(out, text);
+    amph_tree_report(agent, type, *text, *len);
     free(*text);
-    return ok ? AMPH_OK : AMPH_ERR_NOMEM;
+    return AMPH_OK;
 }
 
 enum amph_status amph_launch_setting_agent(struct amph_launch *l, struct amph_lagent *agent)
@@ -305,13 +342,14 @@ enum amph_status amph_launch_setting_agent(struct amph_launch *l, struct amph_la
     struct list env;
     FILE *out = open_memstream(&text, &len);
 
-    if (!out || !list_open(&env))
-        return AMPH_ERR_NOMEM;
+    if (!out)
+        no_memory();
 
+    list_open(&env);
     put_text(out, getcwd(cwd, sizeof cwd) ? cwd : "/");
-    fputc(l->o->bind, out);
+    put_u8(out, (uint8_t)l->o->bind);
     put_u32(out, agent->remote ? sizeof l->file.key : 0);
-    fwrite(l->file.key, 1, agent->remote ? sizeof l->file.key : 0, out);
+    put_bytes(out, l->file.key, agent->remote ? sizeof l->file.key : 0);
 
     for (char **e = environ; *e; e++)
         if (!is_foreign(*e) && !(agent->remote && is_of_host(*e)))
@@ -325,6 +363,9 @@ enum amph_status amph_launch_setting_agent(struct amph_launch *l, struct amph_la
 static void set_preload(struct list *list, const char *add)
 {
     char *text = amph_program_preload_list(add);
+
+    if (!text && add)
+        no_memory(); /* its file calls would not be forwarded */
 
     if (text && text[0])
         list_set(list, "LD_PRELOAD", text);
@@ -432,11 +473,13 @@ enum amph_status amph_launch_setting_spawn(struct amph_launch *l, struct amph_lp
 
     /* main has put the path before the command line */
     char **argv = p->group == AMPH_SERVER ? server : l->o->program + 1;
-    if (!out || !list_open(&args) || !list_open(&env))
-        return AMPH_ERR_NOMEM;
+    if (!out)
+        no_memory();
 
+    list_open(&args);
+    list_open(&env);
     put_u32(out, p->rank);
-    fputc(AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0), out);
+    put_u8(out, AMPH_SPAWN_PMI | (p->rank == 0 ? AMPH_SPAWN_INPUT : 0));
     slot_of(l, p->rank, &slot, &nslots);
     put_u32(out, slot);
     put_u32(out, nslots);

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/os/clock.h"
 #include "base/settings/counters.h"
 #include "base/settings/env.h"
@@ -18,6 +19,7 @@
 #include "base/program/stdout_check.h"
 #include "base/status.h"
 #include "boot/boot.h"
+#include "launcher/master/jobdir.h"
 #include "launcher/master/launch.h"
 #include "launcher/common/forwarded.h"
 #include "launcher/common/message.h"
@@ -77,8 +79,10 @@ static int find_program(struct amph_options *o, bool here)
         n++;
 
     char **words = calloc(n + 2, sizeof *words);
-    if (!words)
+    if (!words) {
+        amph_say("there is no memory for the program's arguments");
         return 1;
+    }
 
     words[0] = path;
     for (size_t i = 0; i < n; i++)
@@ -205,6 +209,13 @@ static int run(struct amph_options *o)
     return code ? code : amph_launch_run(&state.launch, o, &job, hosts);
 }
 
+/* amph_fatal: the agent, which usually removes the job's directory, may be ending itself. */
+static void on_fatal(int code)
+{
+    if (state.launch.directory)
+        amph_launch_jobdir_remove(state.launch.directory);
+}
+
 /* Stack that the launcher needs, rounded up: it has buffers for the data that it forwards. */
 #define STACK_BYTES ((size_t)256 << 10)
 
@@ -229,6 +240,8 @@ int main(int argc, char **argv)
 
     if (!amph_limit_stack_suffices("amphora-run", STACK_BYTES))
         return 1;
+
+    amph_fatal_hooks.end_job = on_fatal;
 
     int code = run(o);
 

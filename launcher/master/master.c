@@ -179,6 +179,8 @@ static void on_agent(void *arg, uint32_t events)
     while ((st = amph_boot_frames_next(&agent->frames, &frame)) == AMPH_OK)
         amph_launch_take(agent, &frame);
 
+    if (filled == AMPH_ERR_NOMEM)
+        amph_say("there is no memory for what an agent sends");
     if (st == AMPH_ERR_PROTO || (filled != AMPH_OK && filled != AMPH_AGAIN))
         agent_gone(agent);
 }
@@ -353,8 +355,11 @@ static enum amph_status watch_signals(struct amph_launch *l, struct signals *s)
     s->launch = l;
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 
-    return s->fd >= 0 && amph_watch_add(&l->loop, s->fd, EPOLLIN, on_signal, s) ? AMPH_OK
-                                                                                : AMPH_ERR_SYS;
+    if (s->fd >= 0 && amph_watch_add(&l->loop, s->fd, EPOLLIN, on_signal, s))
+        return AMPH_OK;
+
+    amph_say("cannot wait for signals: %m");
+    return AMPH_ERR_SYS;
 }
 
 /* ---- the job ---- */
@@ -424,8 +429,16 @@ static void stop(struct amph_launch *l)
     free(l->agents);
     free(l->procs);
     free(l->directory);
+    l->directory = NULL;
     free(l->prefixes);
     free(l->preload);
+}
+
+/* The other errors have been reported where they occurred. */
+static void say_no_memory(enum amph_status st)
+{
+    if (st == AMPH_ERR_NOMEM)
+        amph_say("there is no memory to start the job");
 }
 
 int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
@@ -437,11 +450,20 @@ int amph_launch_run(struct amph_launch *l, const struct amph_options *o,
     l->listen_fd = -1;
     l->job = *job;
     l->hosts = hosts;
-    if (!(l->directory = amph_launch_jobdir_name(o->nservers > 0)) || make_procs(l) != AMPH_OK ||
-        amph_launch_setting_prepare(l) != AMPH_OK)
-        return 1;
+    l->directory = amph_launch_jobdir_name(o->nservers > 0);
 
-    enum amph_status st = start(l, &s);
+    enum amph_status st = l->directory ? make_procs(l) : AMPH_ERR_NOMEM;
+
+    if (st == AMPH_OK)
+        st = amph_launch_setting_prepare(l);
+
+    if (st != AMPH_OK) {
+        say_no_memory(st);
+        return 1;
+    }
+
+    st = start(l, &s);
+    say_no_memory(st);
 
     if (st == AMPH_OK) {
         amph_launch_table_start(l);

@@ -49,6 +49,12 @@ static bool take_n(struct amph_options *o, const struct option *opt, const char 
     return take_count(opt, value, 1, &o->ncompute);
 }
 
+static bool no_memory(const struct option *opt)
+{
+    amph_say("there is no memory for what -%s says", opt->name);
+    return false;
+}
+
 static bool take_servers(struct amph_options *o, const struct option *opt, const char *value)
 {
     o->servers_given = true;
@@ -95,7 +101,7 @@ static bool take_host(struct amph_options *o, const struct option *opt, const ch
 
     free(o->host_list);
     if (!(o->host_list = strdup(value)))
-        return false;
+        return no_memory(opt);
 
     for (char *c = o->host_list; *c; c++)
         if (*c == ',' || *c == ' ' || *c == '\t')
@@ -134,7 +140,7 @@ static bool take_iofwd(struct amph_options *o, const struct option *opt, const c
 
     if (asprintf(&joined, "%s%s%s", o->prefixes ? o->prefixes : "", o->prefixes ? ":" : "", value) <
         0)
-        return false;
+        return no_memory(opt);
 
     free(o->prefixes);
     o->prefixes = joined;

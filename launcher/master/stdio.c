@@ -133,12 +133,21 @@ static void on_stderr(void *arg, uint32_t events)
     on_outlet(l, &l->outlet[1], events);
 }
 
-static void outlet_put(struct amph_outlet *out, const void *bytes, size_t len)
+static void outlet_put(struct amph_launch *l, struct amph_outlet *out, const void *bytes,
+                       size_t len)
 {
-    if (out->closed || len == 0 || !amph_boot_bytes_add(&out->bytes, bytes, len))
+    if (out->closed || len == 0)
         return;
 
-    amph_watch_want(out->watch, EPOLLOUT);
+    if (amph_boot_bytes_add(&out->bytes, bytes, len)) {
+        amph_watch_want(out->watch, EPOLLOUT);
+        return;
+    }
+
+    amph_say("there is no memory for standard %s of the job; the rest is lost",
+             out == &l->outlet[0] ? "output" : "error");
+    l->output_lost = true;
+    outlet_close(l, out);
 }
 
 /* ---- lines ---- */
@@ -147,7 +156,7 @@ static void put_label(struct amph_lproc *p, struct amph_outlet *out)
 {
     char label[24];
     if (p->launch->o->label)
-        outlet_put(out, label, (size_t)snprintf(label, sizeof label, "[%u] ", p->rank));
+        outlet_put(p->launch, out, label, (size_t)snprintf(label, sizeof label, "[%u] ", p->rank));
 }
 
 /* Writes the end of a line (or of a progress line: carriage return) together with the held part of
@@ -161,9 +170,9 @@ static void put_line(struct amph_lproc *p, int stream, const uint8_t *bytes, siz
     if (!line->inside && !(line->after_cr && only_newline))
         put_label(p, out);
 
-    outlet_put(out, line->held.buf + line->held.at, amph_boot_bytes_left(&line->held));
+    outlet_put(p->launch, out, line->held.buf + line->held.at, amph_boot_bytes_left(&line->held));
     line->held.at = line->held.len = 0;
-    outlet_put(out, bytes, len);
+    outlet_put(p->launch, out, bytes, len);
     line->inside = !ends;
     line->after_cr = ends && len && bytes[len - 1] == '\r';
 }
@@ -270,13 +279,19 @@ enum amph_status amph_launch_stdio_start(struct amph_launch *l)
     for (int i = 0; i < 2; i++) {
         l->outlet[i].fd = STDOUT_FILENO + i;
         l->outlet[i].watch = amph_watch_add(&l->loop, STDOUT_FILENO + i, 0, ready[i], l);
-        if (!l->outlet[i].watch)
+        if (!l->outlet[i].watch) {
+            amph_say("cannot forward standard output and standard error: %m");
             return AMPH_ERR_SYS;
+        }
     }
 
     /* read when process 0 has been started */
     l->input = amph_watch_add(&l->loop, STDIN_FILENO, 0, on_input, l);
-    return l->input ? AMPH_OK : AMPH_ERR_SYS;
+    if (l->input)
+        return AMPH_OK;
+
+    amph_say("cannot forward standard input: %m");
+    return AMPH_ERR_SYS;
 }
 
 void amph_launch_stdio_finish(struct amph_launch *l)
