@@ -110,6 +110,8 @@ static bool open_log(const char *path)
 struct serving {
     const struct watch *w;
     int reports;
+    uint8_t address[AMPH_STANDING_VALUE_MAX];
+    size_t address_len; /* bytes */
 };
 
 static void report(void *arg, enum amph_server_says what)
@@ -128,10 +130,28 @@ static bool reopen_log(void *arg)
     return !serving->w->d->log || open_log(serving->w->d->log);
 }
 
-static bool publish(void *arg, const void *value, size_t len)
+/* Keeps the address until the server can take clients: it opens its threads and more after this. */
+static bool keep_address(void *arg, const void *value, size_t len)
 {
-    int fd = *(int *)arg;
-    return len <= AMPH_STANDING_VALUE_MAX && send(fd, value, len, MSG_NOSIGNAL) == (ssize_t)len;
+    struct serving *serving = arg;
+
+    if (len > sizeof serving->address)
+        return false;
+
+    memcpy(serving->address, value, len);
+    serving->address_len = len;
+    return true;
+}
+
+/* Tells the process that watches over the servers that this one takes clients, and where. */
+static bool send_address(const struct serving *serving)
+{
+    if (send(serving->reports, serving->address, serving->address_len, MSG_NOSIGNAL) ==
+        (ssize_t)serving->address_len)
+        return true;
+
+    amph_error("the process that watches over the servers cannot be reached: %m");
+    return false;
 }
 
 static int serve(const struct watch *w, uint32_t index, int control, int reports)
@@ -141,8 +161,8 @@ static int serve(const struct watch *w, uint32_t index, int control, int reports
                                            .n = w->set.n,
                                            .id = w->set.id,
                                            .control_fd = control,
-                                           .published = publish,
-                                           .arg = &reports };
+                                           .published = keep_address,
+                                           .arg = &serving };
     const struct amph_server_overseer overseer = { .report = report,
                                                    .reopen_log = reopen_log,
                                                    .arg = &serving };
@@ -169,10 +189,8 @@ static int serve(const struct watch *w, uint32_t index, int control, int reports
     if (w->member[index].starts > 0)
         amph_server_set_incarnation(server, w->member[index].starts);
 
-    if (w->d->log && !open_log(w->d->log))
-        return 1;
-
-    int code = amph_server_run(server);
+    bool opened = (!w->d->log || open_log(w->d->log)) && send_address(&serving);
+    int code = opened ? amph_server_run(server) : 1;
 
     amph_server_close(server);
     return code;
@@ -714,8 +732,10 @@ static int become_daemon(struct watch *w)
 {
     int ready[2];
 
-    if (pipe2(ready, O_CLOEXEC) != 0)
+    if (pipe2(ready, O_CLOEXEC) != 0) {
+        amph_error("cannot start the servers: %m");
         return 1;
+    }
 
     fflush(NULL);
 

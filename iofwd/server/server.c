@@ -219,8 +219,10 @@ enum amph_status amph_server_open(struct amph_boot *boot, struct amph_server **s
 {
     struct amph_server *s = calloc(1, sizeof *s);
 
-    if (!s)
+    if (!s) {
+        amph_error("the I/O server has no memory");
         return AMPH_ERR_NOMEM;
+    }
 
     s->boot = boot;
     s->opened_ns = amph_now_ns();

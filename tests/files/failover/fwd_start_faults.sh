@@ -37,6 +37,22 @@ one_client() {
     [ $code = 1 ] && grep -q '^amphora: ' "$kept.out" && grep -qx '[a-z]*: E[A-Z0-9]*' "$kept.out"
 }
 
+# one_daemon CONDUIT SMP STEP: 0 if servers that are said to run serve a client, or the next one
+one_daemon() {
+    code=0
+    export AMPHORA_INTERFACE=lo # a search for one would be a step that may find none
+    FAULT_AT=$3 AMPHORA_SMP=$2 LD_PRELOAD=$shim FAULT_PROGRAM=iofwd-server timeout -k 5 30 "$builddir/iofwd-server" -daemon \
+        -conduit "$1" -iofwd "/fwd=$kept" -address-file "$kept.address" -pid-file "$kept.pid" >"$kept.out" 2>&1 || code=$?
+    [ $code = 0 ] || { grep -q '^amphora: ' "$kept.out" && [ ! -e "$kept.pid" ]; return; }
+    one_attached "$2" || one_attached "$2" || code=$?
+    kill "$(cat "$kept.pid")"
+    mp_until 10 test ! -e "$kept.pid" && [ $code = 0 ]
+}
+
+one_attached() {
+    AMPHORA_SMP=$1 timeout -k 5 30 "$builddir/iofwd-run" -servers "$kept.address" "$client" /fwd/x >>"$kept.out" 2>&1
+}
+
 # steps KIND CONDUIT SMP MINIMUM: for mp_queue: until no step is left
 steps() {
     kept=$mp_dir/kept.$mp_queued
@@ -58,6 +74,7 @@ steps() {
 
 mp_queue "each step of a server's start fails in turn: smp" steps server smp 1 12
 mp_queue "each step of a server's start fails in turn: udp" steps server udp 0 12
+mp_queue "each step of servers' start by -daemon fails in turn" steps daemon udp 0 12
 for conduit in smp tcp udp; do
     smp=0
     [ $conduit != smp ] || smp=1
