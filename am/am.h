@@ -189,7 +189,8 @@ void amph_am_context_lookup(struct amph_am_ep *ep,
  * am->kind: SHORT, MEDIUM or LONG; for LONG am->payload is the source and am->dest the address in
  * the peer's segment (see amph_am_set_peer_segment); the endpoint chooses between mapping, packing
  * and put-then-send.  The source may be reused at lc->done or, if lc is NULL, on return.
- * am->aux is reserved for the endpoint and must be 0; am->flags: 0, or AMPH_AM_ROUTE.  From
+ * am->aux is reserved for the endpoint and must be 0; am->flags: 0, or AMPH_AM_ROUTE; am->more: the
+ * caller sends more to this peer at once (a message, a put), or polls or waits.  From
  * inside a handler or done callback of the same endpoint only with IMMEDIATE (else
  * AMPH_ERR_STATE when there is no room).  Errors: AMPH_ERR_ARG, AMPH_ERR_RANGE, AMPH_ERR_PEER
  * (dead or not added), AMPH_ERR_STATE; AMPH_AGAIN only with IMMEDIATE. */
@@ -350,6 +351,10 @@ enum amph_status amph_am_get(struct amph_am_ep *ep, uint32_t peer, const struct 
 /* Are large payloads of messages to this peer sent from the caller's memory if there is an lc, and does that
  * complete without an answer of the peer? */
 bool amph_am_sends_in_place(const struct amph_am_ep *ep, uint32_t peer);
+
+/* Does a put to this peer read any memory of this process as fast as registered memory, and fail, without a fault
+ * of this process, if the memory is gone? */
+bool amph_am_puts_in_place(const struct amph_am_ep *ep, uint32_t peer);
 
 /* Does a put to this peer arrive before a message that is sent to it afterwards? */
 bool amph_am_put_arrives_first(const struct amph_am_ep *ep, uint32_t peer);

@@ -244,6 +244,13 @@ bool amph_am_put_arrives_first(const struct amph_am_ep *ep, uint32_t peer)
     return cx && cx->caps.put_then_am;
 }
 
+bool amph_am_puts_in_place(const struct amph_am_ep *ep, uint32_t peer)
+{
+    const struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;
+
+    return cx && cx->caps.puts_in_place;
+}
+
 bool amph_am_sends_in_place(const struct amph_am_ep *ep, uint32_t peer)
 {
     const struct amph_cx *cx = peer < ep->max_peers ? ep->peer[peer].cx : NULL;

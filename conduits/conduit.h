@@ -74,6 +74,8 @@ struct amph_am {
     uint64_t dest;       /* LONG, LONG_PACKED: address in the target */
     const int32_t *args; /* nargs words in host order */
     const void *payload; /* MEDIUM, LONG_PACKED, INTERNAL */
+    /* not carried: the sender sends more to this peer at once, so that this may be kept back until then */
+    bool more;
 };
 
 /* An operation in flight.  The caller embeds it in its own structure (AMPH_CONTAINER_OF).  done runs
@@ -129,8 +131,8 @@ struct amph_conduit_caps {
     bool fd_blocks;
     bool mixed_order; /* peers of other byte order can be reached */
     bool mixed_width; /* put and get work between hosts of 32 and of 64 bits */
-    /* sources of put and get must be in registered memory (or go through a bounce buffer) */
-    bool need_local_reg;
+    /* put reads its source, registered or not, by the kernel alone: if the source is gone, the put fails */
+    bool puts_in_place;
 };
 
 /* Upcalls into am/.  `up` is cfg.up. */

@@ -756,7 +756,7 @@ static void fill_ops(struct em_cx *em)
     em->base.caps.native_rma = true;
     em->base.caps.put_then_am = false;
     em->base.caps.maps_memory = false;
-    em->base.caps.need_local_reg = false;
+    em->base.caps.puts_in_place = false;
     em->base.caps.mixed_width = true;
 }
 

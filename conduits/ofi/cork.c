@@ -8,6 +8,7 @@
  * here (imports.c), and some of them get MSG_MORE, by which the kernel keeps an incomplete packet back:
  *
  * - small messages, puts and gets, from the fifth one on over a connection since the last push;
+ * - messages after which the caller sends more at once, as the requests of a large write but its last one;
  * - what libfabric sends while progress reads, from the third time on in one progress call.
  *
  * The kernel sends what it has kept back when the packet is full, when anything comes from the peer, after the
@@ -37,6 +38,7 @@ static _Thread_local struct {
     struct amph_ofi_cork *cork; /* whose sends may be kept back; or NULL */
     unsigned at_once;
     bool each; /* the packets of each connection are counted, not those of all */
+    bool more; /* the caller sends more at once */
     bool kept; /* one was kept back */
 } now;
 
@@ -149,7 +151,7 @@ void amph_ofi_cork_begin(struct amph_ofi_cx *cx, enum amph_ofi_cork_side side, s
     now.cork = &cx->cork[side];
     now.at_once = at_once[side];
     now.each = side == OFI_CORK_SEND;
-    now.kept = false;
+    now.more = now.kept = false;
 }
 
 void amph_ofi_cork_end(void)
@@ -163,13 +165,19 @@ void amph_ofi_cork_begin_message(struct amph_ofi_cx *cx, const struct amph_am *a
     if (am->nbytes > SMALL_BYTES)
         return;
 
-    if (cx->base.cfg.bursts && amph_ofi_can_push_soon(cx))
+    if (am->more || (cx->base.cfg.bursts && amph_ofi_can_push_soon(cx)))
         amph_ofi_cork_begin(cx, OFI_CORK_SEND, len_bytes);
+
+    if (am->more && now.cork) {
+        now.at_once = 0;
+        now.each = false;
+        now.more = true;
+    }
 }
 
 void amph_ofi_cork_end_message(struct amph_ofi_cx *cx)
 {
-    if (AMPH_UNLIKELY(now.cork && now.kept))
+    if (AMPH_UNLIKELY(now.cork && now.kept && !now.more))
         (void)amph_ofi_push_soon(cx, false);
 
     now.cork = NULL;

@@ -216,6 +216,7 @@ static void set_facts(struct amph_ofi_cx *cx)
                              : 0;
     caps->native_rma = true;
     caps->sends_in_place = true;
+    caps->puts_in_place = !cx->need_reg;
     caps->put_then_am = (cx->info->tx_attr->msg_order & ordered) == ordered;
     caps->mixed_order = cx->prov->mixed_order;
 }

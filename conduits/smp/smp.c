@@ -45,7 +45,6 @@ static const struct amph_conduit_caps caps = {
     .can_sleep = true,
     .fd_blocks = true,
     .mixed_order = false,
-    .need_local_reg = false,
 };
 
 enum amph_status amph_smp_open_memory(pid_t pid, int fd, int *own_p)

@@ -44,7 +44,6 @@ static const struct amph_conduit_caps caps = {
     .fd_blocks = true,
     .mixed_order = true,
     .mixed_width = true,
-    .need_local_reg = false,
 };
 
 /* ---- the wire and the clock of the protocol ---- */

@@ -506,6 +506,37 @@ Test(tcp, bursts_to_more_peers_than_are_kept_back)
     stop();
 }
 
+static void send_with_more(bool more)
+{
+    const struct amph_am am = { .kind = AMPH_AM_SHORT, .handler = 1, .more = more };
+
+    send_am(0, 1, AMPH_LANE_REQUEST, &am, NULL);
+}
+
+/* Messages after which more is sent are kept back until that is sent, or until their sender makes progress. */
+Test(tcp, a_message_with_more_after_it_waits_for_that)
+{
+    connect_all(1);
+
+    const uint64_t before = node[1].from[0];
+
+    send_with_more(true);
+    send_with_more(true);
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 1);
+    send_with_more(false);
+
+    for (uint64_t end = amph_now_ns() + LIMIT_NS;
+         node[1].from[0] < before + 3 && amph_now_ns() < end;)
+        ops->progress(node[1].cx, 3, 64);
+
+    cr_assert_eq(node[1].from[0], before + 3);
+
+    send_with_more(true);
+    PUMP_UNTIL(node[1].from[0] == before + 4);
+    cr_assert_eq(kept_back(amph_ofi_of(node[0].cx)), 0);
+    stop();
+}
+
 /* Node 0 hears short messages of node 1 only, so that it reads their connection without asking the provider's set
  * (look.c). */
 static void heat(void)
