@@ -222,7 +222,7 @@ struct amph_client_pending *amph_client_pending_try(struct amph_fwd_client *cl)
             p->moves = 0;
             p->file_ns = p->queue_ns = 0;
             p->data = NULL;
-            p->yields_early = p->sleeps_early = p->busy = p->unawaited = false;
+            p->yields_early = p->sleeps_early = p->busy = p->unawaited = p->more_follows = false;
             p->seq = atomic_fetch_add_explicit(&cl->counter, 1, memory_order_relaxed) *
                          AMPH_CLIENT_PENDING_MAX +
                      i;
@@ -276,7 +276,8 @@ static int send_built(struct amph_fwd_client *cl, struct amph_client_link *link,
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                           .handler = FWD_AM_REQUEST,
                           .nbytes = (uint32_t)length,
-                          .payload = p->buf };
+                          .payload = p->buf,
+                          .more = p->more_follows };
 
     if (atomic_load_explicit(&link->state, memory_order_acquire) != AMPH_CLIENT_LINK_READY)
         return EIO;

@@ -133,6 +133,7 @@ struct amph_client_pending {
     bool sleeps_early;          /* the cores are wanted for the data of several clients */
     bool busy;                  /* the reply says so */
     bool unawaited;             /* nobody waits for the reply */
+    bool more_follows;          /* another request is sent to this server at once */
 };
 
 enum amph_client_link_state {

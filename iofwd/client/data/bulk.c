@@ -45,6 +45,7 @@ struct piece {
     union amph_fwd_args args; /* the call's record with this piece's offset */
     size_t at, len;           /* within the call */
     unsigned slot;
+    const uint8_t *source; /* of what is put to the server: the program's memory, or a copy */
 };
 
 /* A call and its progress. */
@@ -275,8 +276,11 @@ static const void *place_data(struct bulk_op *op, struct piece *pc, struct amph_
 
     if (b->where == FWD_AREA || b->where == FWD_RECEIVED) {
         b->at = (uint64_t)pc->slot * op->cl->piece;
-        if (!c->d->reads)
+        pc->source = data;
+        if (!c->d->reads && !(b->where == FWD_RECEIVED && op->link->receive_area.in_place)) {
+            pc->source = op->link->part + b->at;
             fill_slot(op, op->link->part + b->at, data, pc->len);
+        }
 
         return NULL;
     }
@@ -337,10 +341,11 @@ static int send_piece(struct bulk_op *op, struct amph_client_pending *pend)
     const void *inline_data = place_data(op, pc, &b);
 
     pend->want = len;
+    pend->more_follows = b.where == FWD_RECEIVED && !last && op->inflight + 1 < op->window;
     set_wait(op, pc, b.where);
 
     int err = b.where == FWD_RECEIVED
-                  ? amph_client_receive_area_put(op->cl, op->link, pc->slot, len)
+                  ? amph_client_receive_area_put(op->cl, op->link, pc->slot, pc->source, len)
                   : 0;
 
     if (!err)

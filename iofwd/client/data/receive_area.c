@@ -38,6 +38,9 @@ static bool ask(struct amph_fwd_client *cl, struct amph_client_link *link)
     struct amph_wr w;
     size_t key_len;
 
+    /* Under failover the call goes on with another server, and may end, while this one is still sent what was
+     * begun: that must be the data of the call. */
+    area->in_place = !cl->failover && amph_am_puts_in_place(cl->ep, peer_of(cl, link));
     area->nslots = slots_wanted(cl);
     if (area->nslots == 0 || !amph_am_put_arrives_first(cl->ep, peer_of(cl, link)))
         return false;
@@ -81,7 +84,7 @@ static void put_done(struct amph_op *op, enum amph_status st)
 }
 
 int amph_client_receive_area_put(struct amph_fwd_client *cl, struct amph_client_link *link,
-                                 unsigned slot, size_t len_bytes)
+                                 unsigned slot, const void *data, size_t len_bytes)
 {
     struct amph_client_receive_put *put = &link->receive_area.put[slot];
     uint64_t at = (uint64_t)slot * cl->piece;
@@ -93,7 +96,7 @@ int amph_client_receive_area_put(struct amph_fwd_client *cl, struct amph_client_
     atomic_store_explicit(&put->in_flight, true, memory_order_relaxed);
 
     enum amph_status st = amph_am_put(cl->ep, peer_of(cl, link), &link->receive_area.memory, at,
-                                      link->part + at, len_bytes, 0, &put->op, NULL);
+                                      data, len_bytes, 0, &put->op, NULL);
 
     if (st == AMPH_OK)
         return 0;

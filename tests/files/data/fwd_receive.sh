@@ -14,6 +14,11 @@ with() {
 }
 
 with "sizes, files and processes of all kinds" 50000000 data
+with "memory that ends in the midst of a write" 1000000 holes
+AMPHORA_MR_DEBUG=1
+export AMPHORA_MR_DEBUG
+with "from registered memory, by a copy" 50000000 data
+unset AMPHORA_MR_DEBUG
 IOFWD_STRIPE=2:256K
 export IOFWD_STRIPE
 with "striped in small units" 10000000 data

@@ -272,10 +272,11 @@ static void data(const char *scratch)
 static void holes(const char *scratch)
 {
     int fd = make("holes", O_TRUNC);
-    uint8_t *map = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *map = mmap(NULL, 5 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     (void)scratch;
     fill(map, 4 * MIB, 5);
+    IS(mprotect(map + 4 * MIB, MIB, PROT_NONE), 0); /* whatever is behind would be mapped */
     IS(munmap(map + 3 * MIB, MIB), 0);
     IS(mprotect(map + MIB, MIB, PROT_NONE), 0);
 
