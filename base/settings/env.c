@@ -70,6 +70,11 @@ static const char *look_up(const char *name)
     return text;
 }
 
+static AMPH_NORETURN void no_memory(void)
+{
+    amph_fatal("no memory for a setting");
+}
+
 /* A copy of text that is never freed, because callers keep it.  (A shell frees a variable's memory
  * when the variable changes.) */
 static const char *permanent(const char *before, const char *text)
@@ -80,7 +85,7 @@ static const char *permanent(const char *before, const char *text)
     const char *copy = strdup(text);
 
     if (!copy)
-        amph_fatal("no memory for a setting");
+        no_memory();
 
     return copy;
 }
@@ -94,7 +99,9 @@ static void read_row(const struct amph_env_row *row, struct value *v)
     /* for words and numbers, "NAME=" means the same as no NAME */
     v->set = text && (text[0] || row->type == AMPH_ENV_TYPE_STR);
     if (!v->set) {
-        amph_env_default(row, &v->in_force);
+        if (!amph_env_default(row, &v->in_force))
+            no_memory();
+
         return;
     }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/log.h"
 #include "base/platform.h"
 
 /* A unit that may follow a number. */
@@ -163,9 +162,13 @@ const char *amph_env_allowed(const struct amph_env_row *row)
 bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amph_env_value *v_p,
                     char *why, size_t why_bytes)
 {
+    errno = 0;
     if (!types[row->type].take(row->def, text, v_p)) {
-        snprintf(why, why_bytes, "%s=\"%.300s\" is not allowed; it takes %s", row->name, text,
-                 amph_env_allowed(row));
+        if (errno == ENOMEM)
+            snprintf(why, why_bytes, "no memory for %s", row->name);
+        else
+            snprintf(why, why_bytes, "%s=\"%.300s\" is not allowed; it takes %s", row->name, text,
+                     amph_env_allowed(row));
         return false;
     }
 
@@ -179,18 +182,18 @@ bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amp
     return true;
 }
 
-void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p)
+bool amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p)
 {
     const char *text = row->type == AMPH_ENV_TYPE_ENUM ? NULL : row->def;
 
     errno = 0;
     if (types[row->type].take(row->def, text, v_p))
-        return;
+        return true;
 
-    if (errno == ENOMEM)
-        amph_fatal("no memory for a setting");
+    if (errno != ENOMEM)
+        abort(); /* the table is wrong: a default must parse */
 
-    abort(); /* the table is wrong: a default must parse */
+    return false;
 }
 
 /* Prints ns in the largest unit that gives a number of at least 1. */

@@ -53,8 +53,8 @@ bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amp
  * none of the row's words. */
 bool amph_env_word_index(const struct amph_env_row *row, const char *word, int64_t *index_p);
 
-/* Sets *v_p to the row's default. */
-void amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p);
+/* Sets *v_p to the row's default.  false: there is no memory for the word of an ENUM. */
+bool amph_env_default(const struct amph_env_row *row, struct amph_env_value *v_p);
 
 /* A phrase that says what the row accepts ("a size such as 64K"). */
 const char *amph_env_allowed(const struct amph_env_row *row);

@@ -48,7 +48,7 @@ row() {
             $srcdir/launcher/common/inherit.c"
         flags="-Dvfork=fuzz_vfork -Dkill=fuzz_kill -Dchdir=fuzz_chdir -D_exit=fuzz_exit" ;;
     launch) # what processes say to the launcher, its key proved or not
-        sources="$srcdir/launcher/master/control.c $srcdir/launcher/common/loop.c" ;;
+        sources="$srcdir/launcher/master/control.c $srcdir/launcher/common/loop.c $srcdir/launcher/common/message.c" ;;
     netlist) # host files and -map
         sources="$srcdir/launcher/hosts/hostfile.c $srcdir/launcher/master/mapping.c" ;;
     requests) # what clients do to the I/O server behind the parser; what acts on the machine gets another name

@@ -84,10 +84,12 @@ static int64_t number_of(char **env, const struct amph_env_row *row)
     if (row->type == AMPH_ENV_TYPE_ENUM && amph_env_word_index(row, text, &v.number))
         return v.number;
 
-    if (!text)
-        amph_env_default(row, &v);
-    else if (!amph_env_parse(row, text, &v, why, sizeof why))
+    if (!text) {
+        if (!amph_env_default(row, &v))
+            amph_ip_die(1, "no memory for %s", row->name);
+    } else if (!amph_env_parse(row, text, &v, why, sizeof why)) {
         amph_ip_die(1, "%s", why); /* in the format of amph_fatal */
+    }
 
     return v.number;
 }
