@@ -529,6 +529,7 @@ EXTRA_DIST += \
 	tests/files/failover/fault_fs.c \
 	tests/files/failover/fault_client.c \
 	tests/files/failover/fwd_reset.c \
+	tests/files/failover/fwd_reset_read.c \
 	tests/files/failover/fwd_vanished.sh \
 	tests/files/failover/fault_start.c \
 	tests/files/programs/fwd_fortran.f90 \

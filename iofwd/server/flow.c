@@ -127,13 +127,44 @@ static bool try_send(struct amph_server_request *rq)
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                           .handler = FWD_AM_REPLY,
                           .nbytes = (uint32_t)rq->progress.out_len,
-                          .payload = rq->out };
+                          .payload = rq->out,
+                          .more = rq->progress.more_follows };
 
     if (rq->peer->gone || !rq->peer->attached)
         return true;
 
     return amph_am_request(rq->server->ep, rq->peer->index, &am, AMPH_AM_IMMEDIATE, NULL) !=
            AMPH_AGAIN;
+}
+
+/* The reply has been sent. */
+static void end_reply(struct amph_server_request *rq)
+{
+    rq->progress.replied = true;
+    if (!rq->progress.storing)
+        request_free(rq);
+}
+
+/* Appends a request whose reply is finished. */
+static void queue_reply(struct amph_server_request *rq)
+{
+    struct amph_server *s = rq->server;
+
+    rq->next = NULL;
+    *s->progress.unsent_tail = rq;
+    s->progress.unsent_tail = &rq->next;
+}
+
+void amph_server_flow_stored(struct amph_server_request *rq)
+{
+    rq->progress.storing = false;
+    if (!rq->progress.replied)
+        return;
+
+    if (rq->peer->gone) /* its end is for the main loop: this is a callback */
+        queue_reply(rq);
+    else
+        request_free(rq);
 }
 
 static uint64_t *answered(const struct amph_server_request *rq)
@@ -151,28 +182,44 @@ static void note_answer(struct amph_server_request *rq, uint64_t now_ns)
     *answered(rq) = now_ns;
 }
 
-void amph_server_flow_answer(struct amph_server_request *rq)
+static void build_reply(struct amph_server_request *rq)
 {
-    amph_server_assert_owner(&rq->server->progress.owner);
-
-    struct amph_server *s = rq->server;
     uint64_t now_ns = amph_now_ns();
 
     note_answer(rq, now_ns);
     rq->progress.out_len = amph_server_request_reply(rq, rq->out);
     amph_server_count_latency(rq, now_ns - rq->progress.arrived_ns);
     amph_server_refs_give(rq);
+}
+
+void amph_server_flow_answer(struct amph_server_request *rq)
+{
+    amph_server_assert_owner(&rq->server->progress.owner);
+
+    struct amph_server *s = rq->server;
+
+    build_reply(rq);
 
     /* A handler may send only the reply to its own message; the main loop sends the others
      * afterwards. */
-    if (!s->progress.in_handler && !s->progress.unsent && try_send(rq)) {
-        request_free(rq);
-        return;
-    }
+    if (!s->progress.in_handler && !s->progress.unsent && try_send(rq))
+        end_reply(rq);
+    else
+        queue_reply(rq);
+}
 
-    rq->next = NULL;
-    *s->progress.unsent_tail = rq;
-    s->progress.unsent_tail = &rq->next;
+bool amph_server_flow_answer_now(struct amph_server_request *rq)
+{
+    amph_server_assert_owner(&rq->server->progress.owner);
+
+    if (!rq->progress.out_len)
+        build_reply(rq);
+
+    if (rq->server->progress.unsent || !try_send(rq))
+        return false;
+
+    end_reply(rq);
+    return true;
 }
 
 static struct amph_server_request **tail_of(struct amph_server_request **head)
@@ -772,7 +819,7 @@ static unsigned send_unsent(struct amph_server *s)
         if (!s->progress.unsent)
             s->progress.unsent_tail = &s->progress.unsent;
 
-        request_free(rq);
+        end_reply(rq);
         n++;
     }
 

@@ -39,6 +39,10 @@ static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 void amph_server_flow_ready(struct amph_server_request *rq);
 /* Builds the reply, sends it or queues it, and frees the request. */
 void amph_server_flow_answer(struct amph_server_request *rq);
+/* The same, but queues nothing.  false: there is no room for the reply now. */
+bool amph_server_flow_answer_now(struct amph_server_request *rq);
+/* The data of an answered read needs the request's staging buffer no more. */
+void amph_server_flow_stored(struct amph_server_request *rq);
 /* Cancels a request of the client: it ends with EINTR if it has to wait. */
 void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq);
 

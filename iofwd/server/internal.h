@@ -29,8 +29,7 @@
  *   request.c      parses a request, executes it, builds the reply
  *   services.c     requests that are not file calls (statistics, cancel, segments, ...)
  *   transfer.c     fetches and stores data of clients on other hosts
- *   workers.c      the pool of worker threads
- *   readers.c      extra threads that copy large cached reads
+ *   workers.c, readers.c  the pool of worker threads; extra threads that copy large cached reads
  *   passthrough.c, .h  passes descriptors of files and directories to clients of this host
  *   near.c, .h      describes the exports to processes that can read them by themselves
  *   trust.c, .h    which processes could open the server's files by themselves
@@ -369,9 +368,10 @@ struct amph_server_request {
         struct amph_server_request *next_transfer;
         size_t room;         /* memory that counts as its client's */
         uint64_t arrived_ns; /* of a queued request */
-        /* since when it may have waited for its turn; the way of its data does not count */
-        uint64_t since_ns;
-        size_t out_len; /* of the finished reply */
+        uint64_t since_ns;   /* since when it may have waited, without the way of its data */
+        size_t out_len;      /* of the finished reply */
+        /* data follows the reply at once; the reply its put, which still needs `stage`; it is sent */
+        bool more_follows, behind_put, storing, replied;
     } progress;
 
     struct {

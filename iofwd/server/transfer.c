@@ -62,7 +62,10 @@ static void transfer_done(struct amph_op *op, enum amph_status st)
                                                        progress.transfer);
 
     rq->progress.transfer_st = st;
-    rq->progress.transfer_ended = true;
+    if (rq->progress.storing)
+        amph_server_flow_stored(rq);
+    else
+        rq->progress.transfer_ended = true;
 }
 
 /* Appends to the list: the pieces of a call are needed in their order. */
@@ -83,8 +86,9 @@ void amph_server_transfer_add(struct amph_server_request *rq, enum amph_server_r
     queue_transfer(rq->server, rq);
 }
 
-/* Puts what a read has returned into the client's memory.  Where the reply arrives after the put, it is sent as
- * soon as the staging buffer may be used again; else when the data has arrived. */
+/* Puts what a read has returned into the client's memory.  Where a message arrives after a put before it, the
+ * reply follows at once, and the request is kept until the staging buffer may be used again; else the reply
+ * waits until the data has arrived. */
 static enum amph_status store(struct amph_server_request *rq)
 {
     struct amph_am_ep *ep = rq->server->ep;
@@ -93,8 +97,18 @@ static enum amph_status store(struct amph_server_request *rq)
     const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
     bool first = amph_am_put_arrives_first(ep, rq->peer->index);
 
-    return amph_am_put(ep, rq->peer->index, memory, at, rq->stage, amph_server_request_moved(rq),
-                       AMPH_AM_IMMEDIATE, first ? op : NULL, first ? NULL : op);
+    rq->progress.storing = first;
+
+    enum amph_status st = amph_am_put(ep, rq->peer->index, memory, at, rq->stage,
+                                      amph_server_request_moved(rq), AMPH_AM_IMMEDIATE,
+                                      first ? op : NULL, first ? NULL : op);
+
+    if (st != AMPH_OK)
+        rq->progress.storing = false;
+
+    rq->progress.behind_put = first && st == AMPH_OK;
+    rq->progress.transfer_ended |= rq->progress.behind_put;
+    return st;
 }
 
 static enum amph_status fetch(struct amph_server_request *rq)
@@ -109,9 +123,13 @@ static enum amph_status fetch(struct amph_server_request *rq)
 static bool begin_transfer(struct amph_server_request *rq)
 {
     enum amph_status st = AMPH_ERR_PEER;
+    bool fetches = rq->progress.state == AMPH_SERVER_RQ_FETCHING;
+
+    if (!fetches && rq->server->progress.unsent)
+        return false; /* the reply would have no room */
 
     if (!rq->peer->gone)
-        st = rq->progress.state == AMPH_SERVER_RQ_FETCHING ? fetch(rq) : store(rq);
+        st = fetches ? fetch(rq) : store(rq);
 
     if (st == AMPH_AGAIN)
         return false;
@@ -120,6 +138,34 @@ static bool begin_transfer(struct amph_server_request *rq)
     if (st != AMPH_OK)
         transfer_done(&rq->progress.transfer, st);
 
+    return true;
+}
+
+/* Is `next` data that is put to the client of rq now? */
+static bool is_put_next(const struct amph_server_request *rq,
+                        const struct amph_server_request *next)
+{
+    return next && next->peer == rq->peer && !next->progress.transfer_begun &&
+           next->progress.state == AMPH_SERVER_RQ_STORING;
+}
+
+/*
+ * Answers a read whose data has been put.  false: the reply has no room now, and the put has to be made again.
+ *
+ * A message arrives after the puts before it over one connection.  If the network resets that, libfabric makes
+ * another one, and a reply that came later would go by it and confirm data that was lost with the first.  So
+ * the server does not poll between a put and its reply.
+ */
+static bool answer_stored(struct amph_server_request *rq)
+{
+    if (rq->progress.transfer_st != AMPH_OK) {
+        rq->exec.error = EIO;
+        rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
+    } else if (rq->progress.behind_put) {
+        return amph_server_flow_answer_now(rq);
+    }
+
+    amph_server_flow_answer(rq);
     return true;
 }
 
@@ -137,7 +183,7 @@ unsigned amph_server_transfers_move(struct amph_server *s)
 
     while ((rq = list)) {
         list = rq->progress.next_transfer;
-        if (!rq->progress.transfer_begun && has_room)
+        if (!rq->progress.transfer_begun && !rq->progress.storing && has_room)
             has_room = begin_transfer(rq);
 
         if (!rq->progress.transfer_ended) {
@@ -145,18 +191,21 @@ unsigned amph_server_transfers_move(struct amph_server *s)
             continue;
         }
 
-        n++;
         if (rq->progress.state == AMPH_SERVER_RQ_FETCHING) {
             rq->progress.since_ns += amph_now_ns() - rq->progress.arrived_ns;
             amph_server_flow_ready(rq);
-        } else {
-            if (rq->progress.transfer_st != AMPH_OK) {
-                rq->exec.error = EIO;
-                rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
-            }
-
-            amph_server_flow_answer(rq);
+            n++;
+            continue;
         }
+
+        rq->progress.more_follows = has_room && is_put_next(rq, list);
+        if (answer_stored(rq)) {
+            n++;
+            continue;
+        }
+
+        rq->progress.transfer_begun = rq->progress.transfer_ended = has_room = false;
+        queue_transfer(s, rq);
     }
 
     return n;

@@ -29,4 +29,21 @@ for what in data control; do
     [ $? = 0 ] && grep -qx 'wrote 5000192' "$mp_dir/out" && [ "$(stat -c %s "$mp_dir/kept/x")" = 5000192 ] && ok=0
     mp_report $ok "failover: lost $what connection" "$mp_dir/out"
 done
+
+# A reply that confirms data which was lost with the connection before would make a read return old bytes.
+${CC:-gcc} -std=gnu11 -O1 -DPROGRAM -o "$mp_dir/reset_read" "$srcdir/tests/files/failover/fwd_reset_read.c" &&
+    ${CC:-gcc} -std=gnu11 -O1 -fPIC -shared -o "$mp_dir/reset_read.so" "$srcdir/tests/files/failover/fwd_reset_read.c" || exit 1
+
+reads() {
+    for at in 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        AMPHORA_SMP=0 LD_PRELOAD="$mp_dir/reset_read.so" RESET_AT=$at timeout -k 5 70 "$AMPHORA_RUN" -n 1 -servers 2 -conduit tcp \
+            -on-server-death failover -iofwd "/fwd=$mp_dir/kept" -timeout 60 "$mp_dir/reset_read" /fwd/r >"$mp_dir/out" 2>&1 </dev/null
+        [ $? = 0 ] && grep -qx 'all right' "$mp_dir/out" && grep -q 'the next one takes over' "$mp_dir/out" || return 1
+    done
+}
+
+if mp_wanted "failover: connections lost while a read's data arrive"; then
+    reads
+    mp_report $? "failover: connections lost while a read's data arrive" "$mp_dir/out"
+fi
 mp_done
