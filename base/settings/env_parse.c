@@ -169,6 +169,7 @@ bool amph_env_parse(const struct amph_env_row *row, const char *text, struct amp
         else
             snprintf(why, why_bytes, "%s=\"%.300s\" is not allowed; it takes %s", row->name, text,
                      amph_env_allowed(row));
+
         return false;
     }
 

@@ -121,14 +121,14 @@ static void request_free(struct amph_server_request *rq)
         amph_server_peer_end(s, p);
 }
 
-/* Sends a finished reply.  false: the ring has no room now. */
-static bool try_send(struct amph_server_request *rq)
+/* Sends a finished reply.  more: data for the client follows at once.  false: the ring has no room now. */
+static bool try_send(struct amph_server_request *rq, bool more)
 {
     struct amph_am am = { .kind = AMPH_AM_MEDIUM,
                           .handler = FWD_AM_REPLY,
                           .nbytes = (uint32_t)rq->progress.out_len,
                           .payload = rq->out,
-                          .more = rq->progress.more_follows };
+                          .more = more };
 
     if (rq->peer->gone || !rq->peer->attached)
         return true;
@@ -202,20 +202,20 @@ void amph_server_flow_answer(struct amph_server_request *rq)
 
     /* A handler may send only the reply to its own message; the main loop sends the others
      * afterwards. */
-    if (!s->progress.in_handler && !s->progress.unsent && try_send(rq))
+    if (!s->progress.in_handler && !s->progress.unsent && try_send(rq, false))
         end_reply(rq);
     else
         queue_reply(rq);
 }
 
-bool amph_server_flow_answer_now(struct amph_server_request *rq)
+bool amph_server_flow_answer_now(struct amph_server_request *rq, bool more)
 {
     amph_server_assert_owner(&rq->server->progress.owner);
 
     if (!rq->progress.out_len)
         build_reply(rq);
 
-    if (rq->server->progress.unsent || !try_send(rq))
+    if (rq->server->progress.unsent || !try_send(rq, more))
         return false;
 
     end_reply(rq);
@@ -812,7 +812,7 @@ static unsigned send_unsent(struct amph_server *s)
 {
     unsigned n = 0;
 
-    while (s->progress.unsent && try_send(s->progress.unsent)) {
+    while (s->progress.unsent && try_send(s->progress.unsent, false)) {
         struct amph_server_request *rq = s->progress.unsent;
 
         s->progress.unsent = rq->next;

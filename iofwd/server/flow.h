@@ -39,9 +39,10 @@ static inline bool amph_server_is_remote(const struct amph_server_request *rq)
 void amph_server_flow_ready(struct amph_server_request *rq);
 /* Builds the reply, sends it or queues it, and frees the request. */
 void amph_server_flow_answer(struct amph_server_request *rq);
-/* The same, but queues nothing.  false: there is no room for the reply now. */
-bool amph_server_flow_answer_now(struct amph_server_request *rq);
-/* The data of an answered read needs the request's staging buffer no more. */
+/* The same, but queues nothing.  more: data for the client follows at once.  false: the reply was not sent,
+ * because there is no room for it now. */
+bool amph_server_flow_answer_now(struct amph_server_request *rq, bool more);
+/* The put of a read's data needs the request's staging buffer no more; frees an answered request. */
 void amph_server_flow_stored(struct amph_server_request *rq);
 /* Cancels a request of the client: it ends with EINTR if it has to wait. */
 void amph_server_flow_cancel(struct amph_server *s, struct amph_server_peer *peer, uint64_t seq);

@@ -370,8 +370,8 @@ struct amph_server_request {
         uint64_t arrived_ns; /* of a queued request */
         uint64_t since_ns;   /* since when it may have waited, without the way of its data */
         size_t out_len;      /* of the finished reply */
-        /* data follows the reply at once; the reply its put, which still needs `stage`; it is sent */
-        bool more_follows, behind_put, storing, replied;
+        bool storing;        /* the put of its data, sent before the reply, still needs `stage` */
+        bool replied;        /* the reply has been sent */
     } progress;
 
     struct {

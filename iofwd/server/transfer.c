@@ -86,28 +86,33 @@ void amph_server_transfer_add(struct amph_server_request *rq, enum amph_server_r
     queue_transfer(rq->server, rq);
 }
 
-/* Puts what a read has returned into the client's memory.  Where a message arrives after a put before it, the
- * reply follows at once, and the request is kept until the staging buffer may be used again; else the reply
- * waits until the data has arrived. */
+/* Does the reply to a read follow the put of its data at once, because it arrives after that? */
+static bool reply_follows(const struct amph_server_request *rq)
+{
+    return amph_am_put_arrives_first(rq->server->ep, rq->peer->index);
+}
+
+/* Puts what a read has returned into the client's memory.  If the reply follows at once, the put ends here for
+ * the list of transfers, and the request is kept until the staging buffer may be used again.  Otherwise it
+ * ends when the data has arrived. */
 static enum amph_status store(struct amph_server_request *rq)
 {
-    struct amph_am_ep *ep = rq->server->ep;
     struct amph_op *op = &rq->progress.transfer;
     uint64_t at;
     const struct amph_rmem *memory = amph_server_memory_of(rq, &at);
-    bool first = amph_am_put_arrives_first(ep, rq->peer->index);
+    bool follows = reply_follows(rq);
 
-    rq->progress.storing = first;
+    rq->progress.storing = follows;
 
-    enum amph_status st = amph_am_put(ep, rq->peer->index, memory, at, rq->stage,
+    enum amph_status st = amph_am_put(rq->server->ep, rq->peer->index, memory, at, rq->stage,
                                       amph_server_request_moved(rq), AMPH_AM_IMMEDIATE,
-                                      first ? op : NULL, first ? NULL : op);
+                                      follows ? op : NULL, follows ? NULL : op);
 
     if (st != AMPH_OK)
         rq->progress.storing = false;
+    else if (follows)
+        rq->progress.transfer_ended = true;
 
-    rq->progress.behind_put = first && st == AMPH_OK;
-    rq->progress.transfer_ended |= rq->progress.behind_put;
     return st;
 }
 
@@ -150,19 +155,21 @@ static bool is_put_next(const struct amph_server_request *rq,
 }
 
 /*
- * Answers a read whose data has been put.  false: the reply has no room now, and the put has to be made again.
+ * Answers a read whose data has been put.  more: data for the client follows at once.  false: the reply has no room
+ * now, and the put has to be made again.
  *
  * A message arrives after the puts before it over one connection.  If the network resets that, libfabric makes
  * another one, and a reply that came later would go by it and confirm data that was lost with the first.  So
  * the server does not poll between a put and its reply.
  */
-static bool answer_stored(struct amph_server_request *rq)
+static bool answer_stored(struct amph_server_request *rq, bool more)
 {
+    if (rq->progress.transfer_st == AMPH_OK && reply_follows(rq))
+        return amph_server_flow_answer_now(rq, more);
+
     if (rq->progress.transfer_st != AMPH_OK) {
         rq->exec.error = EIO;
         rq->exec.reason = AMPH_SERVER_WHY_TRANSFER;
-    } else if (rq->progress.behind_put) {
-        return amph_server_flow_answer_now(rq);
     }
 
     amph_server_flow_answer(rq);
@@ -198,8 +205,7 @@ unsigned amph_server_transfers_move(struct amph_server *s)
             continue;
         }
 
-        rq->progress.more_follows = has_room && is_put_next(rq, list);
-        if (answer_stored(rq)) {
+        if (answer_stored(rq, has_room && is_put_next(rq, list))) {
             n++;
             continue;
         }
